@@ -277,8 +277,8 @@ def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch):
 def test_an_arm_s_runs_are_a_frame_and_effects_are_pictures():
     study = bb.study("two-arms")
     assert len(study.runs_of("haproxy")) == 5 and set(study.runs_of("haproxy")["arm"]) == {"haproxy"}
-    assert len(study.plot().panels) == 1
-    assert "−20" in study.findings[0].plot().alt and "_again" not in study.findings[0].plot().alt
+    assert len(study.plot().rows) > 1
+    assert "−20" in repr(study.findings[0].plot()) and "_again" not in repr(study.findings[0].plot())
 
 
 def test_an_effect_under_two_workloads_is_compared_block_by_block():

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from benchbook.show import rows
-from benchbook.show.lines import Effect, Line, place
-from benchbook.show.mini import mini
+from benchbook.show.first import mini
+from benchbook.show.lines import Effect, Line
 from benchbook.show.standing import Measured, Overview
 
 STUDY = {"title": "What does a proxy cost?", "question": "", "baseline": "direct"}
@@ -99,12 +99,6 @@ def test_sessions_are_dots_and_the_bar_is_where_a_further_one_is_expected():
 def test_a_single_pooled_session_changes_nothing():
     own = finding(0.27, 0.23, 0.31, "higher")
     assert line(own, pooled=pooled(session(0.27, "higher"))) == line(own)
-
-
-def test_all_rows_share_one_scale_of_ratios():
-    # Halving and doubling are equally far from zero: log(1/2) = -log(2).
-    assert place(0) == 0.5 and place(-0.5) == pytest.approx(1 - place(1))
-    assert place(9) == 1 and place(-1) == 0
 
 
 def test_what_is_shown_is_a_full_dot_and_what_is_not_a_hollow_one():

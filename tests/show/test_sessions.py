@@ -9,8 +9,8 @@ from benchbook.api.pooled import pooled as by_name
 from benchbook.compare.pooled import pool
 from benchbook.core import pooled as core
 from benchbook.core.errors import NotThere
+from benchbook.show import forest
 from benchbook.show import sessions as shown
-from benchbook.show.figures.sessions import forest
 from tests.compare.sessions import MILAN, XEON, finding, part, session, sessions
 from tests.show.conftest import build
 
@@ -28,25 +28,23 @@ def study():
 def test_the_answer_says_what_it_rests_on(study):
     told = text(shown.answer(study))
     assert "4 sessions of one design on 2 processors, 2026-11-01 to 2026-11-04; 1 more stands beside" in told
-    assert "holds elsewhere HAProxy served 15 % fewer queries" in told
-    assert 'class="badge holds-elsewhere"' in shown.answer(study).text
+    assert "HAProxy served 15 % fewer queries" in told and "In time" not in told
 
 
 def test_every_session_has_its_line_in_the_forest_and_its_row_in_the_table(study):
-    picture = forest(study, study.contrasts[0])
-    (panel,) = picture.panels
-    texts = [one.get_text() for one in panel.figure.axes[0].texts]
-    # A title, two processors with two sessions each, the mean and where a further one is expected.
-    assert texts[0] == "all threads"
-    assert texts.count("Xeon Emerald Rapids") == texts.count("EPYC Zen 3") == 1
-    assert [one for one in texts if re.match(r"\d\d-\d\d ", one)] == [
-        "11-02 06:00", "11-04 06:00", "11-01 06:00", "11-03 06:00",
-    ]  # fmt: skip
-    assert "mean of 4" in texts
-    assert "expected" in texts
-    for name in ("11-01 06:00 on Xeon Emerald Rapids: −15", "expect 14 to 15"):
-        assert name in panel.alt
-    *_, table, left = shown.evidence(study)
+    (heading, *rows) = forest.by_session(study).rows
+    assert heading.name == "HAProxy on point selects"
+    # Two processors in turn, in the order of time; log effects of −0.16 and −0.165 are −14.8 and −15.2 %.
+    assert [row.name for row in rows] == [
+        "2026-11-01 06:00, Xeon Emerald Rapids",
+        "2026-11-02 06:00, EPYC Zen 3",
+        "2026-11-03 06:00, Xeon Emerald Rapids",
+        "2026-11-04 06:00, EPYC Zen 3",
+    ]
+    assert [row.told[:3] for row in rows] == ["−15", "−15", "−14", "−15"]
+    (row,) = forest.over_sessions(study).rows
+    assert len(row.dots) == 4 and "expected −15 to −14" in row.told.replace("\xa0", " ")
+    table, left = shown.moderating(study), shown.left_out(study)
     assert [row[0] for row in table.rows] == [one.id for one in study.sessions]
     # A log effect of 0.1 is 10.5 %.
     assert left.rows[0][2:] == ["+11\xa0%", "another design (b2, not a1)"]
@@ -54,14 +52,15 @@ def test_every_session_has_its_line_in_the_forest_and_its_row_in_the_table(study
 
 def test_what_depends_on_the_machine_has_no_mean():
     found = pool("quick", sessions(-0.2, 0.3))
-    (panel,) = forest(found, found.contrasts[0]).panels
-    texts = [one.get_text() for one in panel.figure.axes[0].texts]
-    assert not [one for one in texts if one.startswith("mean")]
-    assert "seen" in texts
+    (row,) = forest.over_sessions(found).rows
+    assert row.square is None and "depends on the machine" in row.told
+    # Log effects of −0.2 and 0.3 are −18.1 and +35.0 %.
+    assert row.ends == pytest.approx((-0.181, 0.350), abs=0.001)
 
 
 def test_one_session_draws_no_forest_and_has_nothing_to_be_held_beside():
-    assert list(shown.evidence(pool("quick", sessions(0.1)))) == []
+    found = pool("quick", sessions(0.1))
+    assert len(forest.over_sessions(found).rows) == 1 and not found.left_out
 
 
 def test_a_session_of_ones_own_stands_beside(study):
@@ -115,13 +114,13 @@ def test_a_study_with_recorded_sessions_answers_over_them_first(made, tmp_path):
     folder = tmp_path / "data" / "recorded" / made.name
     folder.mkdir(parents=True)
     core.save(folder / core.FILE, pool(made.name, sessions(-0.16, -0.165, -0.155, -0.16)))
-    page = build(made, tmp_path).soup
-    headings = [one.get_text() for one in page.select("h2, h3")]
-    first = [
-        "The answer over sessions",
-        "This session alone",
-        "HAProxy on point selects, session by session",
-    ]
+    page = build(made, folder / "s1").soup
+    answer = page.select_one("section.answer")
+    assert "expect 14 to 15" in answer.select_one("li").get_text()
+    assert "The newest session alone" in answer.summary.get_text()
+    headings = [one["id"] for one in page.select("h2, h3, summary[id]")]
+    first = ["answer", "over-sessions", "what-could-be-wrong", "by-session", "moderators", "effects"]
     assert [one for one in headings if one in first] == first
-    assert "expect 14 to 15" in page.select_one("section.answer").get_text()
-    assert page.select("#moderators")
+    # A session of one's own answers for itself, and has the record's beside it.
+    own = build(made, tmp_path).soup
+    assert not own.select_one("#over-sessions") and own.select("#effects") and own.select("#by-session")

@@ -10,10 +10,8 @@ import pandas as pd
 
 from benchbook.api.columns import documented
 from benchbook.api.names import Told
-from benchbook.show import numbers, prose
-from benchbook.show.figures.effects import forest
+from benchbook.show import forest, numbers, prose
 from benchbook.show.markup import Html, element, join
-from benchbook.show.picture import Picture
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,9 +79,9 @@ class Finding:
         """Ids of the runs that it rests on."""
         return list(self.data["runs"])
 
-    def plot(self) -> Picture:
+    def plot(self) -> forest.Forest:
         """Draw it with its interval, over all threads and at each level."""
-        return forest({"aa": None, "findings": [self.data]}, [self.baseline, self.treatment])
+        return forest.of_findings({"aa": None, "findings": [self.data]}, with_levels=True)
 
     def __repr__(self) -> str:
         lines = [f"{self.id}: {self.label}", f"  {self.sentence}"]

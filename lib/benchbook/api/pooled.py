@@ -10,10 +10,8 @@ from benchbook.api.columns import documented
 from benchbook.api.names import Named, NotThere
 from benchbook.compare import pooled_frames
 from benchbook.core import pooled as core
-from benchbook.show import sessions
-from benchbook.show.figures.sessions import forest
+from benchbook.show import forest, sessions
 from benchbook.show.markup import join
-from benchbook.show.picture import Picture
 
 
 class Pooled:
@@ -43,10 +41,10 @@ class Pooled:
         return frame
 
     @property
-    def plot(self) -> Named[Picture]:
+    def plot(self) -> Named[forest.Forest]:
         """A forest of each contrast, session by session: `plot[0]`, or by its id."""
         drawn = {one.id: one for one in self.data.contrasts if any(part.sessions for part in one.told)}
-        return Named("contrast", list(drawn), lambda name: forest(self.data, drawn[name]))
+        return Named("contrast", list(drawn), lambda name: forest.by_session(self.data, [drawn[name]]))
 
     @property
     def left_out(self) -> pd.DataFrame:

@@ -19,10 +19,8 @@ from benchbook.core import files, load, paths, record, runfolder
 from benchbook.core import study as core_study
 from benchbook.core.errors import did_you_mean
 from benchbook.read import tidy
-from benchbook.show import numbers
-from benchbook.show.figures.effects import forest
+from benchbook.show import forest, numbers
 from benchbook.show.markup import element
-from benchbook.show.picture import Picture
 
 
 def _copied(study: Study, name: str) -> pd.DataFrame:
@@ -89,9 +87,9 @@ class Study:
         """Return an arm's effect under two workloads, and the one over the other: does it differ?"""
         return between(self, treatment, one, other, metric)
 
-    def plot(self) -> Picture:
-        """Draw every effect with its interval; in Python, `.panels[0].figure` is matplotlib's."""
-        return forest(self._found, self.arms)
+    def plot(self) -> forest.Forest:
+        """Draw every effect with its interval."""
+        return forest.of_findings(self._found)
 
     @property
     def schedule(self) -> pd.DataFrame:

@@ -1,8 +1,8 @@
 """Figures, tables, sentences and pages, all made from findings.json and the tidy tables.
 
-from benchbook.show import figures, load, prose, tables
+from benchbook.show import forest, load, prose, tables
 seen = load("quick")
-figures.forest(seen.findings, seen.arms)
+forest.of_findings(seen.findings)
 """
 
 from benchbook.show.evidence import Evidence, load

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchbook.compare import words
-from benchbook.show import numbers
+from benchbook.show import forest, numbers
 from benchbook.show.badge import badge
-from benchbook.show.figures.ladder import ladder
-from benchbook.show.picture import Picture
 from benchbook.show.table import Column, Table, long, number
 
 _QUESTIONS = {
@@ -26,7 +24,7 @@ CAPTION = (
 )
 
 
-def shown(findings: Mapping[str, Any]) -> list[Picture | Table]:
+def shown(findings: Mapping[str, Any]) -> list[object]:
     """Return the figure and the tables of a study's ladder; nothing where it has none."""
     own = findings.get("ladder")
     if not own:
@@ -36,7 +34,7 @@ def shown(findings: Mapping[str, Any]) -> list[Picture | Table]:
     if not tables:
         empty = f"Too few arms of the ladder have runs.{skipped}"
         return [Table("ladder", "From the first arm to the last", [Column("Arm")], [], empty=empty)]
-    return [ladder(findings), *tables]
+    return [*map(forest.ladder, own["workloads"]), *tables]
 
 
 def _table(found: Mapping[str, Any], place: int) -> Table:

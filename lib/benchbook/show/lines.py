@@ -5,7 +5,6 @@ Pure: findings and what sessions say together go in; effects are fractions of th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -139,12 +138,3 @@ def effects_of(own: Iterable[Mapping[str, Any]]) -> Iterator[Effect]:
         for one in (found,) if found["headline"] else levels_of(found):
             if numbers.is_known(one["effect"]):
                 yield Effect(one["effect"], one["low"], one["high"], one.get("label") or "not shown")
-
-
-def place(fraction: float, room: float = 0.92) -> float:
-    """Return where an effect stands on the scale of all rows, from 0 to 1; zero is in the middle.
-
-    The scale is one of ratios: halving and doubling are equally far from zero. What is beyond
-    exp(`room`) stands at the edge.
-    """
-    return (max(-room, min(room, math.log1p(max(fraction, -0.999)))) / room + 1) / 2

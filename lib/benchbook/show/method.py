@@ -11,10 +11,8 @@ from benchbook.compare import calibration as campaigns
 from benchbook.compare import words
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.core import calibrated
-from benchbook.show import numbers, standing
-from benchbook.show.figures import forest
+from benchbook.show import forest, numbers, standing
 from benchbook.show.markup import Html, element, join, slug
-from benchbook.show.picture import Picture
 from benchbook.show.table import Column, Table, long, number
 
 Studies = Mapping[str, Mapping[str, Any]]
@@ -51,16 +49,11 @@ def opening(known: Studies) -> Html:
     )  # fmt: skip
 
 
-def aa_figure(known: Studies) -> Picture:
+def aa_figure(known: Studies) -> forest.Forest:
     """Draw the A/A effect of every study with its interval."""
-    none: dict[str, Any] = {"levels": [], "by_threads": []}
-    own = [
-        {**aa, **(none if aa["headline"] else {}), "names": None, "band": None, "workload": _name(way, known)}
-        for way, aa in _pairs(known)
-    ]
-    drawn = forest({"aa": None, "findings": own}, [])
-    caption = "Each line is one study: the effect of an arm against itself. All of them should hold zero."
-    return Picture("aa-figure", "Every A/A pair", drawn.panels, caption, "No study has an A/A pair yet.")
+    return forest.of_twins(
+        (_name(way, known), f"{way}#finding-{slug(aa['id'])}", aa) for way, aa in _pairs(known)
+    )
 
 
 def aa_table(known: Studies) -> Table:

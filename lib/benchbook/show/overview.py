@@ -8,10 +8,9 @@ from urllib.parse import urlsplit
 
 from benchbook.compare import verdicts, words
 from benchbook.core import paths
-from benchbook.show import figures, numbers, opposite
+from benchbook.show import numbers, opposite
 from benchbook.show.badge import badge
 from benchbook.show.markup import ADDRESS, Html, element, join, slug
-from benchbook.show.picture import Picture
 from benchbook.show.record import recomputed
 from benchbook.show.standing import Measured, Overview
 from benchbook.show.table import Column, Table, long, number
@@ -57,11 +56,6 @@ def record(seen: Overview) -> Html:
 
 def _each(verdicts_here: Mapping[str, int]) -> list[str]:
     return [f"{many} {'is' if many == 1 else 'are'} {verdict}" for verdict, many in verdicts_here.items()]
-
-
-def figure(seen: Overview) -> Picture:
-    """Draw every claim about a share: published, recomputed, measured."""
-    return figures.claims(seen.audits, seen.marks)
 
 
 def claims(seen: Overview) -> Table:

@@ -11,10 +11,10 @@ from benchbook.show import answer, causes, numbers, setting
 from benchbook.show.doubts import differing, doubts
 from benchbook.show.lines import ONE_SESSION
 from benchbook.show.markup import Html, element, slug
-from benchbook.show.sessions import over
+from benchbook.show.sessions import beside_record, over
 from benchbook.show.shape import shaped
 
-__all__ = ["differing", "doubts", "headline", "judged", "opening", "over", "sentence"]
+__all__ = ["beside_record", "differing", "doubts", "headline", "judged", "opening", "over", "sentence"]
 
 Finding = Mapping[str, Any]
 _NOTHING = Html("")
@@ -36,7 +36,7 @@ def opening(
         f"{blocks['complete']} of {numbers.count(blocks['planned'], 'block')}",
         f"{numbers.level(findings['look']['level'])} intervals",
         f"{numbers.minutes(findings['machine_minutes'])} of machine time",
-        ONE_SESSION,
+        *([] if several.text else [ONE_SESSION]),
     ]
     look = findings["look"]
     is_early = not look["n"] and look["next"]

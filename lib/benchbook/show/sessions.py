@@ -18,12 +18,14 @@ from benchbook.compare.pooled_words import percent
 from benchbook.compare.turns import orders
 from benchbook.core import design, load, paths, pooled
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
-from benchbook.show import numbers
+from benchbook.show import forest, numbers
 from benchbook.show.badge import badge
 from benchbook.show.evidence import Evidence
-from benchbook.show.figures.sessions import against, forest
-from benchbook.show.markup import Html, element, join
+from benchbook.show.figures.sessions import against
+from benchbook.show.forest import Forest
+from benchbook.show.markup import Html, element, join, slug
 from benchbook.show.picture import Picture
+from benchbook.show.shape import shaped
 from benchbook.show.table import Column, Table, long, number
 
 _MOST_ASKED = 4
@@ -38,14 +40,23 @@ HEADINGS = {
 }
 
 
+def several(seen: Evidence) -> Pooled | None:
+    """Return what several recorded sessions say together, on the page of one of them."""
+    found = pooled.of(seen.name) if paths.root().parent.name == seen.name else None
+    return found if found and len(found.sessions) > 1 else None
+
+
 def over(seen: Evidence) -> Html:
-    """Write what comes first on the page of a study whose record has sessions: what they say together, and
-    where the session of this page lies beside them, if it is one's own."""
-    found = pooled.of(seen.name)
-    if found is None:
-        return Html("")
-    own = None if paths.root().parent.name == seen.name else here(seen)
-    return join([answer(found), beside(own, found) if own else ""])
+    """Write what comes first on the page of a recorded study: what its sessions say together, if several."""
+    found = several(seen)
+    return answer(found) if found else Html("")
+
+
+def beside_record(seen: Evidence) -> list[Html]:
+    """Write where a session of one's own lies beside the recorded ones; nothing on a page of the record."""
+    found = None if paths.root().parent.name == seen.name else pooled.of(seen.name)
+    own = here(seen) if found else None
+    return [told] if found and own and (told := beside(own, found)).text else []
 
 
 def here(seen: Evidence) -> Brought | None:
@@ -65,40 +76,27 @@ def here(seen: Evidence) -> Brought | None:
     )
 
 
-def shown(seen: Evidence) -> list[Picture | Table]:
-    """Return the figures and tables over sessions; none where the record has no session of the study."""
+def shown(seen: Evidence) -> list[Forest | Picture | Table]:
+    """Return the figure and the tables over sessions; none where the record has no session of the study."""
     found = pooled.of(seen.name)
-    return list(evidence(found)) if found else []
+    return evidence(found) if found else []
+
+
+def evidence(found: Pooled) -> list[Forest | Picture | Table]:
+    """Return each session on a line, what differed between them, and who is left out."""
+    made: list[Forest | Picture | Table] = []
+    if len(found.sessions) > 1:
+        made += [forest.by_session(found), moderating(found)]
+    made += ordering(found)
+    if found.left_out or found.not_recorded:
+        made.append(left_out(found))
+    return made
 
 
 def answer(found: Pooled) -> Html:
     """Write what holds beyond a session: a sentence and a label for each effect, and on what it rests."""
-    lines = [
-        element("li", badge(effect.label), " ", effect.headline)
-        for contrast in found.contrasts
-        for effect in contrast.told
-    ]
-    return element(
-        "section",
-        element("h2", "The answer over sessions", id="sessions"),
-        element("p", _basis(found), class_="verdict"),
-        element("ul", *lines, class_="answers"),
-        *(element("p", f"In time, {text}") for text in changes.in_time(found)),
-        class_="answer",
-    )
-
-
-def evidence(found: Pooled) -> Iterator[Picture | Table]:
-    """Yield a forest for each contrast of several sessions, what differed, and who is left out."""
-    drawn = [one for one in found.contrasts if len(one.whole.sessions) > 1]
-    for place, contrast in enumerate(drawn):
-        figure = forest(found, contrast)
-        yield figure if place == 0 else replace(figure, caption="")
-    if len(found.sessions) > 1:
-        yield moderating(found)
-    yield from ordering(found)
-    if found.left_out or found.not_recorded:
-        yield left_out(found)
+    told = [(slug(one.id), effect) for one in found.contrasts for effect in one.told]
+    return shaped("sessions.html.j2", told=told, basis=_basis(found), in_time=changes.in_time(found))
 
 
 def ordering(found: Pooled) -> Iterator[Picture]:

@@ -13,7 +13,6 @@ from benchbook.show import carried, doubts
 from benchbook.show.markup import slug
 
 Finding = Mapping[str, Any]
-_MOST_DRAWN = 3
 _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
 
 
@@ -139,36 +138,9 @@ class Overview:
         counted = [one for one in self.studies if carried.is_counted(own.get(one.name))]
         return sorted(counted, key=lambda one: order.get(one.name, len(order)))
 
-    def marks(self, claim: str) -> list[tuple[str, Mapping[str, Any], bool]]:
-        """Return (study, finding, whether it answers) as figures draw them; illustrations last."""
-        answers = [(study.name, found, True) for study, found in self.answers(claim)]
-        shown = [(study.name, found, False) for study, found in self.shows(claim)]
-        for is_judged, drawn in ((True, answers), (False, shown)):
-            for study, one in self.asked(claim, is_judged):
-                drawn += [(study.name, found, is_judged) for found in _shares(one)]
-        return answers + shown[:_MOST_DRAWN]
-
 
 def _has_number(part: Mapping[str, Any]) -> bool:
     return part["value"] is not None
-
-
-def _shares(one: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the parts of a claim that are effects, as figures draw them; a trend's steps are none."""
-    is_effect = one["kind"] == "effect"
-    parts = [
-        part for part in one["parts"] if is_effect and part["scale"] == "share" and part["low"] is not None
-    ]
-    return [
-        {
-            **part,
-            "effect": part["value"],
-            "verdict": one["verdict"],
-            # A part is named by its two arms, and after them its workload.
-            "workload": part["where"].rpartition(", ")[2],
-        }
-        for part in parts
-    ]
 
 
 def load(source: str = "") -> Overview:

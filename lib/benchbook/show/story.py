@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchbook.compare import machines
 from benchbook.core.pooled import LABELS, Contrast, Pooled, PooledEffect
 from benchbook.show import causes, numbers, theme
 from benchbook.show.badge import badge
-from benchbook.show.figures.effects import axis_of_change, log_of
+from benchbook.show.forest import Scale, log_of
 from benchbook.show.markup import Html, element, slug
 from benchbook.show.picture import Panel, Picture
 from benchbook.show.standing import Measured, Overview
@@ -145,3 +146,19 @@ def reasons(studies: Sequence[Measured]) -> Table:
         if (found := causes.known(study.found))
     ]
     return Table("why", "Why", [Column("Study"), long("Because")], rows, empty="No cause is known yet.")
+
+
+def axis_of_change(axes: Axes, rows: int, limits: tuple[float, float]) -> None:
+    """Make axes for so many rows of effects: log ratios between the limits, read as per cent."""
+    ticks = Scale(*limits).ticks
+    axes.set_xlim(*limits)
+    axes.set_ylim(rows - 0.4, -0.6)
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x", visible=True)
+    axes.axvline(0, color=theme.MUTED, linewidth=1, zorder=1)
+    axes.spines["left"].set_visible(False)
+    axes.set_yticks([])
+    axes.set_xticks(
+        [log_of(tick) for tick in ticks], [numbers.decimal(100 * tick, 0, True) for tick in ticks]
+    )
+    axes.set_xlabel("change against the baseline, %")

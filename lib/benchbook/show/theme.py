@@ -156,16 +156,6 @@ def round_log(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def rows_against_zero(axes: Axes, rows: int) -> None:
-    """Let axes hold rows from the top down, without names of their own, against a line at zero."""
-    axes.set_ylim(rows - 0.4, -0.6)
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", visible=True)
-    axes.axvline(0, color=MUTED, linewidth=1, zorder=1)
-    axes.spines["left"].set_visible(False)
-    axes.set_yticks([])
-
-
 def corner(axes: Axes, text: str, x: float) -> None:
     """Write a small note at the top of the axes, right of `x`."""
     axes.annotate(

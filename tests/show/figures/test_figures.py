@@ -14,10 +14,7 @@ from tests.show import synthetic
 from tests.show.figures.edge import inked_edges
 
 DRAWN = {
-    "effects": lambda made: figures.forest(made.findings, made.arms),
     "throughput": lambda made: figures.qps(made.runs, made.arms),
-    "latency": lambda made: figures.latency(made.runs, made.arms),
-    "cpu": lambda made: figures.cpu(made.runs, made.arms),
     "run-order": lambda made: figures.run_order(made.runs, made.voids, made.arms),
     "seconds": lambda made: figures.seconds(made.intervals, made.runs, made.arms),
     "histogram": lambda made: figures.histogram(made.histograms, made.runs, made.arms),
@@ -57,37 +54,8 @@ def test_no_label_is_cut(drawn, anchor):
 
 def test_one_thread_is_no_plural_and_what_was_not_measured_is_not_told(made):
     runs = made.runs.assign(latency_p99_ms=np.nan)
-    for draw in (figures.qps, figures.latency):
-        alt = draw(runs, made.arms).alt.replace("\xa0", " ")
-        assert " at 1 thread, " in alt and "1 threads" not in alt
-        assert "p99" not in alt and ": ." not in alt
-
-
-def test_the_forest_tells_every_effect_interval_and_n(made):
-    alt = figures.alt(figures.forest(made.findings, made.arms))
-    for found in [made.findings["aa"], *made.findings["findings"]]:
-        assert numbers.percent(found["effect"]) in alt
-        assert f"{numbers.span(found['low'], found['high'])}, n = {found['n']}, {found['label']}" in alt
-        for point in found["levels"]:
-            assert numbers.span(point["low"], point["high"]) in alt
-
-
-def test_the_forest_draws_no_headline_where_there_is_none(made):
-    found = {**made.findings["findings"][0], "headline": False, "label": "depends on threads"}
-    picture = figures.forest({**made.findings, "findings": [found]}, made.arms)
-    assert "no single number, n = 5, depends on threads" in picture.alt
-    assert f"point selects, QPS: {numbers.percent(found['effect'])}" not in picture.alt
-
-
-def test_the_forest_bears_what_could_not_be_computed(made):
-    nothing = {"effect": None, "low": None, "high": None}
-    found = {**made.findings["findings"][0], **nothing}
-    found["levels"] = [{**point, **nothing} for point in found["levels"]]
-    one_sided = {**made.findings["findings"][1], "band": [None, -0.05]}
-    picture = figures.forest({**made.findings, "aa": None, "findings": [found, one_sided]}, made.arms)
-    assert "not computed" in picture.alt
-    assert picture.panels
-    assert not figures.forest({**made.findings, "aa": None, "findings": [found]}, made.arms).panels
+    alt = figures.qps(runs, made.arms).alt.replace("\xa0", " ")
+    assert " at 1 thread, " in alt and "1 threads" not in alt and ": ." not in alt
 
 
 def test_throughput_tells_the_geometric_mean(made):

@@ -1,0 +1,281 @@
+"""The forest: effects with their intervals, each a line of text and a bar as wide as there is room.
+
+Words are text of the page and bars have their places in per cent, so that it can be read on a phone and on a
+wide screen. Effects are fractions of the baseline, on a scale of ratios.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benchbook.compare import machines, pooled_words, words
+from benchbook.compare.sentences import SHOWN
+from benchbook.core.pooled import Contrast, Pooled, PooledEffect
+from benchbook.core.wording import count
+from benchbook.show import numbers, theme
+from benchbook.show.markup import Html, element, slug
+from benchbook.show.shape import shaped
+from benchbook.show.tables import contrast, levels_of
+
+Finding = Mapping[str, Any]
+Ends = tuple[float, float]
+# Effects beyond a quarter or four times the baseline stand at the edge; intervals may go half as far again.
+_FARTHEST, _ROOM = math.log(4), math.log(1.5)
+_TICKS = (-90, -75, -60, -50, -40, -30, -25, -20, -15, -10, -5, -2, -1, 0, 1, 2, 5, 10, 15, 20,
+          25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 900)  # fmt: skip
+_MOST_TICKS = 5
+_DECIDED = (*SHOWN, "no practical difference")
+_SHADES = {"higher": "#0a66a5", "lower": "#c2500a", "": theme.MUTED}
+CAPTION = "Left of the line is less than the baseline, right of it more; hollow where no difference is shown."
+SEVERAL = (
+    "A dot is a session, hollow where it decides nothing. The bar is where a further session is expected in "
+    "nine of ten, or what was seen in fewer than four occasions; the square is the mean."
+)
+CLAIMED = " Shaded: what was claimed."
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Log ratios between two ends."""
+
+    low: float
+    high: float
+
+    def __call__(self, fraction: float) -> float:
+        """Return where an effect stands, in per cent of the width."""
+        part = (log_of(fraction) - self.low) / (self.high - self.low)
+        return round(100 * min(max(part, 0.005), 0.995), 2)
+
+    @property
+    def ticks(self) -> list[float]:
+        """Round fractions, zero among them, that stand far enough apart to be read."""
+        gap = (self.high - self.low) / _MOST_TICKS
+        chosen = [0]
+        for side in ([tick for tick in _TICKS if tick > 0], [tick for tick in _TICKS[::-1] if tick < 0]):
+            last = 0.0
+            for tick in side:
+                place = math.log1p(tick / 100)
+                if self.low <= place <= self.high and abs(place - last) >= gap:
+                    chosen.append(tick)
+                    last = place
+        return [tick / 100 for tick in sorted(chosen)]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line: its name, what it came to in words, and where its marks and its bar stand.
+
+    `dots` are effects, each with whether it is decided; `square` is a mean. A heading has neither.
+    """
+
+    name: str
+    told: str = ""
+    dots: tuple[tuple[float, bool], ...] = ()
+    ends: Ends | None = None
+    square: float | None = None
+    band: Sequence[float | None] | None = None
+    kind: str = ""
+    way: str = ""
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether there is anything to draw."""
+        return bool(self.dots or self.ends)
+
+    @property
+    def direction(self) -> str:
+        """`higher`, `lower`, or nothing where neither or both are shown."""
+        sides = {value > 0 for value, is_decided in self.dots if is_decided and value}
+        if self.square is not None and self.ends and self.ends[0] * self.ends[1] > 0:
+            sides.add(self.square > 0)
+        return ("higher" if sides.pop() else "lower") if len(sides) == 1 else ""
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Rows under a heading, on one scale; shows itself in a notebook."""
+
+    anchor: str
+    title: str
+    rows: tuple[Row, ...]
+    caption: str = CAPTION
+    empty: str = "Nothing was recorded that this figure could show."
+    is_folded: bool = False
+
+    def _repr_html_(self) -> str:
+        scale = scale_of(self.rows)
+        given = {"bar": lambda row: bar(row, scale), "axis": axis(scale), "forest": self}
+        return shaped("forest.html.j2", **given).text
+
+    def __repr__(self) -> str:
+        return "\n".join([self.title, *(f"  {row.name}: {row.told}".rstrip(": ") for row in self.rows)])
+
+
+def of_findings(findings: Mapping[str, Any], with_levels: bool = False) -> Forest:
+    """Draw the effect of every finding, A/A last; each thread level where no number stands for all."""
+    known = [found for found in (*findings["findings"], findings.get("aa")) if found]
+    rows = tuple(row for found in known for row in _rows(found, with_levels))
+    has_band = any(row.band for row in rows)
+    return Forest("effects", "Effects and their intervals", rows, CAPTION + (CLAIMED if has_band else ""))
+
+
+def of_twins(pairs: Iterable[tuple[str, str, Finding]]) -> Forest:
+    """Draw A/A pairs of several studies by (study, way to it, pair), each over all threads."""
+    rows = [replace(_row(aa, study), way=way, band=None) for study, way, aa in pairs]
+    caption = "Each line is one study: an arm against itself. All of them should hold zero."
+    return Forest("aa-figure", "Every A/A pair", tuple(rows), caption, "No study has an A/A pair yet.")
+
+
+def over_sessions(found: Pooled) -> Forest:
+    """Draw what a reader is told of each contrast: its sessions, their mean, what to expect elsewhere."""
+    rows = tuple(_together(one, effect) for one in found.contrasts for effect in one.told)
+    return Forest("over-sessions", "Over all sessions", rows, SEVERAL)
+
+
+def by_session(found: Pooled, contrasts: Sequence[Contrast] | None = None) -> Forest:
+    """Draw each session of contrasts, all unless given, on a line of its own, with its date and processor."""
+    rows = [
+        row
+        for one in (found.contrasts if contrasts is None else contrasts)
+        for effect in one.told
+        if effect.sessions
+        for row in (Row(_place(one, effect), kind="heading"), *_sessions(found, effect))
+    ]
+    return Forest("by-session", "Session by session", tuple(rows), CAPTION, is_folded=True)
+
+
+def ladder(found: Mapping[str, Any]) -> Forest:
+    """Draw one ladder: each arm against the first, in their order."""
+    rows = tuple(_row(one, words.of(one, "treatment")) for one in found["against_first"])
+    first = found["against_first"][0]
+    title = f"Against {words.of(first, 'baseline')}, on {words.of(first, 'workload')}"
+    return Forest("ladder", title, rows, CAPTION)
+
+
+def _rows(found: Finding, with_levels: bool) -> Iterator[Row]:
+    what = "" if found["metric"] == "qps" else f", {numbers.metric(found['metric'])}"
+    yield _row(found, f"{contrast(found)}{what}")
+    if with_levels or not found["headline"]:
+        for point in levels_of(found):
+            row = _row(point, count(point["threads"], "thread"))
+            yield replace(row, kind="level", band=found.get("band"))
+
+
+def _row(found: Finding, name: str) -> Row:
+    """Give the line of a finding, or of one of its thread levels."""
+    band = found.get("band")
+    way = f"#finding-{slug(found['id'])}" if "id" in found else ""
+    if not numbers.is_known(found["effect"]) or not found.get("headline", True):
+        told = "by threads" if numbers.is_known(found["effect"]) else numbers.NOT_COMPUTED
+        return Row(name, told, band=band, way=way)
+    is_decided = found.get("label") in (*_DECIDED, None)
+    ends, told = None, f"{numbers.percent(found['effect'])}, no interval"
+    if numbers.is_known(found["low"]) and numbers.is_known(found["high"]):
+        ends = found["low"], found["high"]
+        told = f"{numbers.percent(found['effect'])} ({_span(*ends)})"
+    return Row(name, told, ((found["effect"], is_decided),), ends, band=band, way=way)
+
+
+def _span(low: float, high: float) -> str:
+    digits = 0 if max(abs(low), abs(high)) >= 1 else 1
+    return numbers.span(low, high, digits)
+
+
+def _place(one: Contrast, effect: PooledEffect) -> str:
+    at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
+    what = "" if one.metric == "qps" else f", {numbers.metric(one.metric)}"
+    return f"{one.names['treatment']} on {one.names['workload']}{what}{at}"
+
+
+def _together(one: Contrast, effect: PooledEffect) -> Row:
+    dots = tuple((seen.effect, _is_decided(seen)) for seen in effect.sessions if seen.effect is not None)
+    row = Row(_place(one, effect), effect.short, dots, _expected(effect), way=f"#finding-{slug(one.id)}")
+    is_one = effect.k > 1 and effect.label != "depends on the machine"
+    return replace(row, square=effect.effect if is_one else None)
+
+
+def _is_decided(seen: Any) -> bool:
+    ends = (seen.low, seen.high)
+    is_known = None not in ends and seen.label != "no useful interval"
+    return bool(is_known and seen.low * seen.high > 0)
+
+
+def _expected(effect: PooledEffect) -> Ends | None:
+    """Return where a further session is expected; with too few of them, their range or their interval."""
+    if effect.k <= 1 and len(effect.sessions) == 1:
+        (only,) = effect.sessions
+        return None if only.low is None or only.high is None else (only.low, only.high)
+    for low, high in (
+        (effect.prediction_low, effect.prediction_high),
+        (effect.range_low, effect.range_high),
+    ):
+        if low is not None and high is not None:
+            return low, high
+    return None
+
+
+def _sessions(found: Pooled, effect: PooledEffect) -> Iterator[Row]:
+    for seen in sorted(effect.sessions, key=lambda one: found.session(one.session).measured):
+        session = found.session(seen.session)
+        day = session.measured[:16].replace("T", " ")
+        name = f"{day}, {machines.name(session.processor)}"
+        ends = None if seen.low is None or seen.high is None else (seen.low, seen.high)
+        told = pooled_words.percent(seen.effect or 0.0) + (f" ({pooled_words.span(*ends)})" if ends else "")
+        yield Row(name, told, ((seen.effect or 0.0, _is_decided(seen)),), ends, kind="level")
+
+
+def scale_of(rows: Sequence[Row]) -> Scale:
+    """Return the scale of rows: every effect inside, intervals as far as is useful."""
+    effects = [log_of(value) for row in rows for value, _ in row.dots]
+    effects += [log_of(row.square) for row in rows if row.square is not None]
+    bands = [log_of(end) for row in rows for end in row.band or () if numbers.is_known(end)]
+    inside = [min(max(one, -_FARTHEST), _FARTHEST) for one in (*effects, *bands)]
+    ends = [log_of(end) for row in rows for end in row.ends or ()]
+    low, high = min([0.0, *inside]), max([0.0, *inside])
+    low, high = max(min([low, *ends]), low - _ROOM), min(max([high, *ends]), high + _ROOM)
+    room = 0.06 * max(high - low, 0.01)
+    return Scale(low - room, high + room)
+
+
+def bar(row: Row, at: Scale) -> Html:
+    """Draw the marks of a line; its numbers stand beside it."""
+    low, high = row.band or (None, None)
+    band = (0.0 if low is None else at(low), 100.0 if high is None else at(high)) if row.band else None
+    return _image(
+        "",
+        _SHADES[row.direction],
+        band=band,
+        ends=row.ends and tuple(at(end) for end in row.ends),
+        dots=[(at(value), is_decided) for value, is_decided in row.dots],
+        square=None if row.square is None else at(row.square),
+        lines=[(at(tick), not tick) for tick in at.ticks],
+        ticks=(),
+    )
+
+
+def axis(at: Scale) -> Html:
+    """Write the numbers of the scale."""
+    ticks = [(at(tick), numbers.percent(tick, 0)) for tick in at.ticks]
+    said = f"scale from {ticks[0][1]} to {ticks[-1][1]} against the baseline"
+    return _image(said, theme.MUTED, band=None, ends=None, dots=(), square=None, lines=(), ticks=ticks)
+
+
+def _image(alt: str, shade: str, **drawing: object) -> Html:
+    shades = {"shade": shade, "rule": theme.RULE, "paper": theme.PAPER, "zero": theme.MUTED,
+              "claim": theme.CLAIM}  # fmt: skip
+    dark = {key: theme.SHADES[one] for key, one in shades.items()}
+    drawn = shaped("bar.svg.j2", light=shades, dark=dark, **drawing)
+    data = base64.b64encode(drawn.text.encode()).decode("ascii")
+    image = element(
+        "img", alt=alt, class_="bar", width="100%", height=22, src=f"data:image/svg+xml;base64,{data}"
+    )
+    return Html(image.text.removesuffix("</img>"))
+
+
+def log_of(fraction: float) -> float:
+    """Return the logarithm of a ratio; nothing at all is far left of every scale."""
+    return math.log1p(max(fraction, -0.999))
