@@ -47,6 +47,14 @@ def test_four_sessions_decide_nothing_and_three_are_not_asked():
     assert asked_of((-0.1, 0.0, 0.1), wake_other_core_us=WAKES[:3]) == ([], None)
 
 
+def test_one_that_few_sessions_tell_of_hides_no_other():
+    # Four sessions have 24 orders, so what only they tell of is never rarer than 2/24.
+    effects = (-0.18, -0.12, -0.04, 0.05, 0.17, 0.33)
+    few = (None, None, 0.1, 0.4, 0.2, 0.3)
+    (best, *_), said = asked_of(effects, wake_other_core_us=WAKES, flush_ms=few)
+    assert best.name == "wake_other_core_us" and best.p < 0.05 and said is not None
+
+
 def test_a_moderator_that_few_sessions_tell_of_is_asked_of_those():
     wakes = (None, *WAKES[1:])
     (best, *_), _ = asked_of((-0.18, -0.12, -0.04, 0.05, 0.17, 0.33), wake_other_core_us=wakes)

@@ -51,18 +51,21 @@ def ordered(pooled: Pooled, effect: PooledEffect) -> list[Ordered]:
     """Return each moderator that at least four occasions tell of, that which orders the effect best first.
 
     Sessions of an occasion are averaged, as they are for the effect. p is the share of orders of the effects
-    in which some moderator correlates as much (Westfall and Young 1993), so that each p counts all of them.
+    in which some moderator is as rare (least p, Westfall and Young 1993), so that each counts all of them.
     """
     asked = dict(_asked(pooled, effect))
     if not asked:
         return []
     effects = np.array([one.effect for one in effect.occasions])
+    # The first of the orders is their own.
     shuffled = effects[_orders(len(effects))]
-    most = np.max([np.abs(_rhos(values, shuffled)) for values in asked.values()], axis=0)
+    rhos = {name: _rhos(values, shuffled) for name, values in asked.items()}
+    rare = {name: _shares(np.abs(several)) for name, several in rhos.items()}
+    least = np.min(list(rare.values()), axis=0)
     found = []
     for name, values in asked.items():
-        known, rho = ~np.isnan(values), float(_rhos(values, effects[None, :])[0])
-        p = float(np.mean(most > abs(rho) - edges.TIE))
+        known, rho = ~np.isnan(values), float(rhos[name][0])
+        p = float(np.mean(least < rare[name][0] + edges.TIE))
         seen = tuple(map(float, values[known])), tuple(map(float, effects[known]))
         found.append(Ordered(name, *seen, rho, p, len(asked)))
     return sorted(found, key=lambda one: (one.p, -abs(one.rho), one.name))
@@ -96,6 +99,11 @@ def _asked(pooled: Pooled, effect: PooledEffect) -> Iterator[tuple[str, np.ndarr
         known = values[~np.isnan(values)]
         if len(known) >= FEWEST and len(set(known)) > 1:
             yield name, values
+
+
+def _shares(sizes: np.ndarray) -> np.ndarray:
+    """Return for each correlation the share of orders in which it is as large."""
+    return 1 - np.searchsorted(np.sort(sizes), sizes - edges.TIE) / len(sizes)
 
 
 def _rhos(values: np.ndarray, effects: np.ndarray) -> np.ndarray:

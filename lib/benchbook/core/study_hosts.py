@@ -54,7 +54,8 @@ class HostProxy(Model):
     """Version that must be found, from the left; null accepts any and records it."""
     settings: dict[Word, int | str | bool] = Field({}, examples=[{"proxy.conn-buffer-size": 131072}])
     """Settings in the proxy's own words: items of TiProxy's file, HAProxy's `maxconn`, `nbthread`,
-    `cpu-map`, `retries`, `balance` and timeouts, PgBouncer's pools, such as `default_pool_size`."""
+    `cpu-map`, `tune.bufsize`, `retries`, `balance` and timeouts, PgBouncer's pools, such as
+    `default_pool_size`."""
 
     @field_validator("settings")
     @classmethod
