@@ -221,13 +221,15 @@ class Arms:
                 "stayed": stayed,
             }
 
-    def watch(self, chain: Chain, clients: Sequence[RemoteClient], path: Path, hops: Any) -> RemoteWatch:
+    def watch(self, chain: Chain, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         """Return what watches an arm's clients and pods; all parts of a TiDB cluster are the server too."""
         found = [one for part in chain.servers for one in self.server(part).watched()]
         found += [("proxy", pod_of(chain.proxy), 1)] if chain.proxy is not None else []
         roles: dict[str, Host] = {}
         pids: dict[str, dict[str, list[int]]] = {}
         families: dict[str, list[int]] = {}
+        hops: dict[str, list[dict[str, Any]]] = {}
+        ports = {pod_of(one): one.port for one in (*chain.servers, chain.proxy) if one is not None}
 
         def add(part: str, host: Host) -> None:
             rank = 1 + sum(role.partition("-")[0] == part for role in roles)
@@ -238,7 +240,12 @@ class Arms:
         for part, name, pid in found:
             host = self.space.host_of(name)
             add(part, host)
-            for kind in {part, "proxy" if part == "proxy" else "server"}:
+            whole = "proxy" if part == "proxy" else "server"
+            if part in ("server", "proxy"):
+                # Its own sockets: the kernel of its pod's network knows them, and no other.
+                own = {"part": whole, "host": str(host.pod.status.pod_ip), "port": ports[name]}
+                hops[host.name] = [{**own, "is_own": True}]
+            for kind in {part, whole}:
                 pids.setdefault(kind, {}).setdefault(host.name, []).append(pid)
             if part == "server" and self.server(chain.server).has_children:
                 families[host.name] = [pid]

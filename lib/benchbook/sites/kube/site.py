@@ -40,8 +40,6 @@ class KubernetesSite(ArrangedSite[InPod]):
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
         self.chains = layout.chains(study)
-        # What the clients of an arm connect to.
-        self._reached: dict[str, list[tuple[str, int]]] = {}
         # Each client is asked for over the API, and its node's clock is read.
         self.ready_s = READY_S * (1 + max(arm.clients for arm in study.arms.values()))
 
@@ -102,9 +100,7 @@ class KubernetesSite(ArrangedSite[InPod]):
             server = self._arms.server(part)
             address = server.address(server.ensure())
             places.append(self._endpoint(address, part.port, server if clients_inside(chain) else None))
-        found = [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
-        self._reached[arm] = [(place.host, place.port) for place in found]
-        return found
+        return [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
         """Start it in the pod of all clients, where the logs are that it reads; it lets them begin."""
@@ -169,13 +165,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         return RemoteClient(self.space.host(pod), start, None if cores is None else tuple(cores))
 
     def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> RemoteWatch:
-        chain, clients, hops = self._chain(arm), (client, *others), {}
-        if chain.clients:
-            # What a client connects to is the part whose bytes it can count.
-            part = "proxy" if chain.proxy is not None else "server"
-            for one, (host, port) in zip(clients, self._reached[arm], strict=False):
-                hops[one.host.name] = [{"part": part, "host": host, "port": port}]
-        return self._arms.watch(chain, clients, path, hops)
+        return self._arms.watch(self._chain(arm), (client, *others), path)
 
     def data_groups(self) -> list[list[str]]:
         """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""
