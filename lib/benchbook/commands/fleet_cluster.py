@@ -31,15 +31,15 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 # After so long without a node its session is made again on another.
 LOST_NODE_S = 60
 SCRIPT = """set -eu
-mkdir -p /work/fleet
-cd /work/fleet
-until [ -e /work/tree.tar.gz ]; do sleep 1; done
-tar xzf /work/tree.tar.gz --no-same-owner
+mkdir -p /session/fleet
+cd /session/fleet
+until [ -e /session/tree.tar.gz ]; do sleep 1; done
+tar xzf /session/tree.tar.gz --no-same-owner
 {setup}
 export PATH="$PWD/.venv/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin" BENCHBOOK_ROOT="$PWD" PYTHONPATH="$PWD/lib"
 benchbook session {study} {words}
-mv data/record/{study}/*.tar.xz /work/session.tar.xz
-until [ -e /work/taken ]; do sleep 1; done
+mv data/record/{study}/*.tar.xz /session/session.tar.xz
+until [ -e /session/taken ]; do sleep 1; done
 """
 
 
@@ -163,7 +163,7 @@ class InCluster:
         if line and line != self.last.get(name):
             self.last[name] = line
             self.say(f"{pod.spec.node_name}: {line}")
-        found = self.cluster.run(space, name, ["cat", "/work/session.tar.xz"])
+        found = self.cluster.run(space, name, ["cat", "/session/session.tar.xz"])
         if found.code == 0:
             file = self.tree.with_name(f"{name}.tar.xz")
             file.write_bytes(found.out)
@@ -172,11 +172,11 @@ class InCluster:
                 self.taken.add(index)
             except BenchbookError as error:
                 self.say(f"{pod.spec.node_name}: {error}")
-            self.cluster.run(space, name, ["touch", "/work/taken"])
+            self.cluster.run(space, name, ["touch", "/session/taken"])
 
     def _send(self, pod: str) -> None:
         size = self.tree.stat().st_size
-        into = f"head -c {size} >/work/tree.part && mv /work/tree.part /work/tree.tar.gz"
+        into = f"head -c {size} >/session/tree.part && mv /session/tree.part /session/tree.tar.gz"
         opened = self.cluster.open(self.place.namespace, pod, ["sh", "-c", into], has_stdin=True)
         with self.tree.open("rb") as source:
             for piece in iter(lambda: source.read(PIECE), b""):
