@@ -17,6 +17,7 @@ from benchbook.core import files, histogram, runfolder, sysbench_options
 from benchmarks.order import study
 
 THREADS, DISCARD_S, PERCENTILE, TPS = 16, 15, 99, 800
+CLIENT_CORES = 0.6
 TABLES, TABLE_SIZE = 2, 20_000
 # Reading, writing and other statements of one transaction of oltp_read_write.
 STATEMENTS = (14, 4, 2)
@@ -131,7 +132,9 @@ def _totals(events: int, window_s: int, total_s: int, counts: np.ndarray) -> lis
 
 def _monitor(random: np.random.Generator, seconds: int) -> str:
     rows = ["second,part,cpu_cores,rss_mib,steal_pct,psi_cpu_pct,psi_io_pct,psi_memory_pct"]
-    for second, use in enumerate(random.uniform(0.3, 0.9, (seconds, 3)), 1):
+    used = random.uniform(0.3, 0.9, (seconds, 3))
+    used[:, 0] = CLIENT_CORES
+    for second, use in enumerate(used, 1):
         rows += [
             f"{second}.014,{part},{cores:.4f},{100 * cores:.2f},,,,"
             for part, cores in zip(("client", "proxy", "server"), use, strict=True)
@@ -235,7 +238,10 @@ def _evidence(plan: dict[str, Any], done: int) -> dict[str, Any]:
             "before": dict.fromkeys(grown, 1000),
             "after": {name: 1000 + count for name, count in grown.items()},
         },
-        "client": {"runqueue_wait_s": 0.1, "threads": THREADS, "cpu_s": 0.3 * lasted, "allowance_cores": 1.0},
+        "client": {
+            "runqueue_wait_s": 0.1, "threads": THREADS, "cpu_s": CLIENT_CORES * lasted,
+            "allowance_cores": 1.0,
+        },
         "foreign_sessions": 0, "longest_pause_ms": 3.0, "oom_kills": 0, "clock_step_s": 0.0,
         "steal_pct": 0.0, "server_log_errors": [], "tls": {"asked": "off", "cipher": ""},
         "free_bytes_before": 10**10, "free_bytes_after": 10**10, "limits": {},

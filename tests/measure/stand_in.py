@@ -204,10 +204,14 @@ class Watch:
     waits: tuple[float, ...]
     longest_pause_ms: float = 12.0
     steal_pct: float = 0.25
-    client_cpu_s: float = 0.5
     oom_kills: int = 0
     clock_step_s: float = 0.01
     cores: int = 2
+
+    @property
+    def client_cpu_s(self) -> float:
+        """What its monitor shows of the client, 0.3 of a core."""
+        return 0.3 * self.seconds
 
     @property
     def runqueue_wait_s(self) -> float:

@@ -66,8 +66,10 @@ def test_the_report_is_one_page_that_links_to_the_raw_logs(measured):
     page = clone.path / "reports" / "studies" / "tiny.html"
     text = page.read_text(encoding="utf-8")
     assert "http://" not in text.replace("http://www.w3.org", "") or 'src="http' not in text
+    runs = (clone.path / "reports" / "runs" / "tiny" / "index.html").read_text(encoding="utf-8")
     for folder in clone.runs():
-        assert f"data/tiny/raw/{folder.name}/" in text
+        assert f"data/tiny/raw/{folder.name}/" in runs
+    assert "../runs/tiny/index.html" in text
     assert json.loads((clone.data / "findings.json").read_text())["findings"][0]["id"] in text
 
 

@@ -78,7 +78,8 @@ def described(study: Study, facts: Mapping[str, Any], methods: Mapping[str, int]
         "arms": [_stated(study.arms[arm], dict.fromkeys(UNMEASURED, True)) for arm in there],
         "workloads": sorted(workloads, key=repr),
         "threads": sorted(study.threads),
-        "dataset": _stated(study.dataset, {"seed": True}),
+        # A study file may leave them out since they have defaults; sessions from before then stated them.
+        "dataset": {"tables": study.dataset.tables, "table_size": study.dataset.table_size},
         "plan": plan,
         "warm_up": _stated(study.warm_up, {}),
         "methods": dict(sorted(methods.items())),

@@ -37,7 +37,8 @@ def openssl(folder: Path, *words: str) -> None:
 def certificates(open_folder: Path) -> Path:
     """A folder with the certificates that server and client need, by the names that sysbench wants."""
     folder = open_folder / "tls"
-    folder.mkdir(mode=0o755)
+    # Tests that need the machine alone come after others, when this was made and taken down once.
+    folder.mkdir(mode=0o755, exist_ok=True)
     root = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca-key.pem -out cacert.pem"
     openssl(folder, *root.split())
     for name in ("server", "client"):

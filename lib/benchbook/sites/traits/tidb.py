@@ -49,6 +49,7 @@ TRAITS = traits.Engine(
     tells_version=False,
     must_limit_connections=False,
     said_by="tidb",
+    closed_since="6.6",
     has_items=True,
     cluster="benchbook.sites.local.tidb_cluster:Cluster",
     clusters_by=frozenset({"kubernetes.tidb", "tiup"}),
