@@ -2,10 +2,11 @@
 
 A run folder is six small files. The question is whether they should be packed, say one archive a block,
 before DVC sees them. The answer, with the figures of benchmarks/README.md: no. DVC's cost a folder is
-constant and small beside the run that made it, which took a minute of a machine; a pipeline with nothing changed looks
-at folders without reading them; and a folder that is a folder can be opened, compared and linked to from a
-report. Packing would buy inodes and cost all of that. Campaigns of ten thousand runs that hurt anyway can use
-DVC's own options (`dvc config cache.type reflink,hardlink`, more connections to a remote) as they are.
+constant and small beside the run that made it, which took a minute of a machine; a pipeline with nothing
+changed looks at folders without reading them; and a folder that is a folder can be opened, compared and
+linked to from a report. Packing would buy inodes and cost all of that. Campaigns of ten thousand runs that
+hurt anyway can use DVC's own options (`dvc config cache.type reflink,hardlink`, more connections to a
+remote) as they are.
 """
 
 from __future__ import annotations

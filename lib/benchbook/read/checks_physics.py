@@ -98,8 +98,8 @@ def _costs(run: Evidence) -> Iterator[str]:
     if used and used.get("client") != run.get("client", "cpu_s"):
         yield f"the client used {run.get('client', 'cpu_s')} s of a core, {used.get('client')} s in its turns"
     for part, books in (told.get("costs") or {}).items():
-        if None in (books["cpu_s"], books["user_s"], books["system_s"]):
-            continue  # A kernel that tells less.
+        if None in (books["cpu_s"], books["user_s"], books["system_s"]) or used.get(part) == 0:
+            continue  # A kernel that tells less, or a server that works in backends, which books alone hold.
         cpu_s, split = books["cpu_s"], books["user_s"] + books["system_s"]
         if abs(cpu_s - used.get(part, cpu_s)) > BOOKS_S + BOOKS_SHARE * cpu_s or abs(split - cpu_s) > BOOKS_S:
             yield f"{part} used {used.get(part)} s of a core by one clock, {cpu_s} s ({split} s) by its books"

@@ -200,7 +200,7 @@ def test_the_schema_of_another_clone_is_theirs_until_what_they_made_is_dropped(s
 def test_an_index_that_is_gone_is_named_with_what_brings_it_back(study, theirs, open_folder):
     with theirs[1].admin().connect() as connection:
         connection.exec_driver_sql("USE ours")
-        connection.exec_driver_sql("CREATE TABLE sbtest1 (id INT PRIMARY KEY, k INT, c INT)")
+        connection.exec_driver_sql("CREATE TABLE sbtest1 (id INT PRIMARY KEY, k INT, c INT, pad INT)")
         with pytest.raises(dataset.DatasetError, match=r"sbtest1 can't be read by its keys: .*1176"):
             dataset.prewarm(connection, 1)
 
