@@ -25,7 +25,8 @@ COUNTERS = (
 # Cumulative counters of what a server does for its statements, by whatever name its engine has for them.
 WORK = (
     *(f"Handler_read_{way}" for way in ("first", "key", "last", "next", "prev", "rnd", "rnd_next")),
-    "Innodb_buffer_pool_read_requests", "Innodb_buffer_pool_reads", "Innodb_data_fsyncs",
+    "Innodb_buffer_pool_read_requests", "Innodb_buffer_pool_reads", "Innodb_buffer_pool_read_ahead",
+    "Innodb_data_fsyncs",
     "Innodb_os_log_written", "Innodb_row_lock_time", "Innodb_row_lock_waits", "blks_hit", "blks_read",
     "tup_fetched", "tup_returned", "wal_bytes", "kv_requests",
 )  # fmt: skip
