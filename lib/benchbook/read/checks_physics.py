@@ -147,9 +147,11 @@ def _memory(run: Evidence) -> Iterator[str]:
             yield f"{when} the run {cache['pages']} pages were in a pool of {cache['pages_of_pool']}"
         work = (run.seen.get("work") or {}).get(when) or {}
         pages, reads = cache.get("pages_read"), work.get("Innodb_buffer_pool_reads")
-        ahead = work.get("Innodb_buffer_pool_read_ahead", 0)
-        if pages is not None and reads is not None and not several and abs(pages - reads - ahead) > UNDERWAY_PAGES:
-            yield f"{when} the run the server had read {pages} pages by one counter, {reads + ahead} by another"
+        if pages is None or reads is None or several:
+            continue
+        reads += work.get("Innodb_buffer_pool_read_ahead", 0)
+        if abs(pages - reads) > UNDERWAY_PAGES:
+            yield f"{when} the run the server had read {pages} pages by one counter, {reads} by another"
 
 
 def _place(run: Evidence) -> Iterator[str]:
