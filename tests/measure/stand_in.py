@@ -207,6 +207,8 @@ class Watch:
     oom_kills: int = 0
     clock_step_s: float = 0.01
     cores: int = 2
+    counts_s: float = 0.0
+    counted: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def client_cpu_s(self) -> float:

@@ -73,3 +73,13 @@ def test_in_turns_the_two_ends_of_each_turn_are_what_counts(run):
     assert math.isnan(row["wait_us"])
     (row,) = costs.of_run(replace(in_turns, seen=run.seen | {"turns": turns}), "", 2000.0)
     assert row["busy_cores"] == 0.6 and math.isnan(row["voluntary"]), "an old one has the clock's time alone"
+
+
+def test_a_query_has_as_many_events_as_its_processor_time_had_in_the_discard(run):
+    told = {"server": {"cpu_s": 0.5, "instructions": 1e9, "cycles": 2e9}}
+    (row,) = costs.of_run(replace(run, seen=run.seen | {"counted": told}), monitor(), 2000.0)
+    # 2e9 instructions a second of processor time are 2,000 a us, and a query takes 250 us.
+    assert (row["instructions"], row["cycles"]) == (500_000.0, 1_000_000.0)
+    assert math.isnan(row["llc_misses"]), "what the machine does not count is no number"
+    none = replace(run, seen=run.seen | {"counted": {"server": {"cpu_s": 0.0, "instructions": 1e9}}})
+    assert math.isnan(costs.of_run(none, monitor(), 2000.0)[0]["instructions"])

@@ -133,3 +133,9 @@ def test_the_time_of_a_query_leads_and_what_was_full_is_named():
     cells = (cell(1, False), cell(8, True), cell(16, True), cell(4, None))
     said = "What was full: nothing at 1 thread; the server's core at 8 and 16 threads."
     assert causes.full(found(cells=cells)).replace("\xa0", " ") == said
+    aside = found(cells=cells) | {"client_full": [32, 64]}
+    assert (
+        causes.full(aside)
+        .replace("\xa0", " ")
+        .endswith("; the client's core in runs at 32 and 64 threads that are set aside.")
+    )

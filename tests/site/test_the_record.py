@@ -298,7 +298,9 @@ def _of_another_code(packed: Path, root: Path, monkeypatch: pytest.MonkeyPatch) 
         archive.pack("made", packed)
 
 
-@pytest.mark.parametrize("name", ["start", "compare_two_arms", "find_stalls", "plan_next_blocks"])
+@pytest.mark.parametrize(
+    "name", ["start", "compare_two_arms", "find_stalls", "plan_next_blocks", "why_is_it_faster"]
+)
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
 def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(
     at: Path, name: str, monkeypatch: pytest.MonkeyPatch

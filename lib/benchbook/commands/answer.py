@@ -19,16 +19,16 @@ def text(study: str) -> str:
     where = paths.study(study)
     if not where.findings.is_file():
         return ""
-    from benchbook.show import numbers
+    from benchbook.show import causes, numbers
 
     found = files.read_json(where.findings)
     blocks, runs = found["blocks"], _runs(study)
     basis = f"{blocks['complete']} of {numbers.count(blocks['planned'], 'block')}{runs}, "
     basis += f"{numbers.minutes(found['machine_minutes'])} of machine time"
-    lines = [f"{study}: {found['question']}", headline(found), f"({basis})"]
+    lines = [f"{study}: {found['question']}", headline(found), causes.full(found), f"({basis})"]
     return "\n".join(
         textwrap.fill(line, WIDTH, initial_indent="" if place == 0 else "  ", subsequent_indent="  ")
-        for place, line in enumerate(lines)
+        for place, line in enumerate(filter(None, lines))
     )
 
 

@@ -21,8 +21,8 @@ PARTS = ("client", "proxy", "server")
 Parts = tuple[str, ...]
 COLUMNS = (
     "cpu_us", "system_us", "voluntary", "involuntary", "wait_us", "received_bytes", "sent_bytes",
-    "read_bytes", "written_bytes", "major_faults", "row_reads", "page_reads", "log_bytes", "fsyncs",
-    "lock_wait_us", "requests",
+    "read_bytes", "written_bytes", "major_faults", "instructions", "cycles", "llc_misses",
+    "row_reads", "page_reads", "log_bytes", "fsyncs", "lock_wait_us", "requests",
 )  # fmt: skip
 
 

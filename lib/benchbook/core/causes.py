@@ -11,6 +11,8 @@ from typing import Literal
 from benchbook.core.study_base import Model
 
 Quantity = Literal["latency", "capacity"]
+CLIENT_USED = "the client used"
+"""How the check begins that sets runs aside whose client had no core to spare."""
 
 
 class Estimate(Model):

@@ -63,8 +63,9 @@ def evidence(turned: Mapping[str, Any], planned: PlannedRun, seen: Mapping[str, 
     """Return `turns` of a run's evidence, and its client's processor time, which only the clock can tell."""
     arm = planned.arm
     mine = [end - begin for name, begin, end in turned.get("turns", ()) if name == arm]
-    cpu_s = turned.get("cpu_s", {}).get(arm, {})
+    cpu_s, counted = (turned.get(key, {}).get(arm, {}) for key in ("cpu_s", "counted"))
     return {
+        **({"counted": counted} if counted else {}),
         "client": {**seen["client"], "cpu_s": cpu_s.get("client", 0.0)},
         "turns": {
             "clock": {key: turned.get(key) for key in CLOCK},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchbook.core.causes import CLIENT_USED
 from benchbook.core.params import Limits
 from benchbook.read import checks_state
 from benchbook.read.evidence import Evidence, Missing
@@ -43,7 +44,7 @@ def client(run: Evidence, limits: Limits) -> list[str]:
         faults.append(f"client threads waited {waited:.2f} s for a core each second, {most}")
     if used >= limits.client_cpu:
         most = f"less than {100 * limits.client_cpu:g} %"
-        faults.append(f"the client used {100 * used:.0f} % of its cores, {most}")
+        faults.append(f"{CLIENT_USED} {100 * used:.0f} % of its cores, {most}")
     return faults
 
 

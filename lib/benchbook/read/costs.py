@@ -46,6 +46,8 @@ OF_TURNS = {
     "written_bytes": ("written_bytes", 1.0),
     "major_faults": ("major_faults", 1.0),
 }
+# What the kernel counts in the discard, and tells of a second of processor time.
+COUNTED = ("instructions", "cycles", "llc_misses")
 # The engines' counters that tell the same thing; an engine without one has none of them.
 OF_SERVER: dict[str, tuple[tuple[str, ...], float]] = {
     "row_reads": (
@@ -77,19 +79,24 @@ def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
     """Return a row for each part that was seen, a query's share of what it used; NaN for what is unknown.
 
     In turns both ends of each turn were read; of a whole run the seconds of its window are taken. The
-    server's own counters are of the whole run, and of no arm where several had one server.
+    server's own counters are of the whole run, and of no arm where several had one server. The processor's
+    events were counted in the discard; a query has as many of them as its processor time had there.
     """
     found = _in_turns(run) if run.is_in_turns else _in_seconds(run, monitor)
     of_server = _of_server(run)
+    counted: Mapping[str, Any] = run.seen.get("counted") or {}
     rows, first = [], _number(run.seen.get("read_kib_first_s"))
     for part, used in found.items():
         own = of_server if part == "server" else dict.fromkeys(OF_SERVER, math.nan)
         a_query = {name: used[name] / qps if qps else math.nan for name in OF_SECOND}
+        events = counted.get(part) or {}
+        own_us = 1e6 * _number(events.get("cpu_s")) or math.nan
         rows.append(
             {
                 "part": part,
                 "busy_cores": used["cpu_us"] / 1e6,
                 **a_query,
+                **{name: a_query["cpu_us"] * _number(events.get(name)) / own_us for name in COUNTED},
                 "threads": used["threads"],
                 "first_read_bytes": 1024 * first if part == "server" else math.nan,
                 **own,

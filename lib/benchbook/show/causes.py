@@ -5,7 +5,7 @@ Nothing where no cause is known: what can't be explained is not guessed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.compare import physics, words
@@ -19,6 +19,8 @@ _CAPTION = (
     "Processor time of a query, of all threads of a part, with its interval over blocks. A change is taken "
     "inside each block. Added latency is the change of threads over queries per second."
 )
+_EVENTS = {"instructions": "instructions", "llc_misses": "misses of the last cache"}
+"""What the processor counts of a query, with columns of its own where the kernel lets us see it."""
 
 
 def of(findings: Mapping[str, Any]) -> Causes | None:
@@ -50,7 +52,10 @@ def latency(findings: Mapping[str, Any], treatment: str, name: str) -> str:
 
 
 def full(findings: Mapping[str, Any]) -> str:
-    """Say of each level which cores some arm filled, or that nothing was full; nothing if that is open."""
+    """Say of each level which cores some arm filled, or that nothing was full; nothing if that is open.
+
+    Where a full client set runs aside, it is said too.
+    """
     found, seen = of(findings), dict[str, list[int]]()
     for threads in dict.fromkeys(cell.threads for cell in found.cells) if found else ():
         cells = [cell for cell in found.cells if cell.threads == threads] if found else []
@@ -59,11 +64,14 @@ def full(findings: Mapping[str, Any]) -> str:
         is_open = not all(cell.places for cell in cells) or any(place.is_full is None for place in places)
         if filled or not is_open:
             seen.setdefault(numbers.listing(list(filled)) or "nothing", []).append(threads)
-    lines = [
-        f"{what} at {numbers.listing([*map(str, levels[:-1]), numbers.count(levels[-1], 'thread')])}"
-        for what, levels in seen.items()
-    ]
+    lines = [f"{what} at {_threads(levels)}" for what, levels in seen.items()]
+    if aside := findings.get("client_full"):
+        lines.append(f"the client's core in runs at {_threads(aside)} that are set aside")
     return f"What was full: {'; '.join(lines)}." if lines else ""
+
+
+def _threads(levels: Sequence[int]) -> str:
+    return numbers.listing([*map(str, levels[:-1]), numbers.count(levels[-1], "thread")])
 
 
 def _cores(parts: tuple[str, ...]) -> str:
@@ -92,18 +100,21 @@ def tables(findings: Mapping[str, Any]) -> list[Table]:
         return []
     arms, workloads = (words.labels(findings, kind) for kind in ("arms", "workloads"))
     cells = {(cell.workload, cell.threads, cell.arm): cell for cell in found.cells}
+    seen = {name for cell in found.cells for part in cell.parts for name in part.a_query}
+    events = [name for name in _EVENTS if name in seen]
     rows = []
     for one in found.contrasts:
         pair = [cells.get((one.workload, one.threads, arm)) for arm in (findings["baseline"], one.treatment)]
-        costs = [{part.part: part.a_query["cpu_us"] for part in cell.parts} if cell else {} for cell in pair]
+        costs = [{part.part: part.a_query for part in cell.parts} if cell else {} for cell in pair]
         rows += [
             [
                 workloads.get(one.workload, one.workload),
                 one.threads,
                 arms.get(one.treatment, one.treatment),
                 part,
-                *(_value(own.get(part)) for own in costs),
+                *(_value(own.get(part, {}).get("cpu_us")) for own in costs),
                 _change(one.cost.get(part)),
+                *(_value(own.get(part, {}).get(event)) for event in events for own in costs),
                 "; ".join([*([one.sentence] if one.sentence else [one.reason or ""]), *one.beside]),
             ]
             for part in dict.fromkeys([*costs[0], *costs[1]])
@@ -111,7 +122,8 @@ def tables(findings: Mapping[str, Any]) -> list[Table]:
     base = arms.get(findings["baseline"], findings["baseline"])
     columns = [
         long("Workload"), number("Threads"), Column("Treatment"), Column("Part"), number(base, "µs"),
-        number("Treatment", "µs"), number("Change", numbers.level(found.level)), long("Why"),
+        number("Treatment", "µs"), number("Change", numbers.level(found.level)),
+        *(number(name, _EVENTS[event]) for event in events for name in (base, "Treatment")), long("Why"),
     ]  # fmt: skip
     return [Table("costs-of-a-query", "What a query cost each part", columns, rows, _CAPTION)]
 

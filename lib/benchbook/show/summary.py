@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchbook.show import numbers, prose
+from benchbook.show import causes, numbers, prose
 from benchbook.show.doubts import Doubt, points
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html, plain
@@ -27,6 +27,7 @@ def markdown(seen: Evidence, more: Sequence[Doubt] = ()) -> str:
         f"### {safe(findings['title'])}",
         safe(findings["question"]),
         f"**{safe(_text(prose.headline(findings)) or 'No finding could be computed.')}**",
+        safe(causes.full(findings)),
         *_findings(findings),
         "\n".join(_doubts(seen, more)),
         _basis(findings),

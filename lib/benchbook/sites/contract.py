@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Protocol, Self
 
 import sqlalchemy
@@ -85,8 +85,11 @@ class Watch(abc.ABC):
     After `stop`: pauses in ms, steal in percent of the client's machine, seconds that each client's threads
     waited for a core, their CPU seconds, processes killed for want of memory, seconds the wall clock was set
     by, and the cores of the client's machine. What can't be seen is None, and the checks that need it say so.
+    `counted` has by part the processor's events of the first `counts_s`, which is set before `start`.
     """
 
+    counts_s: float = 0.0
+    counted: Mapping[str, Mapping[str, float]] = MappingProxyType({})
     longest_pause_ms: float | None = None
     steal_pct: float | None = None
     runqueue_waits_s: Sequence[float | None] = ()

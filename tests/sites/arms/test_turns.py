@@ -44,7 +44,7 @@ class Group:
                 self.burners[name] = subprocess.Popen([sys.executable, "-c", program], stdout=log)
 
     def clock(
-        self, whole_s: float = 3.0, stops: dict[int, list[str]] | None = None
+        self, whole_s: float = 3.0, stops: dict[int, list[str]] | None = None, books: str = usage.__file__
     ) -> subprocess.Popen[bytes]:
         arms = [
             {
@@ -58,7 +58,7 @@ class Group:
         first, second = self.burners
         asked = {"arms": arms, "stops": stops or {}, "rounds": [[first, second, second, first]]}
         asked |= {"turn_s": TURN_S, "turns": 1000, "discard_s": 1, "whole_s": whole_s}
-        asked |= {"begun_s": self.begun_s, "ready_s": 10, "usage": usage.__file__}
+        asked |= {"begun_s": self.begun_s, "ready_s": 10, "usage": books}
         self.request.write_text(json.dumps(asked))
         argv = [sys.executable, "-I", "-S", clock.__file__, str(self.request), str(self.result)]
         return subprocess.Popen(argv)
@@ -111,6 +111,21 @@ def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group
     # The looks are no part of a turn; all of them together take less than 1 % of the time.
     assert told["reading_s"] < 0.01 * (told["window"][1] - told["window"][0])
     assert group.nobody_is_stopped()
+
+
+def test_events_are_counted_by_arm_in_what_is_discarded(group: Group):
+    books = group.folder / "books.py"
+    # The kernel's clock of a task stands in for what few virtual machines count.
+    in_place = "EVENTS.update(dict.fromkeys(EVENTS, (SOFTWARE, 1)))\n"
+    books.write_text(Path(usage.__file__).read_text(encoding="utf-8") + in_place, encoding="utf-8")
+    group.start(a=BURN, b=BURN)
+    assert group.clock(books=str(books)).wait(20) == 0
+    told = group.told()
+    for name in "ab":
+        seen = told["counted"][name]["client"]
+        # Of the first second each arm has less than a half, and 2 s follow that are not counted.
+        assert 0.05 < seen["cpu_s"] < 0.5
+        assert seen["cpu_s"] <= 1.05 * seen["instructions"] / 1e9 < 0.6
 
 
 def test_a_turn_begins_when_the_last_thread_of_the_one_before_stands_still(group: Group):

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.sites.hosts import arrange, topology
-from benchbook.sites.hosts.watch import together
+from benchbook.sites.hosts.watch import counted, together
 from benchbook.sites.machine.monitor import COLUMNS
 from tests.house import tree
 
@@ -117,3 +117,12 @@ def test_rows_of_a_part_on_two_hosts_are_added_and_a_second_of_one_alone_is_left
         ("1.0", "machine", 2.0, ""),
         ("2.0", "server", 1.0, ""),
     ]
+
+
+def test_events_of_a_part_on_two_hosts_are_added_where_both_count_them():
+    one = {
+        "server": {"cpu_s": 0.5, "cycles": 1e9, "llc_misses": 7.0},
+        "client": {"cpu_s": 1.0, "cycles": 2e9},
+    }
+    found = counted([one, {"server": {"cpu_s": 0.25, "cycles": 5e8}}])
+    assert found == {"server": {"cpu_s": 0.75, "cycles": 1.5e9}, "client": {"cpu_s": 1.0, "cycles": 2e9}}

@@ -14,7 +14,7 @@ import pytest
 
 from benchbook.sites.agent import watch as watching
 from benchbook.sites.machine.monitor import COLUMNS, Monitor
-from benchbook.sites.processes import procfs
+from benchbook.sites.processes import procfs, usage
 
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 
@@ -96,6 +96,28 @@ def test_a_run_shorter_than_a_second_leaves_a_table_without_rows(tmp_path: Path)
     watch.stop()
     assert (tmp_path / "monitor.csv").read_text() == ",".join(COLUMNS) + "\n"
     assert watch.runqueue_wait_s == 0.0
+
+
+def test_events_are_counted_in_what_is_discarded_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The kernel's clock of a task stands in for the instructions that few virtual machines count."""
+    for name in usage.EVENTS:
+        monkeypatch.setitem(usage.EVENTS, name, (usage.SOFTWARE, 1))
+    client = child(10)
+    watch = Monitor({"client": [client.pid]}, tmp_path / "monitor.csv", client.pid)
+    watch.counts_s = 0.5
+    watch.start()
+    time.sleep(1.2)
+    watch.stop()
+    client.kill()
+    client.wait()
+    told = watch.counted["client"]
+    assert 0.02 < told["cpu_s"] < 0.8
+    assert told["cpu_s"] <= 1.05 * told["instructions"] / 1e9 + 0.01 < 1.0
+    short = Monitor({"client": [os.getpid()]}, tmp_path / "monitor.csv", os.getpid())
+    short.counts_s = 60.0
+    short.start()
+    short.stop()
+    assert short.counted == {}, "a run that ended before has counted nothing"
 
 
 def test_guest_time_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -34,6 +34,20 @@ for line in sys.stdin:
         file.write(os.urandom(1 << 20)); file.flush(); os.fsync(file.fileno())
     print(json.dumps([after - was for was, after in zip(before, told())]), flush=True)
 """
+# In each of three new threads touches 500 pages that it did not have before.
+TOUCHER = """
+import mmap, sys, threading
+def touch():
+    memory = mmap.mmap(-1, 500 * mmap.PAGESIZE)
+    for page in range(500): memory[page * mmap.PAGESIZE] = 1
+for line in sys.stdin:
+    threads = [threading.Thread(target=touch) for _ in range(3)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    print('[]', flush=True)
+"""
+CLOCK, FAULTS = (usage.SOFTWARE, 1), (usage.SOFTWARE, 2)
+NO_EVENT = (usage.HARDWARE, 999)
 PARENT = """
 import subprocess, sys
 child = subprocess.Popen([sys.executable, '-c', 'import time; end = time.process_time() + 0.2\\n'
@@ -122,6 +136,44 @@ def test_a_look_is_cheap():
         taken.append(time.perf_counter() - began)
     books.close()
     assert sorted(taken)[25] < 0.0005
+
+
+def counted_in(events: dict[str, tuple[int, int]]) -> list[float]:
+    """Return what is counted in a process while it touches 1,500 pages."""
+    with Worker(TOUCHER) as worker:
+        worker.work()
+        counters = usage.Counters([worker.popen.pid], events=events)
+        worker.work()
+        told = counters.read()
+        counters.close()
+    return told
+
+
+def test_the_kernel_counts_in_threads_that_come_later():
+    cpu_s, clock_ns, faults = counted_in({"clock": CLOCK, "faults": FAULTS})
+    # New threads also touch pages of their stacks.
+    assert 1500 <= faults < 1700
+    # The kernel's own clock of a task goes on while the machine's host takes it away.
+    assert 0 < cpu_s < 1.05 * clock_ns / 1e9 + 0.005
+
+
+def test_an_event_that_is_not_counted_here_is_not_there_and_the_others_are():
+    _, lacking, faults = counted_in({"lacking": NO_EVENT, "faults": FAULTS})
+    assert math.isnan(lacking) and faults >= 1500
+
+
+def test_where_nothing_is_counted_nothing_is_told(monkeypatch: pytest.MonkeyPatch):
+    for name in usage.EVENTS:
+        monkeypatch.setitem(usage.EVENTS, name, NO_EVENT)
+    assert usage.counted(counted_in(usage.EVENTS)) == {}
+    monkeypatch.setitem(usage.EVENTS, "cycles", FAULTS)
+    assert set(usage.counted(counted_in(usage.EVENTS))) == {"cpu_s", "cycles"}
+
+
+def test_a_processor_that_can_be_counted_tells_what_a_core_can_do():
+    told = usage.counted(counted_in(usage.EVENTS))
+    # Most virtual machines count nothing; any core has between a tenth of a cycle and ten in a nanosecond.
+    assert not told or 1e8 < told["cycles"] / told["cpu_s"] < 1e10
 
 
 def test_what_cannot_be_seen_is_null_in_a_file():

@@ -101,13 +101,14 @@ class Operations(Files):
         hops: list[dict[str, Any]] | None = None,
         families: list[int] | None = None,
         is_whole: bool = True,
+        counts_s: float = 0.0,
     ) -> None:
         """Begin to watch this host, some of its processes, and what their connections carry."""
         if name not in self._watches:
             path = self._inside(f"{name}.csv")
             counted = [Hop(**hop) for hop in hops or []]
             self._watches[name] = Watch(
-                parts, machine, clients or [], path, counted, tuple(families or ()), is_whole
+                parts, machine, clients or [], path, counted, tuple(families or ()), is_whole, counts_s
             )
 
     def watched(self, name: str) -> dict[str, Any]:

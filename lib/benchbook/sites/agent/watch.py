@@ -31,7 +31,8 @@ class Watch:
     `parts` maps a part (client, proxy, server) to its process ids; `machine` is what the host's own rows are
     called. `clients` are the load clients' ids on their host, `hops` the connections whose bytes are counted,
     `families` the processes whose children, living and ended, do their work for them. Without `has_pauses`
-    none are looked for, which would take time of who shares our limits.
+    none are looked for, which would take time of who shares our limits. In the first `counts_s` the
+    processor's events are counted, as far as the kernel lets us; later it would slow what is measured.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Watch:
         hops: list[Hop],
         families: tuple[int, ...] = (),
         has_pauses: bool = True,
+        counts_s: float = 0.0,
     ) -> None:
         self.parts, self.machine, self.clients, self.path, self.hops = parts, machine, clients, path, hops
         self.families = frozenset(families)
@@ -56,12 +58,21 @@ class Watch:
         self._threads = [threading.Thread(target=one, daemon=True) for one in does]
         for thread in self._threads:
             thread.start()
+        self._counters = {
+            part: usage.Counters(pids, families) for part, pids in (parts if counts_s else {}).items()
+        }
+        self._counted: dict[str, dict[str, float]] = {}
+        self._counting = threading.Timer(counts_s, self._count)
+        self._counting.daemon = True
+        self._counting.start()
 
     def stop(self) -> dict[str, Any]:
         """End watching, write the table and return what it showed."""
         self._over.set()
-        for thread in self._threads:
+        self._counting.cancel()
+        for thread in (*self._threads, self._counting):
             thread.join(timeout=5)
+        self._end_counting()
         before, after = self._books, procfs.machine_times()
         stolen, whole = after[procfs.STEAL] - before[procfs.STEAL], sum(after) - sum(before)
         with self.path.open("w", encoding="utf-8", newline="") as stream:
@@ -74,7 +85,17 @@ class Watch:
             "clock_step_s": (time.time() - self._wall) - (time.monotonic() - self._began),
             "cores": os.cpu_count() or 1,
             "rows": len(self._rows),
+            "counted": self._counted,
         }
+
+    def _count(self) -> None:
+        told = {part: usage.counted(one.read()) for part, one in self._counters.items()}
+        self._counted = {part: found for part, found in told.items() if found}
+        self._end_counting()
+
+    def _end_counting(self) -> None:
+        for one in self._counters.values():
+            one.close()
 
     def _sample(self) -> None:
         last = self._began

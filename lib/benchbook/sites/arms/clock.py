@@ -17,8 +17,8 @@ The request is a JSON object:
   whose costs are not read, to see what reading them changes.
 
 The result has `turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` and
-`costs` by arm and part, `reading_s`, the longest time that an arm took to stand still, and what clients did
-out of turn. Exit 0: all as asked. 3: a process of the group ended.
+`costs` by arm and part, `counted` of what was discarded, `reading_s`, the longest time that an arm took to
+stand still, and what clients did out of turn. Exit 0: all as asked. 3: a process of the group ended.
 """
 
 from __future__ import annotations
@@ -120,12 +120,29 @@ class Clock:
             name: {} if name in unread else self._books(arm["parts"]) for name, arm in self.arms.items()
         }
         self.costs: dict[str, dict[str, list[float]]] = {name: {} for name in self.arms}
+        self.counters: dict[str, dict[str, Any]] = {name: {} for name in self.arms}
+        self.counted: dict[str, dict[str, list[float]]] = {name: {} for name in self.arms}
         self.reading_s = 0.0
 
     def _books(self, parts: dict[str, list[int]]) -> dict[str, Any]:
         """Return what reads each part's costs, if it can be had here."""
         families = self.asked.get("families") or ()
         return {part: self.usage.Usage(pids, families) for part, pids in parts.items()} if self.usage else {}
+
+    def begin_counting(self) -> None:
+        """Count the processor's events in each part; arms that share a server share what counts there."""
+        families, counters = self.asked.get("families") or (), {}
+        for name, books in self.books.items():
+            for part in books:
+                pids = tuple(self.arms[name]["parts"][part])
+                if pids not in counters:
+                    counters[pids] = self.usage.Counters(pids, families)
+                self.counters[name][part] = counters[pids]
+
+    def end_counting(self) -> None:
+        """Count no more: it takes time of what is measured."""
+        for one in {id(one): one for own in self.counters.values() for one in own.values()}.values():
+            one.close()
 
     def with_client(self, name: str) -> list[int]:
         """Return what stands still but in this arm's turns, beside its client: from the server outwards."""
@@ -165,7 +182,7 @@ class Clock:
         processes.must_live()
         if is_counted:
             self.look_outside(name)
-            costs = self.read(name)
+        costs = self.read(name, is_counted)
         before = [cpu_s(pid) for _, pid in self.watched[name]] if is_counted else []
         self.running = {name}
         processes.send(others, signal.SIGCONT)
@@ -180,6 +197,7 @@ class Clock:
         self.running = set()
         self.slowest_s = max(self.slowest_s, stopping_s)
         if not is_counted:
+            _add(self.counted[name], costs, self.read(name, is_counted))
             return
         self.longest_stop[name] = max(self.longest_stop[name], stopping_s)
         self.turns.append((name, begin // 1000, end // 1000))
@@ -190,22 +208,18 @@ class Clock:
             self.cpu[name][part] += seconds
         self.idle[name] += used["client"] <= 0
         self.seen[name] = self.client_cpu_s(name)
-        self.add(name, costs)
+        now = self.read(name, is_counted)
+        _add(self.costs[name], costs, now)
+        for part, counts in now.items():
+            self.costs[name][part][self.usage.THREADS] = counts[self.usage.THREADS]
 
-    def read(self, name: str) -> dict[str, list[float]]:
-        """Return what each part of an arm has used so far."""
+    def read(self, name: str, is_counted: bool) -> dict[str, list[float]]:
+        """Return what each part of an arm has used so far; while it is discarded, what was counted in it."""
         began = time.monotonic()
-        found = {part: books.read() for part, books in self.books[name].items()}
-        self.reading_s += time.monotonic() - began
+        books = self.books if is_counted else self.counters
+        found = {part: one.read() for part, one in books[name].items()}
+        self.reading_s += time.monotonic() - began if is_counted else 0.0
         return found
-
-    def add(self, name: str, before: dict[str, list[float]]) -> None:
-        """Add to an arm's costs what its parts have used since `before`; threads are those there are."""
-        for part, now in self.read(name).items():
-            grown = [new - old for new, old in zip(now, before[part], strict=True)]
-            whole = self.costs[name].get(part, [0.0] * len(now))
-            self.costs[name][part] = [one + more for one, more in zip(whole, grown, strict=True)]
-            self.costs[name][part][self.usage.THREADS] = now[self.usage.THREADS]
 
     def client_cpu_s(self, name: str) -> float:
         """Return the processor time of an arm's clients so far."""
@@ -240,7 +254,9 @@ class Clock:
         first, last = self.wait_until_started()
         self.stop_all()
         self.running = set()
+        self.begin_counting()
         self.fill(first + asked["discard_s"] - GUARD_S, is_counted=False)
+        self.end_counting()
         discarded = time.monotonic()
         _sleep_until(last + asked["discard_s"] + GUARD_S)
         begun = time.monotonic()
@@ -265,12 +281,23 @@ class Clock:
                 name: {part: self.usage.named(counts) for part, counts in parts.items()}
                 for name, parts in self.costs.items()
             },
+            "counted": {
+                name: {part: told for part, counts in parts.items() if (told := self.usage.counted(counts))}
+                for name, parts in self.counted.items()
+            },
             "reading_s": self.reading_s,
             "outside_s": self.outside,
             "longest_outside_s": self.longest_outside,
             "idle_turns": self.idle,
             "longest_stop_s": self.longest_stop,
         }
+
+
+def _add(whole: dict[str, list[float]], before: dict[str, list[float]], now: dict[str, list[float]]) -> None:
+    """Add to sums by part what has been used since `before`."""
+    for part, counts in now.items():
+        known = whole.get(part, [0.0] * len(counts))
+        whole[part] = [one + new - old for one, new, old in zip(known, counts, before[part], strict=True)]
 
 
 def _module(path: str | None) -> Any:

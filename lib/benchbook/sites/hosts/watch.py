@@ -64,6 +64,7 @@ class RemoteWatch(Watch):
                 hops=list(self.hops.get(name, ())),
                 families=list(self.families.get(name, ())),
                 is_whole=host.is_whole,
+                counts_s=self.counts_s,
             )
 
     def stop(self) -> None:
@@ -86,6 +87,7 @@ class RemoteWatch(Watch):
         self.longest_pause_ms = max(one["longest_pause_ms"] for one in whole)
         self.steal_pct = max(one["steal_pct"] for one in seen)
         self.clock_step_s = max((one["clock_step_s"] for one in seen), key=abs)
+        self.counted = counted([one["counted"] for one in seen])
         self.oom_kills = sum(one["oom_kills"] for one in seen)
         self.cores = self.by_host[self.roles["client"].name]["cores"]
         self.runqueue_waits_s = [
@@ -101,6 +103,16 @@ class RemoteWatch(Watch):
         for suffix in ("csv", "json"):
             host.call("remove", name=f"{self._name}.{suffix}")
         return list(csv.reader(io.StringIO(text)))
+
+
+def counted(by_host: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
+    """Return the events of each part over all hosts, those that every host of the part counts."""
+    found: dict[str, dict[str, float]] = {}
+    for part in dict.fromkeys(part for told in by_host for part in told):
+        own = [told[part] for told in by_host if part in told]
+        names = [name for name in own[0] if all(name in one for one in own)]
+        found[part] = {name: sum(one[name] for one in own) for name in names}
+    return found
 
 
 def together(by_host: Sequence[Sequence[list[str]]]) -> list[list[str]]:

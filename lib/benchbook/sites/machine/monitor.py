@@ -40,13 +40,16 @@ class Monitor(contract.Watch):
 
     def start(self) -> None:
         self._cpu_before = _children_cpu_s()
-        self._watch = Watch(self.parts, "machine", list(self.clients), self.path, self._hops, self._families)
+        self._watch = Watch(
+            *(self.parts, "machine", list(self.clients), self.path, self._hops, self._families),
+            counts_s=self.counts_s,
+        )
 
     def stop(self) -> None:
         seen = self._watch.stop()
         self.client_cpu_s = _children_cpu_s() - self._cpu_before
         self.runqueue_waits_s = [seen["runqueue_waits_s"][client] for client in self.clients]
-        for name in ("longest_pause_ms", "steal_pct", "oom_kills", "clock_step_s", "cores"):
+        for name in ("longest_pause_ms", "steal_pct", "oom_kills", "clock_step_s", "cores", "counted"):
             setattr(self, name, seen[name])
         rows = self.path.read_text(encoding="utf-8")
         self.path.write_text(",".join(COLUMNS) + "\n" + rows, encoding="utf-8")

@@ -9,12 +9,15 @@ alone: this file is also carried to hosts and pods, and read by the clock of tur
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import math
 import os
+import platform
 import socket
 import struct
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 CPU, USER, SYSTEM, VOLUNTARY, INVOLUNTARY, WAIT, READ, WRITTEN, FAULTS, THREADS = range(10)
 FIELDS = (
@@ -33,6 +36,11 @@ GET, OF_PROCESS, STATS = 1, 2, 3
 HEAD, BODY = struct.Struct("IHHII"), struct.Struct("BBH")
 # Offsets in struct taskstats: waits and run time in ns; user and system in us; both kinds of switches.
 WAIT_AT, RUN_AT, USER_AT, SWITCHES_AT = 24, 72, 152, 272
+# What <linux/perf_event.h> numbers: kinds and events, the times of a reading, threads to come.
+HARDWARE, SOFTWARE = 0, 1
+EVENTS = {"instructions": (HARDWARE, 1), "cycles": (HARDWARE, 0), "llc_misses": (HARDWARE, 3)}
+ATTRIBUTES, TIMES, INHERITED, CLOSED_ON_EXEC = 64, 3, 2, 8
+PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}.get(platform.machine())
 
 
 class Taskstats:
@@ -97,7 +105,7 @@ class Usage:
     def read(self) -> Counts:
         """Return FIELDS so far, NaN for what can't be seen; threads are those there are now."""
         threads = 0.0
-        for pid in self._all():
+        for pid in self.living():
             now = self._of(pid)
             if now is None:
                 continue
@@ -116,7 +124,8 @@ class Usage:
             os.close(file)
         self._files.clear()
 
-    def _all(self) -> list[int]:
+    def living(self) -> list[int]:
+        """Return the processes that count, children of families among them."""
         found = list(self.pids)
         for pid in self.pids:
             children = _children(pid) if pid in self.families else []
@@ -150,15 +159,12 @@ class Usage:
     def _of_tasks(self, pid: int) -> Counts:
         """Return switches and waits of all threads of a process, with what those had that have ended."""
         place = f"/proc/{pid}/task"
-        try:
-            for task in os.listdir(place):
-                key = f"{place}/{task}"
-                with contextlib.suppress(OSError, ValueError, IndexError):
-                    waited = int(_read(f"{key}/schedstat").split()[1]) / 1e9
-                    status = _read(f"{key}/status").split()
-                    self._tasks[key] = [float(status[-3]), float(status[-1]), waited]
-        except OSError:
-            return [NONE] * 3
+        for task in _tasks(pid):
+            key = f"{place}/{task}"
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                waited = int(_read(f"{key}/schedstat").split()[1]) / 1e9
+                status = _read(f"{key}/status").split()
+                self._tasks[key] = [float(status[-3]), float(status[-1]), waited]
         mine = [counts for key, counts in self._tasks.items() if key.startswith(f"{place}/")]
         return [sum(column) for column in zip(*mine)] if mine else [NONE] * 3  # noqa: B905
 
@@ -181,11 +187,75 @@ class Usage:
             return b""
 
 
+class Counters:
+    """Events of the processor in some processes and what they start, counted from now on.
+
+    A counted thread takes longer to get its core, so nobody counts in what is measured. An event that the
+    kernel or the machine does not count for us is not there, and so is any of more than MOST_TASKS threads.
+    """
+
+    def __init__(
+        self,
+        pids: Iterable[int],
+        families: Iterable[int] = (),
+        events: Mapping[str, tuple[int, int]] = EVENTS,
+    ) -> None:
+        self._files: dict[str, list[int]] = {}
+        self._books, self._events = Usage(pids, families), tuple(events)
+        tasks = [task for pid in self._books.living() for task in _tasks(pid)]
+        for name, event in events.items() if PERF_EVENT_OPEN and len(tasks) <= MOST_TASKS else ():
+            try:
+                for task in tasks:
+                    self._open(name, task, *event)
+            except OSError:
+                self._close(name)
+
+    def read(self) -> Counts:
+        """Return the processor time meanwhile and each event's number; NaN for one that is not counted."""
+        found = [self._read(name) for name in self._events]
+        # What a reading calls enabled has time in it that the machine's host took.
+        return [self._books.read()[CPU], *found]
+
+    def close(self) -> None:
+        """Count no more."""
+        self._books.close()
+        for name in list(self._files):
+            self._close(name)
+
+    def _read(self, name: str) -> float:
+        told = [struct.unpack("QQQ", os.read(file, 24)) for file in self._files.get(name, ())]
+        # Where other events have the processor's counters, ours wait for their turn.
+        if not told or any(enabled and not running for _, enabled, running in told):
+            return NONE
+        return float(sum(value * enabled / running for value, enabled, running in told if running))
+
+    def _open(self, name: str, task: int, kind: int, number: int) -> None:
+        asked = bytearray(ATTRIBUTES)
+        struct.pack_into("IIQ", asked, 0, kind, ATTRIBUTES, number)
+        struct.pack_into("QQ", asked, 32, TIMES, INHERITED)
+        libc, given = ctypes.CDLL(None, use_errno=True), (ctypes.c_char * ATTRIBUTES).from_buffer(asked)
+        file = libc.syscall(PERF_EVENT_OPEN, given, task, -1, -1, ctypes.c_ulong(CLOSED_ON_EXEC))
+        if file >= 0:
+            self._files.setdefault(name, []).append(file)
+        elif ctypes.get_errno() != errno.ESRCH:
+            raise OSError(ctypes.get_errno(), "the kernel does not count it")
+
+    def _close(self, name: str) -> None:
+        for file in self._files.pop(name, ()):
+            os.close(file)
+
+
 def split(counts: Counts) -> tuple[float, float]:
     """Return the parts of CPU in user and system mode; the kernel samples modes, and times CPU itself."""
     sampled = counts[USER] + counts[SYSTEM]
     share = counts[USER] / sampled if sampled else 1.0
     return counts[CPU] * share, counts[CPU] * (1 - share)
+
+
+def counted(counts: Counts) -> dict[str, float]:
+    """Return by name what Counters told; nothing where no event was counted."""
+    found = {name: value for name, value in zip(("cpu_s", *EVENTS), counts) if value > 0}  # noqa: B905
+    return found if len(found) > 1 and "cpu_s" in found else {}
 
 
 def named(counts: Counts) -> dict[str, float | None]:
@@ -199,6 +269,13 @@ def _children(pid: int) -> list[int]:
     try:
         return [int(child) for child in _read(f"/proc/{pid}/task/{pid}/children").split()]
     except (OSError, ValueError):
+        return []
+
+
+def _tasks(pid: int) -> list[int]:
+    try:
+        return [int(task) for task in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
         return []
 
 
