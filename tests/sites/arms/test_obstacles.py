@@ -74,3 +74,9 @@ def test_parts_that_are_asked_for_alike_are_one_and_ports_go_on_at_each_place():
     # At several places the same ports: after the most that are taken at one of them.
     assert slot("d", "server", "db1", "db2", ports=64).port == 4003
     assert slot("e", "proxy", "db2").port == 4067
+
+
+def test_a_cluster_of_programs_is_not_asked_for_settings_before_it_is_up():
+    """It lists none; what it took is read back once it is up."""
+    foreseen = obstacles.foreseen(load.study("lab-cluster-tidb"))
+    assert set(foreseen) <= {"one-tidb", "three-tidb"}
