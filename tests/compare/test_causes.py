@@ -234,6 +234,64 @@ def test_a_core_that_is_nearly_full_leaves_what_it_does_not_use(make_runs, make_
     )
 
 
+def test_cores_that_are_nearly_full_serve_what_their_cost_says_and_the_work_behind_it_is_named(
+    make_runs, make_study
+):
+    # 30,000 x 32 us are 0.96 of the core; 14,500 x 64 us are 0.928, which may be full or not.
+    arms = {
+        "direct": (30_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.0}),
+        "haproxy": (14_500, {"client": 20.0, "server": 64.0}, {"page_reads": 1.07}),
+    }
+    runs, costs = tables(make_runs, 8, **arms)
+    costs["page_reads"] *= [1 + 0.001 * (place % 7) for place in range(len(costs))]
+    told = {"direct": facts(), "haproxy": facts()}
+    found = causes.findings(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
+    (one,) = Causes.model_validate(found["causes"]).contrasts
+    assert one.sentence == (
+        "because the server's core is full with direct connections and a query costs it 100 % more with "
+        "HAProxy, and 7 % of it stays idle with HAProxy "
+        "(the server had 1.07 pages not in its memory a query, not 0.00)"
+    )
+
+
+def test_cores_that_are_full_in_both_arms_may_be_idle_for_a_little_of_what_the_cost_gives(
+    make_runs, make_study
+):
+    # 31,000 x 32 us are 0.992 of the core, and 33,000 x 29.1 us 0.960: the cost gives +10 %, idle time -3 %.
+    arms = {
+        "direct": (31_000, {"client": 12.0, "server": 32.0}, {}),
+        "haproxy": (33_000, {"client": 8.0, "proxy": 14.0, "server": 29.1}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 16, **arms).contrasts
+    assert one.sentence == (
+        "because the server's core is full and a query costs it 9 % less with HAProxy, "
+        "and 4 % of it stays idle with HAProxy"
+    )
+    assert one.predicted.value == pytest.approx(33 / 31 - 1, abs=1e-6)
+    # Where idle time is most of it, cost is not the cause: 31,000 x 29.1 us leave a tenth of the core idle.
+    arms["haproxy"] = (31_400, {"client": 8.0, "proxy": 14.0, "server": 29.1}, {})
+    (one,) = cause(make_runs, make_study, 16, **arms).contrasts
+    assert one.sentence is None
+
+
+def test_what_of_the_servers_work_goes_against_its_cost_does_not_explain_it(make_runs, make_study):
+    arms = {
+        "direct": (30_000, {"client": 20.0, "server": 32.0}, {"row_reads": 1.0}),
+        "haproxy": (41_700, {"client": 8.0, "proxy": 14.0, "server": 23.0}, {"row_reads": 3.0}),
+    }
+    (one,) = cause(make_runs, make_study, 8, **arms).contrasts
+    assert one.sentence == "because the server's core is full and a query costs it 28 % less with HAProxy"
+
+
+def test_runs_that_a_full_client_set_aside_are_told_by_their_levels():
+    voids = pd.DataFrame({
+        "threads": [8, 64, 64],
+        "reasons": ["V16: 9 % of the time was stolen", "V15: the client used 97 % of its cores", ""],
+    })  # fmt: skip
+    assert causes.set_aside(voids) == {"client_full": [64]}
+    assert causes.set_aside(voids[:1]) == causes.set_aside(voids[:0]) == {}
+
+
 def test_a_neighbour_takes_what_the_server_lacks(make_runs, make_study):
     # 15,000 x 32 us use 0.48 of the core, a neighbour 0.5: half of what 30,000 x 32 us have.
     arms = {
@@ -248,9 +306,11 @@ def test_a_neighbour_takes_what_the_server_lacks(make_runs, make_study):
     assert one.sentence.endswith("and a neighbour leaves it 0.48 of that with HAProxy")
 
 
-def laws(make_runs, make_study, spent_by, threads=8, told=None, **study):
-    """Return each law that is broken with its detail, and the names of those that passed."""
+def laws(make_runs, make_study, spent_by, threads=8, told=None, machine=1.0, first_read=None, **study):
+    """Return each law that is broken with its detail; `machine` is a share of what its books tell."""
     runs, costs = tables(make_runs, threads, **spent_by)
+    runs["cpu_machine_pct"] *= machine
+    costs["first_read_bytes"] = float("nan") if first_read is None else first_read
     told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
     asked = make_study(threads=(threads,), **study)
     found = causes.findings(asked, runs, costs, told, LEVEL, NAMES, rows=100)
@@ -272,6 +332,17 @@ def test_books_that_break_physics_are_a_doubt(make_runs, make_study):
     # Another engine says the same in other words.
     other = {"direct": facts(), "haproxy": facts(engine={"name": "postgresql"})}
     assert len(laws(make_runs, make_study, arms, told=other)) == 1
+
+
+def test_parts_are_no_busier_than_their_machine(make_runs, make_study):
+    # 20,000 x 52 us are 1.04 busy cores, and with other programs 1.06; a machine of 0.74 can't have had them.
+    same = (20_000, {"client": 20.0, "server": 32.0}, {})
+    arms = {"direct": same, "haproxy": same}
+    told = {arm: facts() for arm in arms}
+    (broken,) = laws(make_runs, make_study, arms, told=told, machine=0.7).values()
+    assert broken.startswith("all parts used 1.04 cores, and the whole machine 0.74 (direct")
+    # Ticks may miss some of it.
+    assert laws(make_runs, make_study, arms, told=told, machine=0.85) == {}
 
 
 def test_a_query_cannot_wait_longer_than_it_takes(make_runs, make_study):
@@ -300,6 +371,21 @@ def test_a_warm_pool_reads_nothing_and_a_cold_one_something(make_runs, make_stud
     broken = laws(make_runs, make_study, arms, told=told, arms=two)
     assert "0.500 pages a query (direct" in broken["data that fit in memory are not read from the disk"]
     assert "no page was read (haproxy" in broken["what was not read before is read from the disk"]
+
+
+def test_a_cold_arm_reads_from_the_disk_in_the_first_second_of_its_runs(make_runs, make_study):
+    reads = (10_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.5})
+    told = {arm: facts() for arm in ("direct", "haproxy")}
+    two = {
+        "direct": {"data": {"prewarm": True}},
+        "haproxy": {"access": "haproxy", "data": {"prewarm": False}},
+    }
+    how = {"told": told, "arms": two}
+    (broken,) = laws(
+        make_runs, make_study, {"direct": reads, "haproxy": reads}, first_read=0.0, **how
+    ).values()
+    assert broken.startswith("nothing was read in a run's first second (haproxy")
+    assert laws(make_runs, make_study, {"direct": reads, "haproxy": reads}, first_read=16384.0, **how) == {}
 
 
 def test_without_costs_there_are_no_causes(make_runs, make_study):

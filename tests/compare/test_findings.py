@@ -239,7 +239,8 @@ def test_a_workload_with_a_rate_is_compared_by_latency(found, make_runs, make_st
         latencies = rng.lognormal(0, 0.3, 6000) * (1.5 if run.arm == "haproxy" else 1)
         buckets, counts = np.unique(histogram.bucket_of(latencies), return_counts=True)
         parts.append(pd.DataFrame({"run_id": run.run_id, "bucket": buckets, "count": counts}))
-    p95, p99 = found(runs, study, histograms=pd.concat(parts))["findings"]
+    p50, p95, p99 = found(runs, study, histograms=pd.concat(parts))["findings"]
+    assert p50["id"].endswith(".latency_p50_ms") and p50["effect"] == pytest.approx(0.5, abs=0.02)
     assert p95["id"] == "oltp_point_select.haproxy.latency_p95_ms"
     assert p95["effect"] == pytest.approx(0.5, abs=0.05)
     assert [level["threads"] for level in p95["by_threads"]] == [4, 16]
@@ -250,13 +251,16 @@ def test_a_workload_with_a_rate_is_compared_by_latency(found, make_runs, make_st
 
 
 def test_checks_facts_and_voids_are_carried(found, make_runs):
-    voids = pd.DataFrame([{"run_id": "x", "arm": "haproxy", "status": "invalid"}])
+    reasons = "V15: the client used 97 % of its cores, less than 90 %"
+    void = {"run_id": "x", "arm": "haproxy", "status": "invalid", "threads": 4, "reasons": reasons}
+    voids = pd.DataFrame([void])
     check = {"check": "little", "passed": False, "where": "haproxy, 4 threads", "detail": "6 % off"}
     facts = {"direct": {"flush": 1}, "haproxy": {"flush": 2}}
     made = found(make_runs({"haproxy": {4: LOWER}}), voids=voids, checks=[check], facts=facts)
     assert made["checks"] == [check]
     assert made["facts_differ"] == [{"fact": "flush", "values": facts and {"direct": 1, "haproxy": 2}}]
     assert made["voids"]["by_arm"]["haproxy"] == {"runs": 6, "voided": 1}
+    assert made["client_full"] == [4]
     assert any(warning["text"].startswith("Check failed: little") for warning in made["warnings"])
 
 

@@ -42,7 +42,9 @@ def found():
             "warm_up": {}, "claims": [],
         }
     )  # fmt: skip
-    voids = pd.DataFrame(columns=["run_id", "attempt", "block", "arm", "workload", "threads", "status"])
+    voids = pd.DataFrame(
+        columns=["run_id", "attempt", "block", "arm", "workload", "threads", "status", "reasons"]
+    )
     tidy = {"runs": pd.DataFrame(rows), "voids": voids, "histograms": pd.DataFrame(columns=["run_id"])}
     return findings.make("pools", study, tidy, Analysis())
 

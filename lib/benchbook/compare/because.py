@@ -7,9 +7,10 @@ processor time of the parts and waiting, so these predict the latency that was a
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,8 @@ WORK = {
     "log_bytes": "bytes of log",
     "fsyncs": "waits for the disk",
     "lock_wait_us": "µs of waiting for locks",
+    "instructions": "instructions",
+    "llc_misses": "misses of its processor's last cache",
 }
 """What a server does for a query that is worth a word beside its cost."""
 WAITED = ("page_reads", "fsyncs", "lock_wait_us")
@@ -47,6 +50,8 @@ NAMED = 0.1
 """Share of an added latency from which what makes it is named."""
 IDLE = 0.03
 """Share of a core from which its idle time is named."""
+REST = 0.5
+"""Share of what costs give that the idle time of cores which are all but full may take from it or add."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,10 @@ class _Limit:
     def left(self) -> pd.Series:
         return self.cell.left(self.cores)
 
+    @property
+    def used(self) -> pd.Series:
+        return self.cell.used(self.parts, self.cores)
+
 
 @dataclass(frozen=True)
 class _Named:
@@ -84,6 +93,7 @@ def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) 
     limits = [_limits(cell, level, names) for cell in (base, treated)]
     both = [part for part in base.costs if part in treated.costs]
     costs = {part: change(treated.cost([part]), base.cost([part]), level) for part in both}
+    work = _work(base, treated, level)
     found = Cause(
         workload=treated.workload,
         threads=treated.threads,
@@ -95,7 +105,7 @@ def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) 
         added_latency_us=difference(treated.latency_us, base.latency_us, level),
         added_cpu_us=difference(treated.cost(PARTS), base.cost(PARTS), level),
         sentence=None,
-        beside=_beside(base, treated, level),
+        beside=tuple(text for text, _ in work),
     )
     if not decided(found.qps):
         return _withheld(found, "there is no difference of queries a second to explain")
@@ -104,10 +114,12 @@ def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) 
     is_slower = found.qps is not None and found.qps.value < 0
     slow, fast = reversed(limits) if is_slower else limits
     seen = np.log(treated.qps / base.qps).dropna()
-    for one in _of_capacity(slow, fast, is_slower):
+    for one in _of_capacity(slow, fast, is_slower, level):
         predicted = one.predicted if is_slower else -one.predicted
         if gives(predicted, seen, level, one.open):
-            return _said(found, "capacity", one, estimate(predicted.dropna(), level, math.expm1))
+            more = _worked(work, found.cost.get("server")) if "server" in one.short else ""
+            told = replace(one, sentence=f"{one.sentence}{more}")
+            return _said(found, "capacity", told, estimate(predicted.dropna(), level, math.expm1))
     if (reason := _not_idle(slow, fast)) is not None:
         return _withheld(found, reason)
     return _of_latency(found, base, treated, level, slow[0].name if _full(fast) else "")
@@ -132,21 +144,43 @@ def _said(found: Cause, quantity: str, named: _Named, predicted: Estimate | None
     return found.model_copy(update=told)
 
 
-def _of_capacity(slow: Sequence[_Limit], fast: Sequence[_Limit], is_slower: bool) -> Iterator[_Named]:
+def _of_capacity(
+    slow: Sequence[_Limit], fast: Sequence[_Limit], is_slower: bool, level: float
+) -> Iterator[_Named]:
     """Yield what may limit the slower arm, with the logarithm that it predicts of slower over faster.
 
     Cores that are full in both arms come first. Where the faster one does not fill its own, they bound it.
+    Last come cores that are full in one arm and all but full in the other, with their idle time.
     """
-    pairs = [(one, other) for one in slow if one.is_full for other in fast]
-    for one, other in sorted(pairs, key=lambda pair: (not pair[1].is_full, not _shared(*pair))):
-        if _shared(one, other):
-            yield from _of_shared(one, other, is_slower)
-        elif other.is_full:
-            yield _two_costs(one, other, is_slower)
-    for one in fast:
-        for other in slow:
-            if one.is_full and "server" in one.parts and _shared(one, other):
-                yield from _of_neighbour(other, one)
+    pairs = sorted(itertools.product(slow, fast), key=lambda pair: (not pair[1].is_full, not _shared(*pair)))
+    for one, other in pairs:
+        if one.is_full and (_shared(one, other) or other.is_full):
+            yield from _of_pair(one, other, is_slower)
+    for one, other in pairs:
+        if (one.is_full or other.is_full) and min(one.used.mean(), other.used.mean()) >= NEARLY:
+            for named in _of_pair(one, other, is_slower):
+                yield from _with_idle(named, one, other, level)
+    for one, other in itertools.product(fast, slow):
+        if one.is_full and "server" in one.parts and _shared(one, other):
+            yield from _of_neighbour(other, one)
+
+
+def _of_pair(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
+    if _shared(slow, fast):
+        yield from _of_shared(slow, fast, is_slower)
+    else:
+        yield _two_costs(slow, fast, is_slower)
+
+
+def _with_idle(named: _Named, slow: _Limit, fast: _Limit, level: float) -> Iterator[_Named]:
+    """Yield a cause with the time that its cores were idle, where that is not most of what it gives."""
+    used = np.log(slow.used / fast.used)
+    by_cost = estimate(named.predicted.dropna(), level)
+    if by_cost is None or not decided(by_cost) or abs(float(used.mean())) > REST * abs(by_cost.value):
+        return
+    idle = _idle(min(fast, slow, key=lambda one: float(one.used.mean())))
+    more = "" if idle in named.sentence else idle
+    yield replace(named, sentence=f"{named.sentence}{more}", predicted=named.predicted + used)
 
 
 def _shared(one: _Limit, other: _Limit) -> bool:
@@ -157,7 +191,7 @@ def _of_shared(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
     """Yield cores, cost, and both as causes, for the same parts' cores in two arms."""
     cores, cost, open_ = np.log(slow.left / fast.left), -np.log(slow.cost / fast.cost), _open(fast)
     base, treated = (fast, slow) if is_slower else (slow, fast)
-    where = "" if fast.is_full else f" with {slow.name}"
+    where = "" if slow.is_full and fast.is_full else f" with {(slow if slow.is_full else fast).name}"
     owner, core = _owner(slow.parts), f"because {_core(slow)} full{where}"
     differ = slow.cores * WORTH <= fast.cores
     given = f"{owner} has {treated.cores:g} of a core with {treated.name}, not {base.cores:g}"
@@ -169,7 +203,8 @@ def _of_shared(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
     if slow.parts == fast.parts:
         changed = _percent(treated.cost, base.cost)
         them = "it" if len(slow.parts) == 1 else "them"
-        costs = f"a query costs {them} {changed} with {treated.name}{_idle(fast)}"
+        idle = "".join(_idle(one) for one in (fast, slow) if not one.is_full)
+        costs = f"a query costs {them} {changed} with {treated.name}{idle}"
         if not differ:
             yield _Named(f"{core} and {costs}", f"{short}; a query costs {changed}", cost, open_)
         else:
@@ -193,8 +228,9 @@ def _two_costs(slow: _Limit, fast: _Limit, is_slower: bool) -> _Named:
         f"{' and '.join(one.parts)} {_us(float(one.cost.mean()))}{' (full)' * bool(one.is_full)}"
         for one in (base, treated)
     )
+    idle = "" if fast.is_full else _idle(fast)
     predicted = np.log(slow.left / slow.cost) - np.log(fast.left / fast.cost)
-    return _Named(f"because {told[0]}, and {told[1]}{_idle(fast)}", short, predicted, _open(fast))
+    return _Named(f"because {told[0]}, and {told[1]}{idle}", short, predicted, _open(fast))
 
 
 def _open(fast: _Limit) -> float:
@@ -202,13 +238,9 @@ def _open(fast: _Limit) -> float:
     return 0.0 if fast.is_full is False else -math.log(NEARLY)
 
 
-def _idle(fast: _Limit) -> str:
-    idle = 1 - float(fast.cell.used(fast.parts, fast.cores).mean())
-    return (
-        f", and {100 * idle:.0f} % of it stays idle with {fast.name}"
-        if idle > IDLE and not fast.is_full
-        else ""
-    )
+def _idle(one: _Limit) -> str:
+    idle = 1 - float(one.used.mean())
+    return f", and {100 * idle:.0f} % of it stays idle with {one.name}" if idle > IDLE else ""
 
 
 def _some(one: _Limit) -> str:
@@ -250,7 +282,7 @@ def _not_idle(slow: Sequence[_Limit], fast: Sequence[_Limit]) -> str | None:
             return f"it is open whether {_core(one)} full with {one.name}"
     others = float(slow[0].cell.others.mean())
     for one in slow:
-        if edges.is_above(float(one.cell.used(one.parts, one.cores).mean()) + others / one.cores, NEARLY):
+        if edges.is_above(float(one.used.mean()) + others / one.cores, NEARLY):
             return f"other programs used {others:.2f} cores with {one.name}, so {_core(one)} perhaps full"
     return None
 
@@ -304,8 +336,11 @@ def _waited(found: Cause, what: str) -> str:
     return f" ({named[0]})" if named and what == "of waiting" else ""
 
 
-def _beside(base: Cell, treated: Cell, level: float) -> tuple[str, ...]:
-    """Return what of the server's own work for a query differs, decided and by a tenth at the least."""
+def _work(base: Cell, treated: Cell, level: float) -> list[tuple[str, bool]]:
+    """Return what of the server's own work for a query differs, and whether there is more of it.
+
+    All of it is decided, and a tenth at the least.
+    """
     found = []
     for name, what in WORK.items():
         if not {"server"} <= base.costs.keys() & treated.costs.keys():
@@ -315,8 +350,15 @@ def _beside(base: Cell, treated: Cell, level: float) -> tuple[str, ...]:
             continue
         low, high = sorted((float(was.mean()), float(now.mean())))
         if high >= WORTH * low and high >= 0.005:
-            found.append(f"the server had {_number(now.mean())} {what} a query, not {_number(was.mean())}")
-    return tuple(found)
+            text = f"the server had {_number(now.mean())} {what} a query, not {_number(was.mean())}"
+            found.append((text, bool(now.mean() > was.mean())))
+    return found
+
+
+def _worked(work: Sequence[tuple[str, bool]], cost: Estimate | None) -> str:
+    """Return in brackets what of the server's work goes the way of its cost."""
+    told = [text for text, is_more in work if cost is not None and is_more == (cost.value > 0)]
+    return f" ({listing(told[:2])})" if told else ""
 
 
 def _core(one: _Limit) -> str:

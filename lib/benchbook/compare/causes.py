@@ -16,7 +16,7 @@ import pandas as pd
 from benchbook.compare import because, physics
 from benchbook.compare.doubts import doubt
 from benchbook.compare.spent import PARTS, Cell, described
-from benchbook.core.causes import Causes
+from benchbook.core.causes import CLIENT_USED, Causes
 from benchbook.core.study import Study
 
 # As an arm asks for itself: the stage that analyzes declares no other section that says it.
@@ -63,6 +63,13 @@ def findings(
         physics=tuple(physics.laws(cells, study.baseline, level)),
     )
     return {"causes": found.model_dump(mode="json")}
+
+
+def set_aside(voids: pd.DataFrame) -> dict[str, list[int]]:
+    """Return {"client_full": levels} where runs were set aside because their client had no core to spare."""
+    said = voids["reasons"].str.contains(CLIENT_USED, regex=False).astype(bool)
+    levels = sorted({int(threads) for threads in voids.loc[said, "threads"]})
+    return {"client_full": levels} if levels else {}
 
 
 def doubts_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from benchbook.compare.verdicts import reached_look
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 
-PERCENTILES = {metric_name(percentile): percentile for percentile in (95.0, 99.0)}
+PERCENTILES = {metric_name(percentile): percentile for percentile in (50.0, 95.0, 99.0)}
 
 
 @dataclass(frozen=True)

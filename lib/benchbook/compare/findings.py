@@ -24,6 +24,7 @@ from benchbook.compare import (
     ladders,
     partners,
     quiet,
+    support,
     turns,
     words,
 )
@@ -50,7 +51,9 @@ FALSE_VERDICTS = 0.05
 
 def tables(study: Study, analysis: Analysis, put: measured.Put) -> tuple[str, ...]:
     """Return which tidy tables `of_study` takes where these claims are put to a study."""
-    usual = ("runs", "voids", "histograms", "monitor", "costs")
+    usual = ["runs", "voids", "histograms", "monitor", "costs"]
+    if any(one.rate for one in study.workloads.values()):
+        usual.append("intervals")
     return (*usual, *measured.tables(put.asked), *described.tables(study, analysis))
 
 
@@ -104,7 +107,7 @@ def make(
     evidence = Evidence(study, paired, tidy["histograms"], analysis)
     found, twins = judged(evidence, claims, looks[0])
     behind = OfClaims(study, paired, analysis, tidy.get("intervals"), loads, facts)
-    (entries, aa), others = _entries(found, twins, context), measured.findings(behind, asked)
+    (entries, aa), others = _entries(found, twins, context, tidy), measured.findings(behind, asked)
     voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
     accompanied = quiet.accompanied(study)
     caused = causes.findings(study, paired, tidy.get("costs"), facts, analysis.level, names["arms"], rows)
@@ -138,7 +141,8 @@ def make(
                 *(doubts.doubt(arrangements.title(text), text) for text in unanswered),
             ],
             "scaling": _scalings(study, runs),
-            **caused | _asked(evidence, twins, context, others, behind),
+            **caused | causes.set_aside(tidy["voids"]),
+            **_asked(evidence, twins, context, others, behind),
         }
     )
 
@@ -148,12 +152,14 @@ def _in_order(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _entries(
-    found: Sequence[Judged], twins: Sequence[Judged], context: Context
+    found: Sequence[Judged], twins: Sequence[Judged], context: Context, tidy: Mapping[str, pd.DataFrame]
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     """Return the entries of all findings, and that of the A/A pair, which casts its doubt on them."""
     q = q_values([one.candidate for one in found])
     aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
     entries = [more_for_aa(entry(one, context, q), aa) for one in found]
+    if "intervals" in tidy:
+        entries = support.added(entries, tidy, context.names["arms"])
     if aa is not None and _differs(aa):
         text = f"the A/A pair differs by {percent(aa['effect'])}; smaller effects mean nothing"
         for one in entries:

@@ -67,7 +67,7 @@ def percentiles(
     chosen = runs.loc[(runs["workload"] == workload) & runs["threads"].isin(threads), columns]
     complete = [arm for arm, part in chosen.groupby("arm") if set(part["threads"]) == set(threads)]
     chosen = chosen[chosen["arm"].isin(complete)].reset_index(drop=True)
-    counts = {run_id: _dense(part) for run_id, part in histograms.groupby("run_id")}
+    counts = {run_id: dense(part) for run_id, part in histograms.groupby("run_id")}
     nothing = np.zeros(histogram.BUCKETS, dtype=np.int64)
     chosen["counts"] = [counts.get(run_id, nothing) for run_id in chosen["run_id"]]
     if _all_enough(chosen, percentile):
@@ -85,7 +85,8 @@ def metric_name(percentile: float) -> str:
     return f"latency_p{percentile:g}_ms".replace(".", "_")
 
 
-def _dense(part: pd.DataFrame) -> NDArray[np.int64]:
+def dense(part: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the count of every bucket of one run's histogram."""
     return np.bincount(part["bucket"], weights=part["count"], minlength=histogram.BUCKETS).astype(np.int64)
 
 

@@ -13,6 +13,8 @@ from benchbook.core.causes import Law
 
 SLACK = 0.02
 """Share by which clocks that are read one after the other may differ."""
+TICKS = 0.25
+"""Share by which a machine's books, which are made tick by tick, may tell less than those of its programs."""
 BYTES = 0.01
 """Share by which the bytes of a query may differ between arms with the same statements."""
 OWN = 0.05
@@ -69,6 +71,9 @@ def _used(cell: Cell, level: float) -> Told:
         behind = cell.threads * float(cell.cost(parts).mean()) / (1e3 * cell.turn_ms) if cell.turn_ms else 0.0
         is_broken = edges.is_above(busy.value, cores * (1 + SLACK) + behind)
         yield f"{listing(list(parts))} used {busy.value:.2f} of {cores:g} cores" if is_broken else None
+    machine, own = float(cell.busy.mean()), float((cell.busy - cell.others).mean())
+    if edges.is_above(own, machine * (1 + TICKS) + OWN):
+        yield f"all parts used {own:.2f} cores, and the whole machine {machine:.2f}"
 
 
 def _at_once(cell: Cell, level: float) -> Told:

@@ -24,6 +24,7 @@ WORKLOADS = {
 METRICS = {
     "qps": "QPS",
     "latency_avg_ms": "mean latency",
+    "latency_p50_ms": "median latency",
     "latency_p95_ms": "p95 latency",
     "latency_p99_ms": "p99 latency",
     "tps": "TPS",

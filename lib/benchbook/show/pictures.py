@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchbook.compare.turns import orders
 from benchbook.core.turns import TURNS
-from benchbook.show import causes, figures, forest, ladder, sessions
+from benchbook.show import causes, figures, forest, ladder, percentiles, sessions
 from benchbook.show.evidence import Evidence
 from benchbook.show.picture import Picture
 
@@ -20,7 +20,13 @@ def beside_effects(seen: Evidence) -> list[object]:
     """Return what else there is on effects: session by session, the ladder, what a query cost each part."""
     found = seen.findings
     own = [forest.of_findings(found)] if sessions.several(seen) else []
-    return [*sessions.shown(seen), *own, *ladder.shown(found), *causes.tables(found)]
+    return [
+        *sessions.shown(seen),
+        *own,
+        *ladder.shown(found),
+        *causes.tables(found),
+        *percentiles.tables(found),
+    ]
 
 
 def of_runs(seen: Evidence) -> list[Picture]:

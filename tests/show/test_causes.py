@@ -1,0 +1,57 @@
+"""Tables under the answer: what a query cost each part, and what percentiles rest on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchbook.show import causes, percentiles
+
+NAMES = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}, "workloads": {"w": "point selects"}}
+
+
+def value(number: float) -> dict[str, Any]:
+    return {"value": number, "n": 5}
+
+
+def cell(arm: str, **server: float) -> dict[str, Any]:
+    part = {"part": "server", "busy_cores": value(0.9), "a_query": {k: value(v) for k, v in server.items()}}
+    return {
+        "workload": "w", "threads": 8, "arm": arm, "qps": value(1e4), "latency_us": None, "parts": [part],
+        "places": [],
+    }  # fmt: skip
+
+
+def found(*cells: dict[str, Any]) -> dict[str, Any]:
+    contrast = {
+        "workload": "w", "threads": 8, "treatment": "haproxy", "quantity": None, "qps": value(0.3),
+        "full": {}, "cost": {"server": value(-0.3)}, "added_latency_us": None, "added_cpu_us": None,
+        "sentence": None, "reason": "it is open",
+    }  # fmt: skip
+    known = {"level": 0.98, "cells": cells, "contrasts": [contrast], "physics": []}
+    return {"names": NAMES, "baseline": "direct", "causes": known}
+
+
+def test_instructions_have_columns_where_the_kernel_counted_them_and_nowhere_else():
+    counted = cell("haproxy", cpu_us=28.0, instructions=41_000.0)
+    (table,) = causes.tables(found(cell("direct", cpu_us=40.0, instructions=52_000.0), counted))
+    assert [column.unit for column in table.columns].count("instructions") == 2
+    assert table.rows[0][4:6] == ["40.0", "28.0"] and table.rows[0][7:9] == ["52,000", "41,000"]
+    (table,) = causes.tables(found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0)))
+    assert "instructions" not in [column.unit for column in table.columns]
+
+
+def test_what_percentiles_rest_on_is_a_row_an_arm():
+    own = {
+        "workload": "w", "treatment": "haproxy", "baseline": "direct", "metric": "latency_p99_ms",
+        "names": {"workload": "point selects"},
+        "support": [
+            {"arm": "direct", "runs": 10, "events_beyond": 310, "pauses": 34, "by_one_pause": 0},
+            {"arm": "haproxy", "runs": 10, "events_beyond": 300, "pauses": None, "by_one_pause": None},
+        ],
+    }  # fmt: skip
+    (table,) = percentiles.tables({"names": NAMES, "findings": [own]})
+    assert table.rows == [
+        ["point selects", "p99 latency", "direct connections", 10, 310, 34, 0],
+        ["point selects", "p99 latency", "HAProxy", 10, 300, "not known", "not known"],
+    ]
+    assert percentiles.tables({"names": NAMES, "findings": [{**own, "support": None}]}) == []
