@@ -81,8 +81,8 @@ plan: setup ## Schedule of STUDY and how long it takes, before a second is spent
 up: setup ## Bring the arms of STUDY up and hold them until Ctrl-C, for a look by hand
 	@benchbook up $(STUDY)
 
-down: setup ## Stop everything we started; remove namespaces, rules and cgroups
-	@benchbook down
+down: setup ## Stop everything we started; remove namespaces, rules and cgroups; ARGS="--loaded NAME": drop what it loaded elsewhere
+	@benchbook down $(ARGS)
 
 lab: setup ## JupyterLab on this machine only, in notebooks/
 	@sh tools/lab.sh $(ARGS)

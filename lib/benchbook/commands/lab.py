@@ -66,13 +66,28 @@ def up(arguments: argparse.Namespace) -> int:
 def down_options(parser: argparse.ArgumentParser) -> None:
     """Add what `benchbook down` takes."""
     parser.add_argument("--purge", action="store_true", help="remove the servers' data too")
+    parser.add_argument(
+        "--loaded", metavar="STUDY", help="only drop what this study loaded into servers that others run"
+    )
 
 
 def down(arguments: argparse.Namespace) -> int:
-    """Stop everything we started on this machine; return an exit code."""
+    """Stop everything we started on this machine, or take what was loaded away; return an exit code."""
+    if arguments.loaded:
+        return _remove(arguments.loaded)
     from benchbook.sites.arms import clean
     from benchbook.sites.lab import lab_root
 
     report = clean.down(lab_root(paths.root()), purge=arguments.purge)
     print("\n".join([str(report), *cluster.left(lab_root(paths.root()))]))
     return 0 if report.is_clean else 1
+
+
+def _remove(name: str) -> int:
+    from benchbook import sites
+    from benchbook.sites.lab import lab_folder
+
+    with sites.open_site(load.study(name), lab_folder(paths.root(), name)) as site:
+        told = site.remove()
+    print("\n".join(told) or f"{name}: its servers are no others'; `make down` stops them")
+    return 0

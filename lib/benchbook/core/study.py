@@ -180,7 +180,7 @@ class Study(Model):
         yield from mistakes(self.engine, self.arms, self.site.kind)
         yield from study_cluster.refused(self)
         yield from refused(self.site.kind, self.site.kubernetes, self.arms)
-        yield from study_existing.refused(self.site.kind, self.site.existing)
+        yield from study_existing.refused(self.site.kind, self.site.existing, self.engine, self.arms)
         here = self.site.kubernetes
         yield from study_hosts.refused(
             *(self.site.kind, self.site.tls, self.site.tiup, self.engine, self.arms),

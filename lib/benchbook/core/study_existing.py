@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from benchbook.core import traits
 from benchbook.core.study_base import Model
 
 ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
@@ -46,8 +47,8 @@ class Existing(Model):
     password_env: str | None = Field(None, pattern=r"^[A-Z][A-Z0-9_]{0,63}$", examples=["LAB_DB_PASSWORD"])
     """Name of the environment variable that holds the password; null with `account_file`."""
     account_file: str | None = Field(None, min_length=1, examples=["~/.benchbook.cnf"])
-    """File with the lines `mysql-user="..."` and `mysql-password="..."`, readable by you alone; null with
-    `user`."""
+    """File with the lines `mysql-user="..."` and `mysql-password="..."` (of PostgreSQL `pgsql-user`,
+    `pgsql-password`), readable by you alone; null with `user`."""
     tls: Literal["off", "required"] = "off"
     """Encryption of the benchmark's connections, checked on the server; `required` needs `tls_folder`."""
     tls_folder: str | None = Field(None, min_length=1, examples=["~/certificates"])
@@ -65,7 +66,21 @@ class Existing(Model):
         return self
 
 
-def refused(kind: str, asked: Existing | None) -> Iterator[str]:
-    """Yield where kind of site and section do not go together, as `path.to.key: wrong; what to write`."""
+def refused(kind: str, asked: Existing | None, engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what does not go with the kind of site, as `path.to.key: wrong; what to write`."""
     if (kind == "existing") != (asked is not None):
         yield f"site.existing: goes with kind existing, and kind is {kind}; write both or neither"
+    if kind != "existing":
+        return
+    engines = {"engine": engine} | {
+        f"arms.{name}.engine": arm.engine for name, arm in arms.items() if arm.engine
+    }
+    for place, one in engines.items():
+        if one.binary is not None:
+            yield f"{place}.binary: names a program, and the server is started by others; remove it"
+        if (
+            asked is not None
+            and asked.tls != "off"
+            and traits.engine(one.name or engine.name).driver != traits.MYSQL
+        ):
+            yield f"site.existing.tls: {asked.tls}: not supported with {place}.name: {one.name}; write off"

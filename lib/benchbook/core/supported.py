@@ -18,7 +18,7 @@ _OF_NETWORKS = _OF_SERVERS | {"access: load_balancer", "access: service"}
 _OF_NETWORKS |= {"cpu.quota", "neighbour", "network", "qos"}
 # Proxies beside these are made where their own traits say.
 MAKES: dict[str, frozenset[str]] = {
-    "existing": _OF_CLIENTS | {"endpoint"},
+    "existing": _OF_CLIENTS | {"endpoint", "engine"},
     "kubernetes": _OF_NETWORKS | {"parts", "placement"},
     "local": _OF_MACHINES | _OF_NETWORKS | {"access: socket", "proxy", "zones"},
     "ssh": _OF_MACHINES | {"hosts", "numa", "parts", "proxy"},

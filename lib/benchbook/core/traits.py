@@ -84,6 +84,8 @@ class Engine(_Traits):
     """YAML below `engine:` with which `benchbook new` begins a study, a key a line."""
     said_by: str | None
     """A word in the version of a server that others run, in lower case; None: none is known by it."""
+    apart: tuple[str, ...] = ()
+    """Debian's packages that have its program and what it needs beside libraries; `{major}` is filled in."""
     closed_since: str | None = None
     """First version that lets nobody in over a network before it has accounts; None: each does."""
     has_items: bool = False

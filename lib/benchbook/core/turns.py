@@ -159,8 +159,9 @@ def _of_cluster(study: Any) -> Iterator[str]:
 
 def _of_existing(study: Any) -> Iterator[str]:
     """Yield what a server would go on with in the turns of others: nobody stops one that others run."""
-    if traits.engine(study.engine.name).has_own_work:
-        yield f"engine.name: {study.engine.name}: its own work goes on after it has answered"
+    for name in sorted(_engines(study)):
+        if traits.engine(name).has_own_work:
+            yield f"engine.name: {name}: its own work goes on after it has answered"
     for name in study.workloads:
         if study.script(name) in registry.WRITING:
             yield f"workloads.{name}: what a server flushes and purges late falls into the turns of others"
@@ -185,7 +186,12 @@ def _of_arms(study: Any) -> Iterator[str]:
     for name in _engines(study):
         if traits.engine(name).has_own_work and _share(study):
             yield f"engine.name: {name}: arms share it, and its own work would go on in the turns of others"
-        if traits.engine(name).has_backends and any(one != _servers(study)[0] for one in _servers(study)):
+        is_stopped = study.site.kind != "existing"
+        if (
+            is_stopped
+            and traits.engine(name).has_backends
+            and any(one != _servers(study)[0] for one in _servers(study))
+        ):
             yield (
                 f"engine.name: {name}: it begins a process for each session, and those of a server that one "
                 "arm has to itself would go on in the turns of others"

@@ -204,6 +204,10 @@ class Site(abc.ABC):
     def down(self, arm: str | None = None) -> None:
         """Stop all; for one arm only what no direct arm needs: its hops."""
 
+    def remove(self) -> list[str]:
+        """Drop what was loaded into servers that others run; return in words what was, server by server."""
+        return []  # What a site made itself goes with its lab.
+
     @abc.abstractmethod
     def facts(self, arm: str) -> dict[str, Any]:
         """Return what server, proxy and machines say they are; SettingsDiffer if a setting was not taken.

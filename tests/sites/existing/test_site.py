@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 import sqlalchemy
 
 from benchbook import sites
+from benchbook.commands import cli, lab
 from benchbook.core import turns
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.study import Study
@@ -189,11 +192,10 @@ def test_the_schema_of_another_clone_is_theirs_until_what_they_made_is_dropped(s
     with sites.open_site(study(), open_folder / "mine" / "lab") as site:
         why = site.missing("one")
         assert "is used by a study of another clone" in why
-        said = "USE ours; DROP TABLE benchbook_lab, sbtest1;"
+        said = "DROP TABLE `ours`.benchbook_lab, `ours`.sbtest1;"
         assert said in why
         with theirs[1].admin().connect() as connection:
-            for statement in said.rstrip(";").split("; "):
-                connection.exec_driver_sql(statement)
+            connection.exec_driver_sql(said)
         assert site.missing("one") is None, "what is advised is enough"
 
 
@@ -318,6 +320,7 @@ def test_an_endpoint_that_does_not_answer_is_told(study, open_folder):
         ({"user": None}, {}, "write either user and password_env, or account_file"),
         ({"tls": "required"}, {}, "go together"),
         ({}, {"access": "haproxy"}, "access: haproxy: not supported with site.kind: existing"),
+        ({}, {"engine": {"binary": "/bin/x"}}, "names a program, and the server is started by others"),
         ({}, {"cpu": {"server": {"quota": 1.0}}}, "two.cpu.server.quota: not supported with site.kind: ex"),
     ],
 )
@@ -386,6 +389,116 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
         mended = dataset.ensure(site, asked, state)
         assert "sbtest1 is missing; the prepared copy is put back" in mended["events"]
         assert mended["fingerprint"] == state["fingerprint"]
+
+
+def test_what_was_loaded_is_taken_away_by_one_command_and_nothing_else(
+    study, theirs, other, open_folder, tmp_path, monkeypatch, capsys
+):
+    there = {"host": other.host, "port": other.port}
+    asked = study(arms={"one": {}, "two": {"endpoint": there}})
+    monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(open_folder / "labs"))
+    monkeypatch.setattr(lab.load, "study", lambda _: asked)
+    with sites.open_site(asked, open_folder / "labs" / "mine") as site:
+        dataset.load(site, asked)
+    with theirs[1].admin().connect() as connection:
+        connection.exec_driver_sql("CREATE TABLE ours.theirs (precious INT)")
+    assert cli.main(["down", "--loaded", "mine"]) == 0
+    assert capsys.readouterr().out.count("`ours`.benchbook_lab, `ours`.sbtest1 removed from ours") == 2
+    with theirs[1].admin().connect() as connection:
+        assert connection.exec_driver_sql("SHOW TABLES IN ours").scalars().all() == ["theirs"]
+    # What was not loaded by us is not taken for ours the second time either.
+    assert cli.main(["down", "--loaded", "mine"]) == 0
+    said = capsys.readouterr().out
+    assert "left as it is: schema ours holds tables that are not ours, such as theirs" in said
+
+
+@pytest.fixture
+def pgsql(open_folder: Path, make_study: Callable[..., Study], theirs: Any) -> Iterator[Any]:
+    """Somebody's PostgreSQL, with the same account; its one database is empty."""
+    asked = make_study({"synchronous_commit": False})
+    engine = asked.engine.model_copy(update={"name": "postgresql", "settings": {"fsync": "off"}})
+    place = asked.site.model_copy(update={"port": rooms.port(84)})
+    with contextlib.ExitStack() as opened:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("BENCHBOOK_LOCK", str(open_folder / "third.lock"))
+            second = asked.model_copy(update={"site": place, "engine": engine})
+            site = opened.enter_context(sites.open_site(second, open_folder / "third"))
+        endpoint = site.up("direct")
+        with site.admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            there = "SELECT count(*) FROM pg_roles WHERE rolname = 'guest'"
+            if not connection.exec_driver_sql(there).scalar_one():
+                connection.exec_driver_sql("CREATE ROLE guest LOGIN")
+        for admin, statements in (
+            (site.admin(), PGSQL_STATEMENTS),
+            (theirs[1].admin(), ("GRANT ALL PRIVILEGES ON sbtest.* TO 'guest'@'127.0.0.1'",)),
+        ):
+            with admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                for statement in statements:
+                    connection.exec_driver_sql(statement)
+        yield endpoint
+
+
+PGSQL_STATEMENTS = (
+    "DROP OWNED BY guest",
+    f"ALTER ROLE guest PASSWORD '{PASSWORD}'",
+    "GRANT CREATE ON SCHEMA public TO guest",
+    "GRANT pg_read_all_stats TO guest",
+)
+
+
+def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql, open_folder, tmp_path):
+    there = {"endpoint": {"host": pgsql.host, "port": pgsql.port}, "engine": {"name": "postgresql"}}
+    asked = study(arms={"one": {}, "two": there}, database="sbtest")
+    with sites.open_site(asked, open_folder / "engines") as site:
+        assert site.able == ["one", "two"]
+        state = dataset.load(site, asked)
+        assert state["rows"] == {"sbtest1": 100} and state["indexes"] == {"sbtest1": ["id unique", "k"]}
+        for arm in ("one", "two"):
+            with ledger.sessions(site, asked, [arm]) as connections:
+                dataset.prewarm_all(asked, connections)
+                planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == arm)
+                (into := tmp_path / arm).mkdir()
+                folder = execute(Run(planned, site, arm, connections[arm][0], LIMITS), into, 1)
+            judged = validity.judge(folder, LIMITS)
+            assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        facts = site.facts("two")
+        assert facts["engine"]["name"] == "postgresql" and facts["rights"]["sessions"] == "all"
+        assert PASSWORD not in str(facts) + str(folder.evidence())
+        assert [line.partition(": ")[2] for line in site.remove()] == [
+            "`sbtest`.benchbook_lab, `sbtest`.sbtest1 removed from sbtest",
+            "benchbook_lab, sbtest1 removed from sbtest",
+        ]
+
+
+def test_a_query_of_somebody_else_on_their_postgresql_makes_a_run_invalid(
+    study, pgsql, open_folder, tmp_path
+):
+    there = {"endpoint": {"host": pgsql.host, "port": pgsql.port}, "engine": {"name": "postgresql"}}
+    asked = study(arms={"two": there, "same": there | {"clients": 2}}, database="sbtest")
+    with sites.open_site(asked, open_folder / "engines") as site:
+        dataset.load(site, asked)
+        with ledger.sessions(site, asked, ["two"]) as connections, site.admin("two").connect() as somebody:
+            planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == "two")
+            began = threading.Timer(1.0, lambda: psql(somebody))
+            began.start()
+            folder = execute(Run(planned, site, "two", connections["two"][0], LIMITS), tmp_path, 1)
+            began.join()
+    judged = validity.judge(folder, LIMITS)
+    assert judged.status == "invalid", "a session beside ours, and a statement that sysbench did not send"
+
+
+def psql(connection: Any) -> None:
+    connection.connection.driver_connection.execute("SELECT count(*) FROM sbtest1").fetchone()
+
+
+def test_an_engine_that_is_not_the_one_of_the_study_is_named(study, theirs, open_folder):
+    asked = study(
+        arms={"one": {}, "two": {"engine": {"name": "mysql"}}, "old": {"engine": {"version": "5.5"}}}
+    )
+    with sites.open_site(asked, open_folder / "ours") as site:
+        assert site.able == ["one"]
+        assert re.search(r"is mariadb \S+, not mysql; write that as the arm's engine", site.missing("two"))
+        assert re.search(r"is mariadb \S+, not mariadb 5.5", site.missing("old"))
 
 
 @pytest.mark.alone

@@ -32,7 +32,7 @@ ABSENT = {
 STATEMENTS = """
 SELECT upper(substring(ltrim(query, E' \\t\\n(') FROM '^[A-Za-z]+')) AS command, sum(calls), sum(rows)
 FROM pg_stat_statements JOIN pg_roles ON pg_roles.oid = userid
-WHERE toplevel AND rolname <> :admin GROUP BY 1"""
+WHERE toplevel AND {others} GROUP BY 1"""
 DATABASES = """
 SELECT sum(sessions), sum(deadlocks), sum(sessions_killed), sum(sessions_fatal),
        (SELECT dealloc FROM pg_stat_statements_info),
@@ -105,6 +105,9 @@ WHERE indrelid = CAST(:name AS regclass) GROUP BY indexrelid, indisunique"""
 class Words(dialect.Dialect):
     """PostgreSQL's answers to `dialect.Dialect`'s questions."""
 
+    others, admin = "rolname <> :admin", ADMIN
+    """Which statements are not our own looks: a condition on what was counted, and its value."""
+
     def enter(self, connection: Connection, database: str) -> None:
         """A session has one database for life, and it was opened in the right one."""
         there = connection.execute(text("SELECT current_database()")).scalar_one()
@@ -114,7 +117,7 @@ class Words(dialect.Dialect):
     def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
         """Return what all accounts but the administrator did, and the uptime in seconds."""
         sessions, deadlocks, killed, fatal, lost, uptime_s, *work = connection.execute(text(DATABASES)).one()
-        counted = _statements(connection)
+        counted = self._statements(connection)
         counted |= {
             "Connections": int(sessions),
             "Deadlocks": int(deadlocks),
@@ -207,18 +210,18 @@ class Words(dialect.Dialect):
             for name, inserted, updated, deleted in connection.execute(asked)
         }
 
+    def _statements(self, connection: Connection) -> dict[str, int]:
+        """Return calls and rows of all statements but our own under our names; an unused one is 0."""
+        asked = text(STATEMENTS.format(others=self.others))
+        found = dict.fromkeys((*COMMANDS.values(), "Com_other", "Rows_sent", "Rows_changed"), 0)
+        for command, calls, rows in connection.execute(asked, {"admin": self.admin}):
+            counter = COMMANDS.get(str(command), "Com_other")
+            found[counter] += int(calls)
+            if counter == "Com_select":
+                found["Rows_sent"] += int(rows)
+            elif counter in WRITES:
+                found["Rows_changed"] += int(rows)
+        return found
+
 
 WORDS = Words()
-
-
-def _statements(connection: Connection) -> dict[str, int]:
-    """Return calls and rows of all statements but the administrator's under our names; an unused one is 0."""
-    found = dict.fromkeys((*COMMANDS.values(), "Com_other", "Rows_sent", "Rows_changed"), 0)
-    for command, calls, rows in connection.execute(text(STATEMENTS), {"admin": ADMIN}):
-        counter = COMMANDS.get(str(command), "Com_other")
-        found[counter] += int(calls)
-        if counter == "Com_select":
-            found["Rows_sent"] += int(rows)
-        elif counter in WRITES:
-            found["Rows_changed"] += int(rows)
-    return found

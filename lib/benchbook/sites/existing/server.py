@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import re
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from ssl import SSLContext
 from typing import Any
 
+import pymysql
+import sqlalchemy
 from sqlalchemy import Connection, text
 
 from benchbook.core import surroundings, traits
 from benchbook.core.errors import SiteError
 from benchbook.core.study_existing import Existing
 from benchbook.sites import lab as labs
-from benchbook.sites import settings
+from benchbook.sites import settings, sql
 from benchbook.sites.engines.dialect import MYSQL
 
 MARK = "benchbook_lab"
@@ -29,13 +32,92 @@ TELLING = (
     "log_bin", "tidb_", "performance_schema", "tx_isolation", "transaction_isolation",
 )  # fmt: skip
 CHANGING = ("_ts", "_now", "_status", "_size_max", "last_")
+ALL_SEEN, OWN_SEEN = "all", "our own only: another client on this server would go unseen"
 
 
-def account(asked: Existing, lab: labs.Lab) -> Path:
+class Theirs:
+    """A server of MySQL's family that others run, over the benchmark's own account; another has its own."""
+
+    driver = traits.MYSQL
+
+    def engine(self, connect: Callable[[], Any], opened: Callable[[], int]) -> sqlalchemy.Engine:
+        """Return an engine whose every connection is a new one from `connect`."""
+        return sql.engine(connect, opened)
+
+    def connect(
+        self, place: tuple[str, int], account: tuple[str, str], _: str, tls: SSLContext | None
+    ) -> Any:
+        """Open a connection with an account."""
+        given = {"ssl": tls} if tls else {"ssl_disabled": True}
+        (host, port), (user, password) = place, account
+        return pymysql.connect(
+            host=host, port=port, user=user, password=password, autocommit=True, connect_timeout=10, **given
+        )
+
+    def tables(self, connection: Connection, database: str) -> set[str] | None:
+        """Return the names of all tables of a schema; None where there is none, or no right to it."""
+        if database not in connection.execute(text("SHOW DATABASES")).scalars().all():
+            return None
+        names = "SELECT table_name FROM information_schema.tables WHERE table_schema = :schema"
+        return {str(name) for (name,) in connection.execute(text(names), {"schema": database})}
+
+    def named(self, database: str, table: str) -> str:
+        """Return a table's name as it stands in a statement."""
+        return f"`{database}`.{table}"
+
+    def enter(self, connection: Connection, database: str, token: str) -> None:
+        """Write a lab's mark into a schema."""
+        table = self.named(database, MARK)
+        connection.execute(text(f"CREATE TABLE IF NOT EXISTS {table} (lab CHAR(16) PRIMARY KEY)"))
+        connection.execute(text(f"INSERT IGNORE INTO {table} VALUES (:lab)"), {"lab": token})
+
+    def who(self, connection: Connection) -> tuple[str, str]:
+        """Return the engine's name in study files, and its version."""
+        known = MYSQL.variables(connection)
+        said = f"{known.get('version', '')} {known.get('version_comment', '')}".lower()
+        words = {
+            of.said_by: name for name, of in reversed([*traits.engines().items()]) if of.said_by is not None
+        }
+        # The one that is known by no word of its own is what is left.
+        name = next(name for word, name in sorted(words.items(), reverse=True) if word in said)
+        return name, str(known.get("version"))
+
+    def identity(self, connection: Connection) -> dict[str, Any]:
+        """Return what tells this server from any other."""
+        known = MYSQL.variables(connection)
+        return {name: known[name] for name in WHO if name in known}
+
+    def facts(self, connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the engine, the rights of our account, and what differs from the study's settings."""
+        known = MYSQL.variables(connection)
+        told = sorted(
+            f"{name}={value}"
+            for name, value in known.items()
+            if name.startswith(TELLING) and not any(part in name for part in CHANGING)
+        )
+        grants = " ".join(str(row[0]) for row in connection.execute(text("SHOW GRANTS")))
+        sees_all = "PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants
+        name, version = self.who(connection)
+        return {
+            "engine": {
+                "name": name,
+                "version": version,
+                "version_comment": known.get("version_comment"),
+                "settings": settings.recorded(asked, asked, lambda key: settings.read_back(key, known)),
+                "variables": len(told),
+                "variables_sha256": hashlib.sha256("\n".join(told).encode()).hexdigest(),
+            },
+            "rights": {"sessions": ALL_SEEN if sees_all else OWN_SEEN, "settings": "read, not set"},
+            "differing": settings.differences(asked, known),
+        }
+
+
+def account(asked: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
     """Return the file with the benchmark's account, mode 0600; one from the environment goes into the lab."""
     if asked.account_file is not None:
         path = Path(asked.account_file).expanduser()
-        labs.read_secret(path)
+        for driver in drivers:
+            labs.read_secret(path, driver)
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise SiteError(f"{path}: others may read this account; `chmod 600 {path}`")
         return path.resolve()
@@ -50,89 +132,50 @@ def account(asked: Existing, lab: labs.Lab) -> Path:
             f"{asked.password_env}: a quote or a new line in it can't be passed on; choose another"
         )
     lab.own("secrets", None)
-    said = f'mysql-user="{asked.user}"\nmysql-password="{password}"\n'
+    said = "".join(f'{one}-user="{asked.user}"\n{one}-password="{password}"\n' for one in drivers)
     return labs.write_private(lab.folder / "secrets" / "existing.cnf", said)
 
 
-def whose(connection: Connection, database: str, tokens: Collection[str]) -> str | None:
+def whose(theirs: Theirs, connection: Connection, database: str, tokens: Collection[str]) -> str | None:
     """Return why a schema is not ours to use, or None: it is empty, or has the mark of a lab of this clone.
 
     `tokens` are those of the clone's labs: its studies may use one schema after another.
     """
-    names = "SELECT table_name FROM information_schema.tables WHERE table_schema = :schema"
-    tables = {str(name) for (name,) in connection.execute(text(names), {"schema": database})}
+    tables = theirs.tables(connection, database)
+    if tables is None:
+        return f"there is no schema {database}, or no right to it; create it and grant ALL on it"
     if MARK in tables:
-        marks = {
-            str(lab) for (lab,) in connection.execute(text(f"SELECT lab FROM {_quoted(database)}.{MARK}"))
-        }
-        if marks & {_id(token) for token in tokens}:
+        asked = text(f"SELECT lab FROM {theirs.named(database, MARK)}")
+        if {str(lab) for (lab,) in connection.execute(asked)} & {_id(token) for token in tokens}:
             return None
-        made = ", ".join([MARK, *sorted(name for name in tables if MADE.fullmatch(name))])
         return (
             f"schema {database} is used by a study of another clone; name another schema, or, once that "
-            f"study is over, `USE {database}; DROP TABLE {made};`"
+            f"study is over, `DROP TABLE {', '.join(_made(theirs, database, tables))};`"
         )
     if tables:
         return (
             f"schema {database} holds tables that are not ours, such as {sorted(tables)[0]}; "
             "name an empty schema in site.existing.database"
         )
-    schemas = connection.execute(text("SHOW DATABASES")).scalars().all()
-    if database not in schemas:
-        return f"there is no schema {database}, or no right to it; create it and grant ALL on it"
     return None
 
 
-def mark(connection: Connection, database: str, token: str) -> None:
+def mark(theirs: Theirs, connection: Connection, database: str, token: str) -> None:
     """Write into an empty schema that it is ours, before anything else is made in it."""
-    table = f"{_quoted(database)}.{MARK}"
-    connection.execute(text(f"CREATE TABLE IF NOT EXISTS {table} (lab CHAR(16) PRIMARY KEY)"))
-    connection.execute(text(f"INSERT IGNORE INTO {table} VALUES (:lab)"), {"lab": _id(token)})
+    theirs.enter(connection, database, _id(token))
 
 
-def identity(connection: Connection) -> dict[str, Any]:
-    """Return what tells this server from any other."""
-    known = MYSQL.variables(connection)
-    return {name: known[name] for name in WHO if name in known}
+def remove(theirs: Theirs, connection: Connection, database: str) -> list[str]:
+    """Drop the mark and all that prepare made in a schema that is ours; return the names of the tables."""
+    made = _made(theirs, database, theirs.tables(connection, database) or set())
+    if made:
+        connection.execute(text(f"DROP TABLE {', '.join(made)}"))
+    return made
 
 
-def _named(comment: str) -> str:
-    """Return the engine of a server by its version and comment: the one whose word they hold."""
-    known = {of.said_by: name for name, of in reversed([*traits.engines().items()]) if of.said_by is not None}
-    # The one that is known by no word of its own is what is left.
-    return next(name for word, name in sorted(known.items(), reverse=True) if word in comment)
-
-
-def facts(connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the engine, the rights of our account, and what differs from the study's settings."""
-    known = MYSQL.variables(connection)
-    told = sorted(
-        (name, value)
-        for name, value in known.items()
-        if name.startswith(TELLING) and not any(part in name for part in CHANGING)
-    )
-    comment = f"{known.get('version', '')} {known.get('version_comment', '')}".lower()
-    grants = " ".join(str(row[0]) for row in connection.execute(text("SHOW GRANTS")))
-    sees_all = "PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants
-    return {
-        "engine": {
-            "name": _named(comment),
-            "version": known.get("version"),
-            "version_comment": known.get("version_comment"),
-            "settings": settings.recorded(asked, asked, lambda key: settings.read_back(key, known)),
-            "variables": len(told),
-            "variables_sha256": hashlib.sha256("\n".join(map("=".join, told)).encode()).hexdigest(),
-        },
-        "rights": {
-            "sessions": "all" if sees_all else "our own only: another client on this server would go unseen",
-            "settings": "read, not set",
-        },
-        "differing": settings.differences(asked, known),
-    }
-
-
-def _quoted(database: str) -> str:
-    return f"`{database}`"
+def _made(theirs: Theirs, database: str, tables: set[str]) -> list[str]:
+    found = sorted(name for name in tables if name == MARK or MADE.fullmatch(name))
+    return [theirs.named(database, name) for name in found]
 
 
 def _id(token: str) -> str:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pymysql
 import sqlalchemy
 from sqlalchemy import event
 
-from benchbook.core import files
+from benchbook.core import files, traits
+from benchbook.core.engines import engine_of
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
@@ -47,6 +47,7 @@ class ExistingSite(HeldSite):
         super().__init__(study, lab)
         self.asked = study.site.existing
         self.database = self.asked.database
+        self._theirs = {arm: of_driver(study, arm) for arm in study.arms}
 
     def _open(self) -> None:
         self._clients: list[start_at.Timed] = []
@@ -55,7 +56,8 @@ class ExistingSite(HeldSite):
         self._servers: dict[tuple[str, int], str] = {}
         self._marked: set[tuple[str, int]] = set()
         self._scratch = tempfile.TemporaryDirectory(dir=self.lab.run)
-        self.secret, self._tls = server.account(self.asked, self.lab), self._context()
+        drivers = sorted({one.driver for one in self._theirs.values()})
+        self.secret, self._tls = server.account(self.asked, self.lab, drivers), self._context()
 
     def _close(self, error: BaseException | None) -> None:
         for one in self._clients:
@@ -63,25 +65,33 @@ class ExistingSite(HeldSite):
         self._scratch.cleanup()
 
     def obstacles(self, arm: str) -> list[str]:
+        host, port = self._place(arm)
+        theirs, asked = self._theirs[arm], engine_of(self.study, arm)
         try:
             with self.admin(arm).connect() as connection:
-                whose = server.whose(connection, self.database, labs.tokens(self.lab.folder.parent))
+                name, version = theirs.who(connection)
+                if name != asked.name or not sql.is_version(version, asked.version):
+                    wanted = f"{asked.name} {asked.version or ''}".strip()
+                    return [
+                        f"{host}:{port} is {name} {version}, not {wanted}; write that as the arm's engine"
+                    ]
+                whose = server.whose(theirs, connection, self.database, labs.tokens(self.lab.folder.parent))
                 return [whose] if whose is not None else []
         except sqlalchemy.exc.OperationalError as error:
-            host, port = self._place(arm)
-            user = labs.read_secret(self.secret)[0]
-            code, said = (*getattr(error.orig, "args", ()), "", "")[:2]
-            return [f"{host}:{port} does not let {user} in: {said} ({code}); see host, port and account"]
+            user = labs.read_secret(self.secret, theirs.driver)[0]
+            said = " ".join(str(error.orig).split())
+            return [f"{host}:{port} does not let {user} in: {said}; see host, port, account and database"]
 
     def up(self, arm: str) -> Endpoint:
         if why := self.missing(arm):
             raise SiteError(f"{arm}: {why}")
         host, port = self._place(arm)
         if (host, port) not in self._marked:
-            with self.admin(arm).connect() as connection:
-                server.mark(connection, self.database, self.lab.token)
+            with self._standing(arm) as connection:
+                server.mark(self._theirs[arm], connection, self.database, self.lab.token)
             self._marked.add((host, port))
-        return Endpoint(host, port, self.database, self.secret, tls=self.asked.tls)
+        driver = self._theirs[arm].driver
+        return Endpoint(host, port, self.database, self.secret, tls=self.asked.tls, driver=driver)
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         return [self.up(arm)] * self.study.arms[arm].clients
@@ -89,10 +99,24 @@ class ExistingSite(HeldSite):
     def down(self, arm: str | None = None) -> None:
         """Leave everything as it is: none of it is ours to stop."""
 
+    def remove(self) -> list[str]:
+        """Drop what was loaded wherever the schema is ours; its mark goes with it."""
+        told = []
+        for arm in [group[0] for group in self.data_groups()]:
+            host, port = self._place(arm)
+            if (why := self.missing(arm)) is not None:
+                told.append(f"{host}:{port}: left as it is: {why}")
+                continue
+            with self._standing(arm) as connection:
+                made = server.remove(self._theirs[arm], connection, self.database)
+            told.append(f"{host}:{port}: {', '.join(made) or 'nothing'} removed from {self.database}")
+        (self.lab.folder / MARKS).unlink(missing_ok=True)
+        return told
+
     def facts(self, arm: str) -> dict[str, Any]:
         host, port = self._place(arm)
         with self.admin(arm).connect() as connection:
-            found = server.facts(connection, self.study.engine.settings)
+            found = self._theirs[arm].facts(connection, engine_of(self.study, arm).settings)
         if found["differing"]:
             raise SettingsDiffer(found["differing"])
         return {
@@ -109,7 +133,7 @@ class ExistingSite(HeldSite):
 
     def identity(self, arm: str) -> dict[str, Any]:
         with self.admin(arm).connect() as connection:
-            return server.identity(connection)
+            return self._theirs[arm].identity(connection)
 
     def server_of(self, arm: str) -> str:
         name = " ".join(map(str, self.identity(arm).values()))
@@ -120,9 +144,10 @@ class ExistingSite(HeldSite):
         """Return the benchmark's own account at an endpoint, there is no other; each connection is new."""
         place = self._place(self.study.baseline if arm is None else arm)
         if place not in self._engines:
-            made = sql.engine(lambda: self._connect(*place), lambda: self._opened_at(place))
+            theirs = self._theirs[self._arm(arm)]
+            made = theirs.engine(lambda: self._connect(place, theirs), lambda: self._opened_at(place))
             if self.asked.is_shared:
-                event.listen(made, "connect", self._say_shared)
+                event.listen(made, "connect", lambda _, record: self._say_shared(record, theirs.driver))
             self._engines[place] = made
         return self._engines[place]
 
@@ -135,7 +160,9 @@ class ExistingSite(HeldSite):
     def client(self, start: Start) -> start_at.Timed:
         """Start a load client on this machine; with TLS where its certificates are, as sysbench wants it."""
         cwd = Path(self._scratch.name) if self._tls else start.cwd
-        self._clients.append(started(self.lab, replace(start, cwd=cwd), (self._lock.fd,)))
+        # libpq would encrypt wherever the server can.
+        env = {**(start.env or {}), "PGSSLMODE": "disable"}
+        self._clients.append(started(self.lab, replace(start, cwd=cwd, env=env), (self._lock.fd,)))
         return self._clients[-1]
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
@@ -215,13 +242,15 @@ class ExistingSite(HeldSite):
             if other == place or (its is not None and self._servers.get(other) == its)
         )
 
-    def _connect(self, host: str, port: int) -> pymysql.Connection:
-        self._opened[host, port] = self._opened.get((host, port), 0) + 1
-        user, password = labs.read_secret(self.secret)
-        given = {"ssl": self._tls} if self._tls else {"ssl_disabled": True}
-        return pymysql.connect(
-            host=host, port=port, user=user, password=password, autocommit=True, connect_timeout=10, **given
-        )
+    def _connect(self, place: tuple[str, int], theirs: server.Theirs) -> Any:
+        self._opened[place] = self._opened.get(place, 0) + 1
+        return theirs.connect(place, labs.read_secret(self.secret, theirs.driver), self.database, self._tls)
+
+    @contextlib.contextmanager
+    def _standing(self, arm: str) -> Iterator[sqlalchemy.Connection]:
+        """Open a connection on which every statement is done at once."""
+        with self.admin(arm).connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            yield connection
 
     def _context(self) -> ssl.SSLContext | None:
         """Return how we connect with TLS, and put the certificates where sysbench will look; None without."""
@@ -237,6 +266,15 @@ class ExistingSite(HeldSite):
         context.load_cert_chain(folder / TLS_FILES[1], folder / TLS_FILES[2])
         return context
 
-    def _say_shared(self, connection: Any, record: Any) -> None:
+    def _say_shared(self, record: Any, driver: str) -> None:
         record.info["no_ledger"] = "others use the server too, as the study says"
-        record.info["only_user"] = labs.read_secret(self.secret)[0]
+        record.info["only_user"] = labs.read_secret(self.secret, driver)[0]
+
+
+def of_driver(study: Study, arm: str) -> server.Theirs:
+    """Return what looks at an arm's server, by the protocol that its engine speaks."""
+    if traits.engine(engine_of(study, arm).name).driver == traits.MYSQL:
+        return server.Theirs()
+    from benchbook.sites.existing.postgresql import PostgreSQL
+
+    return PostgreSQL()

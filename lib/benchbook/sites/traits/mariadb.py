@@ -84,6 +84,7 @@ TRAITS = traits.Engine(
     tells_version=True,
     must_limit_connections=True,
     said_by="mariadb",
+    apart=("mariadb-server-core", "mariadb-client-core"),
     has_socket=True,
     encrypts=True,
     runs_own_scripts=True,

@@ -50,7 +50,7 @@ TRAITS = traits.Engine(
         **dict.fromkeys(("dnf", "zypper"), "postgresql-server"),
     },
     account="postgres",
-    sites=frozenset({"kubernetes", "local", "ssh"}),
+    sites=frozenset({"existing", "kubernetes", "local", "ssh"}),
     driver=traits.PGSQL,
     reserved=reserved,
     has_backends=True,
@@ -60,6 +60,7 @@ TRAITS = traits.Engine(
     tells_version=True,
     must_limit_connections=True,
     said_by=None,
+    apart=("postgresql-{major}",),
     has_socket=True,
     meanings={
         "memory for pages": ("shared_buffers",),

@@ -1,0 +1,142 @@
+"""What a PostgreSQL that is not ours lets our account see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from ssl import SSLContext
+from typing import Any
+
+import psycopg
+import sqlalchemy
+from sqlalchemy import Connection, event, text
+
+from benchbook.core.errors import SettingsDiffer
+from benchbook.sites.engines import postgresql_settings as server_settings
+from benchbook.sites.engines.postgresql_dialect import FOREIGN, Words
+from benchbook.sites.existing.server import ALL_SEEN, MARK, OWN_SEEN, Theirs
+from benchbook.sites.traits.postgresql import TRAITS
+
+OURS = "/* benchbook */ "
+"""What our own statements begin with, so that they are told from the measured ones of the same account."""
+COUNTS = "SELECT to_regclass('pg_stat_statements') IS NOT NULL"
+NOT_COUNTED = "pg_stat_statements is not in the measured database: `CREATE EXTENSION pg_stat_statements`"
+UPTIME = "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())"
+IDENTITY = """
+SELECT system_identifier::text, current_setting('server_version'), current_setting('port')
+FROM pg_control_system()"""
+
+
+class Guest(Words):
+    """PostgreSQL's answers for an account that is sysbench's too, and that made no extension."""
+
+    others = "query NOT LIKE :admin"
+    admin = f"{OURS}%"
+
+    def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
+        if connection.info["counts"]:
+            return super().counters(connection)
+        return {}, {}, float(connection.execute(text(UPTIME)).scalar_one())
+
+    def foreign_sessions(self, connection: Connection) -> int:
+        # Where others use the server too, only our own account must be alone.
+        user = connection.info.get("only_user")
+        of_user = " AND usename = :user" if user else ""
+        asked = text(f"SELECT count(*) FROM pg_stat_activity WHERE {FOREIGN}{of_user}")
+        return int(connection.execute(asked, {"user": user} if user else {}).scalar_one())
+
+    def prewarm(self, connection: Connection, table: str, index: str) -> None:
+        """Read a table by its indexes, since a scan of a large one keeps out of the shared buffers."""
+        connection.execute(text("SET enable_seqscan = off"))
+        for column, by in (("pad", "id"), ("k", "k")):
+            connection.execute(text(f"SELECT count({column}) FROM {table} WHERE {by} >= 0")).scalar_one()
+        connection.execute(text("RESET enable_seqscan"))
+
+
+class PostgreSQL(Theirs):
+    """One that others run; its database is what `site.existing.database` names."""
+
+    driver = TRAITS.driver
+
+    def engine(self, connect: Callable[[], Any], opened: Callable[[], int]) -> sqlalchemy.Engine:
+        made = sqlalchemy.create_engine(
+            "postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
+        )
+
+        def inform(connection: psycopg.Connection[Any], record: Any) -> None:
+            record.info.update(dialect=WORDS, opened=opened, counts=_first(connection, COUNTS))
+            if not record.info["counts"]:
+                record.info["no_ledger"] = NOT_COUNTED
+
+        event.listen(made, "connect", inform)
+        event.listen(made, "before_cursor_execute", _begun, retval=True)
+        return made
+
+    def connect(
+        self, place: tuple[str, int], account: tuple[str, str], database: str, tls: SSLContext | None
+    ) -> Any:
+        (host, port), (user, password) = place, account
+        connection = psycopg.connect(
+            host=host, port=port, user=user, password=password, dbname=database,
+            autocommit=True, connect_timeout=10, sslmode="disable",
+        )  # fmt: skip
+        connection.prepare_threshold = None
+        # What ours add to the server's counters is in them at once.
+        _first(connection, "SELECT pg_stat_force_next_flush()")
+        return connection
+
+    def tables(self, connection: Connection, database: str) -> set[str] | None:
+        asked = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+        return {str(name) for (name,) in connection.execute(text(asked))}
+
+    def named(self, database: str, table: str) -> str:
+        return table
+
+    def enter(self, connection: Connection, database: str, token: str) -> None:
+        connection.execute(text(f"CREATE TABLE IF NOT EXISTS {MARK} (lab CHAR(16) PRIMARY KEY)"))
+        connection.execute(text(f"INSERT INTO {MARK} VALUES (:lab) ON CONFLICT DO NOTHING"), {"lab": token})
+
+    def who(self, connection: Connection) -> tuple[str, str]:
+        said = connection.execute(text("SELECT current_setting('server_version')")).scalar_one()
+        return TRAITS.name, str(said).split(" ")[0]
+
+    def identity(self, connection: Connection) -> dict[str, Any]:
+        row = connection.execute(text(IDENTITY)).one()
+        return dict(zip(("server_uid", "version", "port"), map(str, row), strict=True))
+
+    def facts(self, connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
+        rows = connection.execute(text(server_settings.QUERY)).all()
+        comment = str(connection.execute(text("SELECT version()")).scalar_one())
+        sees = text("SELECT pg_has_role('pg_read_all_stats', 'MEMBER')")
+        differing, taken = {}, {}
+        try:
+            taken = server_settings.taken(asked, asked, rows)
+        except SettingsDiffer as error:
+            differing = error.differences
+        return {
+            "engine": {
+                "name": self.who(connection)[0],
+                "version": self.who(connection)[1],
+                "version_comment": comment,
+                "settings": taken,
+                "variables": len(rows),
+                "variables_sha256": server_settings.digest(rows, PurePath("/")),
+            },
+            "rights": {
+                "sessions": ALL_SEEN if connection.execute(sees).scalar_one() else OWN_SEEN,
+                "settings": "read, not set",
+            },
+            "differing": differing,
+        }
+
+
+WORDS = Guest()
+
+
+def _first(connection: psycopg.Connection[Any], statement: str) -> Any:
+    row = connection.execute((OURS + statement).encode()).fetchone()
+    return row[0] if row else None
+
+
+def _begun(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> tuple[str, Any]:
+    return OURS + statement, parameters
