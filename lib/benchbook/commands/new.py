@@ -41,7 +41,7 @@ DEFAULTS: Mapping[str, Mapping[str, str]] = {
     SCRIPT: {"differs": POOLS, "load": ""},
 }
 EXAMPLES = {
-    VERSIONS: "before: binary=/opt/before/sbin/mariadbd; after: binary=/opt/after/sbin/mariadbd",
+    VERSIONS: "before: version=10.11.18; after: version=10.11.19",
     SERVERS: "old: endpoint=db-old.example.org:3306; new: endpoint=db-new.example.org:3306",
     SCRIPT: "workloads/mine.lua 4",
 }
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"`make repro STUDY={answers.name}` measures it. Commit it first: a page says so of its question.")
     if answers.about == SERVERS:
         print("It needs an account and an empty schema on each server, and its password in BENCH_PASSWORD:")
-        print("docs/existing.md has the four statements.")
+        print("docs/existing.md has the statements.")
     return 0
 
 

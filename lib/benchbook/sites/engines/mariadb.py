@@ -65,6 +65,7 @@ class MariaDB(Server):
         argv = [
             self._installer(),
             "--no-defaults",
+            *self._installed_beside(),
             f"--datadir={self.folder}/new",
             f"--tmpdir={self.folder}/tmp",
             "--auth-root-authentication-method=socket",
@@ -203,6 +204,12 @@ class MariaDB(Server):
         if found is None:
             raise SiteError(f"{name} is not installed{self._where}; {self._remedy}")
         return found
+
+    def _installed_beside(self) -> list[str]:
+        """Return what keeps the installer to the server's own files, where all that it needs is beside it."""
+        above = PurePosixPath(self.binary).parent.parent
+        is_whole = self.engine.binary and self.machine.program(f"{above}/bin/my_print_defaults")
+        return [f"--basedir={above}"] if is_whole else []
 
     def _text(self) -> str:
         places: dict[str, object] = {

@@ -27,7 +27,12 @@ def facts(
     found = {
         "arm": arm,
         "access": setting.access,
-        "site": {"kind": "local", "port": study.site.port, "cpus": dict(cpus)},
+        "site": {
+            "kind": "local",
+            "port": study.site.port,
+            "cpus": dict(cpus),
+            "priority": study.site.priority,
+        },
         "engine": parts.get(chain.server).facts(),
         "proxy": parts.get(proxy).facts() if proxy is not None else None,
         "network": setting.network,

@@ -13,7 +13,7 @@ from benchbook.core.study_sections import Engine
 from benchbook.sites import load
 from benchbook.sites.agent import files
 from benchbook.sites.arms import capture, loads
-from benchbook.sites.engines import commits
+from benchbook.sites.engines import commits, packages
 from benchbook.sites.local import kernel
 from benchbook.sites.local.layout import Chain, suits_netem
 from benchbook.sites.machine import abilities, here
@@ -36,6 +36,8 @@ def of(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:
         found += _lacking(*NEEDED_BY["service"])
     if engine is not None and engine.build is not None:
         return found + list(filter(None, [commits.obstacle(engine.build)]))
+    if engine is not None and (why := packages.obstacle(engine)) is not None:
+        return [*found, why]
     ask = getattr(load(program_of(engine)), "obstacle", None) if engine is not None else None
     found += [reason] if ask is not None and (reason := ask(engine)) else []
     return list(dict.fromkeys(found))

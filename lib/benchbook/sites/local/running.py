@@ -12,7 +12,7 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import load
 from benchbook.sites.agent import kernel as sysctl
-from benchbook.sites.engines import commits
+from benchbook.sites.engines import commits, packages
 from benchbook.sites.local import cgroups, kernel, network, tidb_zones
 from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.layout import Chain, Part
@@ -152,7 +152,7 @@ class Parts:
         place = labs.Place(part.name, address, port, where, lambda: peers, self.connections, part.prepared)
         if part.kind == "server":
             arm = next(arm for arm, chain in self.chains.items() if part in chain.servers)
-            asked = commits.resolved(engine_of(self.study, self.study.deployed(arm)))
+            asked = packages.resolved(commits.resolved(engine_of(self.study, self.study.deployed(arm))))
             if asked.cluster is not None and asked.cluster.zones_ms is not None:
                 place = replace(place, peers=lambda: (self.network.gateway,))
                 hops = tidb_zones.Zones(self.network, part.rank, asked.cluster.stores, asked.cluster.zones_ms)

@@ -1,0 +1,139 @@
+"""Servers of a version that the system's packages have and this machine doesn't: laid out, never installed.
+
+Two minor versions of one package can't be installed at once; what a package holds can lie anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchbook.core import traits
+from benchbook.core.errors import SiteError
+from benchbook.core.study_sections import Engine
+from benchbook.sites import load, sql
+from benchbook.sites.agent import files
+from benchbook.sites.machine import here
+from benchbook.sites.tidb.build import engines
+
+TOOLS = ("apt-cache", "apt-get", "dpkg-deb")
+FETCH_S = 600.0
+
+
+def obstacle(engine: Engine) -> str | None:
+    """Return why a version can't be had, or None; nothing is fetched to find out."""
+    if not _is_missing(engine) or _laid_out(engine) is not None or _offered(engine) is not None:
+        return None
+    names = traits.engine(engine.name).apart
+    there = ", ".join(dict.fromkeys(_upstream(one) for one in _versions(_named(names[0], engine)))) or "none"
+    return (
+        f"engine.version: {engine.version}: not installed, and this system's packages have {there}; "
+        "write one of these, run `apt-get update`, or name its program in engine.binary"
+    )
+
+
+def resolved(engine: Engine) -> Engine:
+    """Return an engine whose program is there, fetched from the system's packages where it is missing."""
+    if not _is_missing(engine) or obstacle(engine) is not None:
+        return engine
+    found = _laid_out(engine) or _fetched(engine)
+    return engine.model_copy(update={"binary": str(found)})
+
+
+def _is_missing(engine: Engine) -> bool:
+    """Say whether a version was asked for that is not installed, of an engine that can lie apart."""
+    of = traits.engine(engine.name)
+    if engine.version is None or engine.binary is not None or engine.build is not None or not of.apart:
+        return False
+    if any(shutil.which(tool) is None for tool in TOOLS):
+        return False
+    program, words = of.programs[0], load(of.code).version_words
+    said = [
+        files.says([one, *of.version_by]) for one in {here.find(program), *files.programs(program)} if one
+    ]
+    known = [match[1] for match in map(words.search, said) if match]
+    return not any(sql.is_version(one, engine.version) for one in known)
+
+
+def _fetched(engine: Engine) -> Path:
+    """Fetch the packages of a version and lay them out; return the program."""
+    version = _offered(engine)
+    assert version is not None
+    place = _place(engine, version)
+    place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    names = [_named(name, engine) for name in traits.engine(engine.name).apart]
+    print(f"fetching {', '.join(names)} {version} from this system's packages, once", flush=True)
+    with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
+        _run(["apt-get", "download", "--quiet", *(f"{name}={version}" for name in names)], Path(scratch))
+        tree = Path(scratch) / "tree"
+        for package in sorted(Path(scratch).glob("*.deb")):
+            _run(["dpkg-deb", "-x", str(package), str(tree)], Path(scratch))
+        tree.chmod(0o755)
+        if not place.exists():
+            tree.rename(place)
+    found = _program(engine, place)
+    if found is None:
+        raise SiteError(
+            f"{place}: holds no {traits.engine(engine.name).programs[0]}; name one in engine.binary"
+        )
+    return found
+
+
+def _run(argv: list[str], folder: Path) -> None:
+    try:
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=FETCH_S)
+    except subprocess.TimeoutExpired:
+        raise SiteError(f"`{' '.join(argv)}` took more than {FETCH_S:.0f} s; try again") from None
+    if done.returncode:
+        raise SiteError(f"`{' '.join(argv)}` ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+
+
+def _laid_out(engine: Engine) -> Path | None:
+    """Return the program of a version that was fetched before."""
+    for folder in sorted(_place(engine, "").parent.glob(f"{engine.name}-*"), reverse=True):
+        version = _upstream(folder.name.removeprefix(f"{engine.name}-"))
+        if sql.is_version(version, engine.version) and (found := _program(engine, folder)) is not None:
+            return found
+    return None
+
+
+def _place(engine: Engine, version: str) -> Path:
+    return engines() / "packages" / f"{engine.name}-{version.partition(':')[2] or version}"
+
+
+def _program(engine: Engine, folder: Path) -> Path | None:
+    name = traits.engine(engine.name).programs[0]
+    return next(
+        (one for one in sorted(folder.rglob(name)) if one.is_file() and os.access(one, os.X_OK)), None
+    )
+
+
+def _offered(engine: Engine) -> str | None:
+    """Return the newest version in the system's packages that is what was asked for, as they name it."""
+    name = _named(traits.engine(engine.name).apart[0], engine)
+    return next((one for one in _versions(name) if sql.is_version(_upstream(one), engine.version)), None)
+
+
+def _named(package: str, engine: Engine) -> str:
+    return package.format(major=str(engine.version).split(".")[0])
+
+
+def _versions(package: str) -> Iterator[str]:
+    """Yield the versions of a package, newest first."""
+    for line in files.says(["apt-cache", "madison", package]).splitlines():
+        words = [word.strip() for word in line.split("|")]
+        if len(words) > 1 and words[0] == package:
+            yield words[1]
+
+
+def _upstream(version: str) -> str:
+    """Return what a package's version says of its program: without epoch and the system's own revision.
+
+    >>> _upstream("1:10.11.19-0+deb12u1")
+    '10.11.19'
+    """
+    return version.rpartition(":")[2].split("-")[0].split("+")[0]
