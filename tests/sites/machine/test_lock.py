@@ -52,3 +52,26 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path, own_lock: Path) -> 
     with pytest.raises(SiteError, match="cannot be opened"):
         lock.acquire(tmp_path)
     assert (tmp_path / "target").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("address", "is_own"),
+    [
+        ("127.0.0.1", True),
+        ("localhost", True),
+        ("::1", True),
+        ("192.0.2.77", False),
+        ("no.such.invalid", False),
+    ],
+)
+def test_this_machine_is_told_from_others_by_its_addresses(address: str, is_own: bool) -> None:
+    assert lock.is_own(address) is is_own
+
+
+def test_a_lock_of_a_study_elsewhere_leaves_the_machine_free(tmp_path: Path) -> None:
+    elsewhere = lock.acquire(tmp_path / "far", tmp_path / "lab.lock")
+    here = lock.acquire(tmp_path / "near")
+    with pytest.raises(LockHeld, match=f"the study in {tmp_path}/far is being measured by pid"):
+        lock.acquire(tmp_path / "far", tmp_path / "lab.lock")
+    for one in (elsewhere, here):
+        one.release()

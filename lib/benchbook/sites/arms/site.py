@@ -21,12 +21,14 @@ from benchbook.sites.machine import lock, prepared
 from benchbook.sites.processes import end_signals
 
 LOOK_S = 1.0
+LOCK = "lab.lock"
 
 
 class HeldSite(Site):
-    """A site that holds the machine's lock from when it is entered until it is left, whatever the reason.
+    """A site that holds a lock from when it is entered until it is left, whatever the reason.
 
-    A kind opens what it has in `_open`, and ends it in `_close`.
+    It is this machine's where its cores take part in what is measured, else the lab's alone. A kind opens
+    what it has in `_open`, and ends it in `_close`.
     """
 
     def __init__(self, study: Study, lab: Path) -> None:
@@ -35,7 +37,7 @@ class HeldSite(Site):
 
     def __enter__(self) -> Self:
         self.lab = labs.open_lab(self._folder)
-        self._lock = lock.acquire(self.lab.folder)
+        self._lock = lock.acquire(self.lab.folder, None if self._is_here() else self.lab.run / LOCK)
         self._signals = end_signals.Signals()
         try:
             self._open()
@@ -53,6 +55,10 @@ class HeldSite(Site):
         finally:
             self._lock.release()
             self._signals.leave()
+
+    def _is_here(self) -> bool:
+        """Say whether parts or clients run on this machine."""
+        return True
 
     def hold(self) -> None:
         with contextlib.suppress(KeyboardInterrupt):

@@ -31,6 +31,7 @@ from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.hosts.roles import summary
 from benchbook.sites.hosts.running import Running
 from benchbook.sites.hosts.watch import RemoteWatch
+from benchbook.sites.machine import lock
 from benchbook.sites.tidb import pools
 
 
@@ -44,6 +45,9 @@ class HostsSite(ArrangedSite[OnHosts]):
         assert study.site.inventory is not None
         self.targets = inventory.load(study.site.inventory)
         self.chains = arrange.chains(study, self.targets)
+
+    def _is_here(self) -> bool:
+        return any(lock.is_own(one.host) for one in self.targets.values())
 
     def _open(self) -> None:
         owner = f"{getpass.getuser()}@{socket.gethostname()}, {self.lab.folder}"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import urllib3
 from kubernetes import client, config
@@ -76,6 +77,11 @@ class Cluster:
                 urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
             self._client = client.ApiClient(settings)
         return self._client
+
+    @property
+    def host(self) -> str:
+        """The name or address at which the API answers."""
+        return str(urlsplit(self.api.configuration.host).hostname)
 
     @property
     def core(self) -> client.CoreV1Api:

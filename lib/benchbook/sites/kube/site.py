@@ -17,11 +17,11 @@ from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import evidence, layout, loaded, obstacles, plan, running, turns
+from benchbook.sites.kube import api, evidence, layout, loaded, obstacles, plan, running, turns
 from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
-from benchbook.sites.machine import prepared
+from benchbook.sites.machine import lock, prepared
 from benchbook.sites.tidb import pools
 
 READY_S = 1.5
@@ -42,6 +42,10 @@ class KubernetesSite(ArrangedSite[InPod]):
         self.chains = layout.chains(study)
         # Each client is asked for over the API, and its node's clock is read.
         self.ready_s = READY_S * (1 + max(arm.clients for arm in study.arms.values()))
+
+    def _is_here(self) -> bool:
+        # A cluster whose API answers on this machine has a node here.
+        return lock.is_own(api.Cluster(layout.asked(self.study).context).host)
 
     def _open(self) -> None:
         self.space = StudyNamespace(self.study, self.lab)

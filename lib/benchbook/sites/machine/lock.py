@@ -8,13 +8,17 @@ left over by a crash holds nothing.
 from __future__ import annotations
 
 import fcntl
+import ipaddress
 import json
 import os
+import socket
 import tempfile
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import psutil
 
 from benchbook.core.errors import LockHeld, SiteError
 from benchbook.sites.lab import noted
@@ -46,9 +50,19 @@ class Lock:
             self.fd = -1
 
 
-def acquire(folder: Path) -> Lock:
-    """Take the machine's lock for a lab, or raise LockHeld within a second, naming the holder."""
-    path = lock_file()
+def is_own(address: str) -> bool:
+    """Say whether a name or an address is one of this machine's."""
+    try:
+        found = {one[4][0] for one in socket.getaddrinfo(address, None)}
+    except OSError:
+        return False
+    own = {one.address for each in psutil.net_if_addrs().values() for one in each}
+    return any(one in own or ipaddress.ip_address(str(one)).is_loopback for one in found)
+
+
+def acquire(folder: Path, path: Path | None = None) -> Lock:
+    """Take the machine's lock for a lab, or another at `path`; LockHeld within a second names the holder."""
+    path = path or lock_file()
     fd = _open(path)
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -99,8 +113,9 @@ def _describe(path: Path) -> str:
     record = noted(path)
     pid, since, started = record.get("pid"), record.get("since"), record.get("started")
     if isinstance(pid, int) and procfs.is_alive(pid, started if isinstance(started, int) else None):
+        what = "this machine" if path == lock_file() else f"the study in {record.get('folder')}"
         return (
-            f"this machine is being measured by pid {pid}, since {since}: {record.get('command')}; "
+            f"{what} is being measured by pid {pid}, since {since}: {record.get('command')}; "
             "wait until it ends, or end it there (Ctrl-C), then try again"
         )
     left = [f"{child} ({procfs.command(child)})" for child in procfs.opened_by(path) if child != os.getpid()]
