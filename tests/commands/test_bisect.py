@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from benchbook.commands import bisect, cli, gate
+from benchbook.commands import bisect, built, cli, gate
+from benchbook.core import paths
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study_sections import Build
 from benchbook.sites.engines import commits
@@ -107,7 +109,7 @@ def repo(tmp_path: Path) -> Path:
 
 @needs_a_compiler
 def test_a_commit_is_built_once_and_says_why_it_cannot_be(repo: Path, tmp_path: Path):
-    head = bisect._commit(repo, "main", "--bad")
+    head = built.commit(str(repo), "main", "--bad")
     asked = Build(repo=str(repo), ref="main", command=BUILD, binary="out/sbin/mariadbd")
     made = commits.build(repo, tmp_path, asked, head)
     assert "change 16" in made.read_text()
@@ -117,17 +119,61 @@ def test_a_commit_is_built_once_and_says_why_it_cannot_be(repo: Path, tmp_path: 
     with pytest.raises(commits.NotBuiltError, match="`echo no; exit 3` ended with 3: no"):
         commits.build(repo, tmp_path, asked.model_copy(update={"command": "echo no; exit 3"}), head)
     with pytest.raises(InputErrors, match="--good: nowhere: git knows no such commit"):
-        bisect._commit(repo, "nowhere", "--good")
+        built.commit(str(repo), "nowhere", "--good")
 
 
 def test_both_arms_are_the_baseline_but_for_their_binary():
     asked = gate.ask("gate", "3%", "2")
-    made = bisect.arms(asked.study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
+    made = built.arms(asked.study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
     assert made.baseline == "good"
     assert {name: arm.engine.binary for name, arm in made.arms.items()} == {
         "good": "/a/mariadbd",
         "asked": "/b/mariadbd",
     }
+
+
+def test_what_neither_words_nor_study_say_of_a_build_is_asked_for_at_once():
+    words = argparse.Namespace(repo=None, build="make", binary=None)
+    with pytest.raises(InputErrors) as caught:
+        built.asked(words, gate.ask("gate", "3%", "2").study)
+    assert caught.value.errors == [
+        "--repo: missing; give it, or write engine.build.repo in the study",
+        "--binary: missing; give it, or write engine.build.binary in the study",
+    ]
+
+
+def test_a_study_that_is_built_needs_no_words_and_is_measured_by_its_programs():
+    study = gate.ask("gate", "3%", "2").study
+    build = Build(repo="../server", ref="v1", command="make", binary="out/mariadbd")
+    study = study.model_copy(update={"engine": study.engine.model_copy(update={"build": build})})
+    how = built.asked(argparse.Namespace(repo=None, build="make -j9", binary=None), study)
+    assert how.command == "make -j9" and how.binary == "out/mariadbd"
+    assert how.repo == str(paths.root().parent / "server")
+    made = built.arms(study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
+    assert made.engine.build is None and made.arms["asked"].engine.binary == "/b/mariadbd"
+
+
+def test_a_gate_that_names_one_commit_alone_measures_nothing(capsys):
+    assert cli.main(["gate", "gate", "--base", "main"]) == gate.FAILED
+    assert "--head: missing; a base and a head are compared" in capsys.readouterr().err
+
+
+@needs_a_compiler
+@pytest.mark.server
+@pytest.mark.slow
+def test_a_pull_request_is_compared_with_its_base_by_one_command(
+    repo: Path, open_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "machine.lock"))
+    monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(open_folder / "pull" / "labs"))
+    words = ["gate", "gate", "--repo", str(repo), "--base", "main~16", "--head", "main", "--minutes", "4"]
+    words += ["--build", BUILD, "--binary", "out/sbin/mariadbd", "--markdown", str(tmp_path / "gate.md")]
+    assert cli.main(words) == gate.EXIT["slower"]
+    text = (tmp_path / "gate.md").read_text()
+    assert text.startswith("❌ **slower** (oltp_point_select): −"), text
+    assert "●" in text and "baseline base" in text
+    listed = subprocess.run(["git", "worktree", "list"], cwd=repo, capture_output=True, text=True, check=True)
+    assert listed.stdout.count("\n") == 1, "nothing of what was built stays"
 
 
 @needs_a_compiler

@@ -48,10 +48,23 @@ def test_a_study_of_another_site_is_refused_by_name():
 
 def test_the_pull_request_gets_answer_interval_and_reason(found: gate.Found):
     text = gate_report.markdown(found).replace("\N{NO-BREAK SPACE}", " ")
-    assert text.startswith("### ❌ gate: slower (margin −3.0 % QPS, baseline before")
+    first, _, rest = text.partition("\n")
+    assert first == (
+        "❌ **slower** (oltp_point_select): −4.00 % QPS [−4.99 %, −3.00 %] at 98 % (10 blocks), margin −3.0 %"
+    )
+    assert "gate: slower (margin −3.0 % QPS, baseline before" in rest
     # exp(-0.0408) - 1 = -4.00 %, exp(-0.0512) - 1 = -4.99 %, exp(-0.0305) - 1 = -3.00 %.
     assert "−4.00 % QPS [−4.99 %, −3.00 %] at 98 % (10 blocks)" in text
     assert "- `before`: mariadb 10.11.6" in text
+
+
+def test_the_figure_has_effect_and_margin_where_they_are(found: gate.Found):
+    drawn, scale, _ = list(gate_report.figure(found.decisions[0], 0.03))[1:]
+    # From −4.99 to 0 % in 61 letters: a letter is 0.083 %, −4.00 % is the 12th, −3.0 % the 24th.
+    assert drawn == "  ├───────────●───────────┤"
+    assert scale == f"  {' ' * 24}▲{' ' * 35}│"
+    inside = list(gate_report.figure(found.decisions[1], 0.03))[1]
+    assert inside.index("├") < inside.index("●") < inside.index("┤")
 
 
 def test_junit_has_a_case_for_each_question(found: gate.Found):

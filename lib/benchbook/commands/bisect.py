@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from benchbook.commands import gate, gate_report
+from benchbook.commands import built, gate, gate_report
 from benchbook.compare.noninferiority import Answer
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.core.study import Study
-from benchbook.core.study_sections import Build
 from benchbook.sites.engines import commits
 
 GOOD, ASKED = "good", "asked"
@@ -88,40 +83,37 @@ def narrowed(search: Search) -> list[str]:
 def options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     parser.add_argument("study", help="name of a file in studies/; its first arm is set up")
-    parser.add_argument("--repo", type=Path, required=True, metavar="FOLDER", help="git clone of the server")
     parser.add_argument("--good", required=True, metavar="REF", help="a commit that is fast enough")
     parser.add_argument("--bad", required=True, metavar="REF", help="a later commit that is slower")
-    parser.add_argument("--build", required=True, metavar="COMMAND", help="builds a commit, in its worktree")
-    parser.add_argument("--binary", required=True, metavar="PATH", help="what is built, below the worktree")
+    built.options(parser)
     parser.add_argument("--slower", default="3%", metavar="PERCENT", help="what may be lost (default: 3%%)")
     parser.add_argument("--minutes", default="5", help="of each gate at first (default: 5)")
-    parser.add_argument(
-        "--work", type=Path, metavar="FOLDER", help="keep what was built there (default: nothing is kept)"
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Search and print; return 0 if one commit is left, 2 if more are."""
     asked = gate.ask(arguments.study, arguments.slower, arguments.minutes)
-    good = _commit(arguments.repo, arguments.good, "--good")
-    bad = _commit(arguments.repo, arguments.bad, "--bad")
-    listed = _git(arguments.repo, "rev-list", "--reverse", "--first-parent", f"{good}..{bad}")
+    how = built.asked(arguments, asked.study)
+    good, bad = (
+        built.commit(how.repo, arguments.good, "--good"),
+        built.commit(how.repo, arguments.bad, "--bad"),
+    )
+    git = partial(built.git, Path(how.repo))
+    listed = git("rev-list", "--reverse", "--first-parent", f"{good}..{bad}")
     after = listed.split()
     if not after:
         raise InputErrors([f"--bad: {arguments.bad}: no commit after {arguments.good}; write a later one"])
     print(f"bisect: {len(after)} commits after {good[:10]}", flush=True)
-    with _place(arguments.repo, arguments.work) as work:
-        asked_for = Build(repo=str(arguments.repo), ref=bad, command=arguments.build, binary=arguments.binary)
-        built = partial(commits.build, arguments.repo, work, asked_for)
-        baseline = built(good)
+    with built.builder(how, arguments.work) as build:
+        baseline = build(good)
         search = Search(
             after,
-            lambda commit, minutes: _ask(asked, {GOOD: baseline, ASKED: built(commit)}, minutes),
+            lambda commit, minutes: _ask(asked, {GOOD: baseline, ASKED: build(commit)}, minutes),
             asked.minutes,
             partial(print, flush=True),
         )
         left = narrowed(search)
-    print(told(search, left, partial(_git, arguments.repo, "log", "-1", "--format=%h %s")))
+    print(told(search, left, partial(git, "log", "-1", "--format=%h %s")))
     return 0 if len(left) == 1 else NOT_FOUND
 
 
@@ -136,47 +128,9 @@ def told(search: Search, left: Sequence[str], describe: Callable[[str], str]) ->
     return "\n".join(lines)
 
 
-def arms(study: Study, binaries: Mapping[str, Path]) -> Study:
-    """Return the study with its baseline arm once for each binary, the first as the new baseline."""
-    first = study.arms[study.baseline].model_dump(exclude_unset=True)
-    made = {
-        name: first | {"engine": (first.get("engine") or {}) | {"binary": str(path)}}
-        for name, path in binaries.items()
-    }
-    whole = {name: getattr(study, name) for name in type(study).model_fields}
-    return Study.model_validate(whole | {"arms": made})
-
-
 def _ask(asked: gate.Asked, binaries: Mapping[str, Path], minutes: float) -> tuple[Answer, str]:
     found = gate.measure(
-        dataclasses.replace(asked, study=arms(asked.study, binaries), minutes=minutes),
+        dataclasses.replace(asked, study=built.arms(asked.study, binaries), minutes=minutes),
         say=lambda line: print(f"  {line}", file=sys.stderr, flush=True),
     )
     return found.answer, "; ".join(f"{one.workload} {gate_report.effect(one)}" for one in found.decisions)
-
-
-@contextmanager
-def _place(repo: Path, work: Path | None) -> Iterator[Path]:
-    if work is not None:
-        work.mkdir(parents=True, exist_ok=True)
-        yield work.resolve()
-        return
-    with tempfile.TemporaryDirectory(prefix="benchbook-bisect-") as folder:
-        # A server gives its rights away, and its user must reach the program.
-        Path(folder).chmod(0o755)
-        yield Path(folder).resolve()
-    _git(repo, "worktree", "prune")
-
-
-def _commit(repo: Path, ref: str, option: str) -> str:
-    try:
-        return _git(repo, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").strip()
-    except BenchbookError:
-        raise InputErrors([f"{option}: {ref}: git knows no such commit in {repo}"]) from None
-
-
-def _git(repo: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", str(repo), *words], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BenchbookError(f"git {words[0]} in {repo}: {done.stderr.strip() or done.returncode}")
-    return done.stdout

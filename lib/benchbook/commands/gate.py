@@ -7,6 +7,7 @@ nothing of the pipeline is read or written.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 import shutil
 import sys
@@ -20,7 +21,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.commands import calibration, gate_report
+from benchbook.commands import built, calibration, gate_report
 from benchbook.compare import noninferiority, partners
 from benchbook.compare import turns as compared_turns
 from benchbook.compare.noninferiority import Decision
@@ -87,6 +88,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--slower", default="3%", metavar="PERCENT", help="what may be lost (default: 3%%)")
     parser.add_argument("--minutes", default="10", help="how long it may take (default: 10)")
     parser.add_argument("--arm", action="append", metavar="NAME", help="the arm in question (default: each)")
+    built.compared_options(parser)
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write a summary for a pull request there"
@@ -100,7 +102,9 @@ def run(arguments: argparse.Namespace) -> int:
         asked = ask(
             *(arguments.study, arguments.slower, arguments.minutes, arguments.arm or ()), keep=arguments.keep
         )
-        found = measure(asked, arguments.keep, partial(print, flush=True))
+        with built.compared(arguments, asked.study) as study:
+            asked = dataclasses.replace(asked, study=study)
+            found = measure(asked, arguments.keep, partial(print, flush=True))
         for file, text in ((arguments.junit, gate_report.junit), (arguments.markdown, gate_report.markdown)):
             if file is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -12,6 +12,8 @@ from benchbook.compare.noninferiority import Decision
 from benchbook.core.errors import given
 from benchbook.show.numbers import percent
 
+ORDER = ("slower", "undecided", "not slower")
+WIDTH = 61
 MARKS = {"not slower": "✅", "slower": "❌", "undecided": "❔"}
 
 
@@ -86,6 +88,9 @@ def _minutes(interval: Interval, found: Any) -> float | None:
 def markdown(found: Any) -> str:
     """Return a summary for a pull request."""
     asked = found.asked
+    worst = min(
+        found.decisions, key=lambda one: (list(ORDER).index(one.answer), one.interval.log_mean or 0.0)
+    )
     rows = [
         f"| {one.workload} | {one.treatment} | {MARKS[one.answer]} {one.answer} | {effect(one)} | {one.why} |"
         for one in found.decisions
@@ -95,7 +100,14 @@ def markdown(found: Any) -> str:
     ends = [f"{sentence[:1].upper()}{sentence[1:]}.", ""] if found.answer == "undecided" else []
     return "\n".join(
         [
-            f"### {MARKS[found.answer]} {headline(found)}",
+            f"{MARKS[found.answer]} **{found.answer}** ({worst.workload}): {effect(worst)}, "
+            f"margin {percent(-asked.margin)}",
+            "",
+            "```text",
+            *(line for one in found.decisions for line in figure(one, asked.margin)),
+            "```",
+            "",
+            f"{headline(found)}.",
             "",
             "| workload | arm | answer | effect on QPS | why |",
             "|---|---|---|---|---|",
@@ -110,6 +122,28 @@ def markdown(found: Any) -> str:
             "",
         ]
     )
+
+
+def figure(one: Decision, margin: float) -> Iterator[str]:
+    """Yield an interval on a line of its own, above a scale that has the margin and zero."""
+    found = one.interval
+    yield f"{one.workload}, {one.treatment}"
+    if not found.is_known or found.low is None or found.high is None or found.effect is None:
+        yield "  no interval"
+        return
+    left, right = min(found.low, -margin), max(found.high, 0.0)
+    step = (right - left) / (WIDTH - 1)
+
+    def drawn(marks: Mapping[float, str], fill: str = " ", ends: tuple[float, float] = (0.0, 0.0)) -> str:
+        first, last = (round((end - left) / step) for end in ends)
+        line = [fill if first < place < last else " " for place in range(WIDTH)]
+        for value, mark in marks.items():
+            line[round((value - left) / step)] = mark
+        return "  " + "".join(line).rstrip()
+
+    yield drawn({found.low: "├", found.high: "┤", found.effect: "●"}, "─", (found.low, found.high))
+    yield drawn({-margin: "▲", 0.0: "│"})
+    yield f"  ▲ margin {percent(-margin)}   │ no change   ●─ effect {percent(found.effect, 2)}"
 
 
 def junit(found: Any) -> str:
