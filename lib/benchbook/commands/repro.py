@@ -23,6 +23,7 @@ from typing import Any
 from benchbook.commands import answer, remake
 from benchbook.core import files, git, load, paths, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
+from benchbook.plan import schedule
 from benchbook.sites.arms import obstacles
 from benchbook.sites.lab import free_bytes
 from benchbook.sites.machine import facts as machine
@@ -59,6 +60,8 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
         if not _is_asking(arguments):
             print(f"this machine now: {machine.busy()}", flush=True)
             for name in chosen:
+                if (site := load.study(name).site).kind == "local":
+                    print(f"{name}: measured {schedule.PRIORITY[site.priority]}", flush=True)
                 for arm, why in obstacles.foreseen(load.study(name)).items():
                     print(f"{name}: {arm} will be skipped: {why}", flush=True)
         code, is_stopped = _repro(root, list(arguments), study)
