@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from ruamel.yaml import YAML
 
 from benchbook.compare import pooled
-from benchbook.core import load, paths, record
-from benchbook.core.errors import InputErrors
+from benchbook.core import paths, record
 from benchbook.core.params import Params
 from benchbook.core.study import Study
 from benchbook.core.study_base import described
@@ -217,31 +215,3 @@ def test_links_of_documents_lead_to_a_page_and_its_heading():
             )
             dead += [] if is_there else [f"{file.name}: {link}#{anchor}"]
     assert not dead
-
-
-def snippets() -> list[tuple[str, dict[str, object]]]:
-    """Return what documents show of study files: each with the name of its page."""
-    found = []
-    for file in documents():
-        for block in re.findall(r"^```yaml\n(.*?)^```", file.read_text(encoding="utf-8"), re.M | re.S):
-            shown = YAML(typ="safe").load(block)
-            if isinstance(shown, dict) and set(shown) <= set(Study.model_fields):
-                found.append((file.name, shown))
-    return found
-
-
-def test_what_documents_show_of_a_study_file_is_taken(tmp_path: Path):
-    """A part of a file is laid over `quick`, whose A/A pair and claims are of its own arms."""
-    quick = YAML(typ="safe").load((tree.ROOT / "studies" / "quick.yaml").read_text(encoding="utf-8"))
-    arms = {"direct": {}, "haproxy": {"access": "haproxy"}}
-    plan = {"blocks": 5, "discard_s": 1, "run_s": 5}
-    whole = {**quick, "aa": None, "claims": [], "arms": arms, "plan": plan}
-    assert len(snippets()) >= 8
-    for page_name, shown in snippets():
-        file = tmp_path / "shown.yaml"
-        with file.open("w", encoding="utf-8") as out:
-            YAML().dump({**whole, **shown}, out)
-        try:
-            load.study_file(file)
-        except InputErrors as error:
-            pytest.fail(f"docs/{page_name}: {error}")
