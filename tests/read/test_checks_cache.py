@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchbook.core.params import Limits
-from benchbook.read import checks_cache
+from benchbook.read import checks_cache, checks_physics
 from benchbook.read.evidence import Evidence, Excused
 from tests.read import corpus, synthetic
 
@@ -61,3 +62,27 @@ def test_a_server_that_does_not_say_what_it_holds_excuses_a_cold_start_in_words(
     with pytest.raises(Excused, match="from its start right before the run alone"):
         faults(begun("cold", 0, cache={"before": None}))
     assert faults(begun("warm", 0, cache={"before": None})) == []
+
+
+@pytest.mark.parametrize(
+    ("pages", "reads", "ahead", "is_told"),
+    [
+        (494, 494, 128, False),  # what was read ahead is in both counters
+        (622, 494, 128, False),  # or in the one that counts pages
+        (510, 494, None, False),  # 16 pages may be underway
+        (511, 494, None, True),
+        (477, 494, 128, True),
+        (639, 494, 128, True),
+    ],
+)
+def test_two_counters_of_the_same_pages_agree_whichever_has_those_read_ahead(
+    pages: int, reads: int, ahead: int | None, is_told: bool
+):
+    work = {"Innodb_buffer_pool_reads": reads} | (
+        {} if ahead is None else {"Innodb_buffer_pool_read_ahead": ahead}
+    )
+    held = {"pages": 9, "pages_of_pool": 99, "page_bytes": 16_384, "pages_read": pages}
+    held["bytes_read"] = pages * 16_384
+    run = SimpleNamespace(seen={"cache": {"before": held}, "work": {"before": work}})
+    said = [one for one in checks_physics._memory(run) if "by one counter" in one]
+    assert bool(said) is is_told
