@@ -9,7 +9,8 @@ import time
 from benchmarks.table import Row, machine, show
 
 PARTS = (
-    *("precision", "live", "harness", "pipeline", "pages", "parse", "storage", "engine_settings", "history"),
+    *("precision", "live", "harness", "pipeline", "pages", "parse", "storage"),
+    *("engine_settings", "history", "gates"),
 )
 
 

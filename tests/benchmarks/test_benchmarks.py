@@ -10,7 +10,7 @@ import pytest
 from benchbook.core import runfolder
 from benchbook.read import tidy, validity
 from benchbook.read.sysbench_log import parse
-from benchmarks import logs, plain, precision
+from benchmarks import gates, logs, plain, precision
 from benchmarks.machines import SCENARIOS, STEP_S, Scenario, speed
 from benchmarks.order import BLOCKS, LEVELS, agrees_with_findings, placed
 
@@ -81,3 +81,15 @@ def test_every_level_of_every_block_has_both_arms_next_to_each_other():
 
 def test_the_fast_path_is_the_whole_analysis():
     assert agrees_with_findings(SCENARIOS[2], 1) == 1
+
+
+def test_gates_are_made_of_the_noise_that_was_recorded_and_of_nothing_else():
+    noise = gates.campaigns()
+    assert len(noise) == 100 and max(abs(one.mean()) for one in noise) < 1e-12
+    # With next to no noise equal arms pass, and one that has lost 5 % is beyond 3 %.
+    still = [np.array([-2e-4, -1e-4, 0.0, 1e-4, 2e-4])]
+    assert gates.answers(still, 0.03, 0.0, 1, 3) == {"not slower": 3}
+    assert gates.answers(still, 0.03, 0.05, 1, 3) == {"slower": 3}
+    again = [gates.answers(noise, 0.05, 0.05, 3, 60) for _ in range(2)]
+    # 1.5 % of 600 were let through.
+    assert again[0] == again[1] and again[0]["not slower"] <= 3
