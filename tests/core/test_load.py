@@ -72,6 +72,16 @@ def test_params_name_the_file_of_a_study_wherever_it_lies(root: Path):
         load.params()
 
 
+def test_a_study_that_is_called_like_a_folder_of_data_is_refused(root: Path):
+    for name in ("record", "engines"):
+        (root / "studies" / f"{name}.yaml").write_text(TABLE["study"])
+    with pytest.raises(
+        InputErrors, match=r"studies/record\.yaml: data/record has a meaning of its own; rename"
+    ):
+        load.study("record")
+    assert load.study("engines").title, "a word of ours elsewhere is a name like any other"
+
+
 def test_two_files_of_one_name_are_refused(root: Path):
     (root / "studies" / "pool").mkdir()
     shutil.copy(root / "studies" / "good.yaml", root / "studies" / "pool")

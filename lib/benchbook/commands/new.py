@@ -289,6 +289,8 @@ def _about(text: str) -> str | None:
 def _name(text: str) -> str | None:
     if not re.fullmatch(NAME, text.strip()):
         return "write lower-case letters, digits, _ and -, a letter first, 40 at most"
+    if text.strip() in load.TAKEN:
+        return f"data/{text.strip()} has a meaning of its own; choose another name"
     if text.strip() in paths.studies():
         return f"{paths.study(text.strip()).shown} is there already; choose another name"
     return None

@@ -16,6 +16,10 @@ from benchbook.core.study import Study
 from benchbook.core.study_sections import NAME
 
 
+TAKEN = ("calibration", "published", "record", "recorded", "reruns", "review", "site")
+"""Folders of `data` that are no study's."""
+
+
 def study(name: str, *sections: str) -> Study:
     """Read the file NAME.yaml below `studies`, or a size of a study by the name STUDY-SIZE.
 
@@ -66,6 +70,8 @@ def _document(name: str) -> yamlfile.Document:
                 f"{re.sub('[^a-z0-9_-]+', '-', name.lower()).strip('-') or 'study'}.yaml"
             ]
         )
+    if name in TAKEN:
+        raise InputErrors([f"{where.shown}: data/{name} has a meaning of its own; rename the study"])
     return yamlfile.read(where.file, where.shown)
 
 
