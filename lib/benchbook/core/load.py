@@ -15,7 +15,6 @@ from benchbook.core.sections import Sections
 from benchbook.core.study import Study
 from benchbook.core.study_sections import NAME
 
-
 TAKEN = ("calibration", "published", "record", "recorded", "reruns", "review", "site")
 """Folders of `data` that are no study's."""
 
