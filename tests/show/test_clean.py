@@ -21,6 +21,14 @@ from benchbook.show.clean import clean
         "<style>@import 'https://example.org/x.css'</style>",
         "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>",
         "<table background='https://example.org/x'><tr><td onclick=alert(1)>x",
+        # As plainly written as our own.
+        '<a href="javascript:alert(1)">x</a><p>y</p>',
+        '<a href="java&#115;cript:alert(1)">x</a>',
+        '<a href="java&amp;#115;cript:alert(1)">x</a>',
+        '<p onclick="alert(1)">x</p>',
+        '<img alt="x" src="https://example.org/pixel.png">',
+        '<form action="/x"><p>y</p></form>',
+        '<p>x</p><script src="https://example.org/x.js"></script>',
     ],
 )
 def test_nothing_acts_or_calls_out(evil):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,8 @@ OF_SERVER: dict[str, tuple[tuple[str, ...], float]] = {
 }  # fmt: skip
 
 
+# A check, the tidy table and what binds a run ask one after the other.
+@lru_cache(maxsize=2)
 def monitor_table(text: str) -> pa.Table:
     """Return `monitor.csv` as a table without `run_id`; raises ValueError if it is none."""
     try:
