@@ -226,3 +226,4 @@ def test_a_rerun_is_judged_by_what_its_runs_give_not_by_what_it_says(packed, sit
     taken = rerun.read(made)
     assert taken["findings"]["findings"][0]["n"] == 5
     assert verify.OTHER_FINDINGS in rerun.markdown(taken)
+    assert any("n: 9 recorded, 5 here" in note for note in taken["notes"]), "the value, here and recorded"

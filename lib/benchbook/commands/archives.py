@@ -121,12 +121,13 @@ def rerun_options(parser: argparse.ArgumentParser) -> None:
 
 
 def rerun(arguments: argparse.Namespace) -> int:
-    """Judge another team's findings by our own; return an exit code."""
+    """Judge another team's findings by our own; return 1 where its archive came out otherwise here."""
     from benchbook.commands import rerun
+    from benchbook.evidence import verify
 
     taken = rerun.read(arguments.place, arguments.keep or "rerun")
     print(rerun.markdown(taken), end="")
     if arguments.keep:
         file = rerun.keep(taken)
         print(f"kept as data/reruns/{file.name}; `make repro` shows it on the study's page")
-    return 0
+    return int(verify.OTHER_FINDINGS in taken["notes"])

@@ -171,7 +171,7 @@ def findings(place: Path) -> tuple[dict[str, Any], dict[str, Any] | None, list[s
     checked = verify(place)
     if checked.findings is None:
         raise BenchbookError(f"{place}: not judged, because its files contradict each other\n{checked}")
-    notes = [OTHER_FINDINGS] if checked.differences else []
+    notes = [OTHER_FINDINGS, *checked.differences] if checked.differences else []
     return checked.findings, checked.study, [*notes, *checked.proof.noted]
 
 
