@@ -127,3 +127,14 @@ def test_the_machine_and_the_time_between_partners_are_told_in_one_line_each(mad
     assert found["Time between partners"].text.startswith(
         "Runs that are compared started 10.4 s apart (median)"
     )
+
+
+def test_an_arm_with_a_limit_that_the_baseline_has_not_is_doubted_for_it_alone(made):
+    base, other = made.findings["baseline"], made.findings["findings"][0]["treatment"]
+    fact = "resources.limits.cpu"
+    limited = {**made.findings, "facts_differ": [{"fact": fact, "values": {base: None, other: "1"}}]}
+    told = _by_name(limited, made.runs)["Limit of its own"]
+    assert told.is_care and "has a limit of 1 CPU" in told.text and "that limit alone" in told.text
+    for values in ({base: "1", other: None}, {base: "2", other: "1"}):
+        both = {**made.findings, "facts_differ": [{"fact": fact, "values": values}]}
+        assert "Limit of its own" not in _by_name(both, made.runs)

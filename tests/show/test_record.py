@@ -210,6 +210,8 @@ def test_what_an_arm_stands_in_for_is_told_as_its_file_says_it_now_while_the_arm
     assert stand_ins("studies/lab.yaml", first + other) == ["nine"], "that arm is another one now"
     same = later.replace("TOLD", "the same with nine")
     assert stand_ins("studies/lab.yaml", first + same) == ["five", "the same with nine"]
+    withdrawn = same.replace("illustrates: [s/c], ", "")
+    assert stand_ins("studies/lab.yaml", first + withdrawn) == [], "the study file illustrates it no more"
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ _ORDER = (
         "Edited code",
         "A/A",
         "Failed check",
+        "Limit of its own",
         "Checks",
         "BBR",
         "Load",
@@ -112,6 +113,7 @@ def points(
     yield _voids(findings["voids"], (findings.get("names") or {}).get("arms") or {})
     yield _checks(findings["checks"])
     yield _differences(findings["facts_differ"])
+    yield from _limits(findings)
     yield Doubt("Scope", f"These numbers hold for {findings['scope']}; another machine is another study.")
     for found in findings["findings"]:
         yield from _second_opinion(found)
@@ -292,6 +294,17 @@ def _differences(entries: list[Mapping[str, Any]]) -> Doubt:
     names += [numbers.count(more, "more fact", "more facts")] if more else []
     care = "Whatever differs beyond what the study compares is another possible reason for the answer."
     return Doubt("Arms", f"The arms differ in {numbers.listing(names)}. {care}")
+
+
+def _limits(findings: Findings) -> Iterator[Doubt]:
+    """Doubt arms that a limit of their own may stop, whatever else the study compares."""
+    arms, base = (findings.get("names") or {}).get("arms") or {}, findings["baseline"]
+    for entry in findings["facts_differ"]:
+        limits = entry["values"] if entry["fact"] == "resources.limits.cpu" else {}
+        for arm in [one for one, limit in limits.items() if limit is not None and limits.get(base) is None]:
+            name, other = arms.get(arm, arm), arms.get(base, base)
+            told = f"{name[:1].upper()}{name[1:]} has a limit of {limits[arm]} CPU, and {other} has none"
+            yield Doubt("Limit of its own", f"{told}: its effect may come of that limit alone.", True)
 
 
 def _second_opinion(found: Mapping[str, Any]) -> Iterator[Doubt]:

@@ -177,9 +177,10 @@ def measured() -> list[Measured]:
 
 def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
     given, found = _given(where), files.read_json(where.findings)
-    told = _stands_in(given, _given(paths.study(name)))
+    now = _given(paths.study(name))
+    told, shown = _stands_in(given, now), _still_illustrates(given, now)
     place = _place(given, _is_on_one_node(where))
-    return Measured(name, found, is_recorded, _illustrates(given), place, doubts, told)
+    return Measured(name, found, is_recorded, shown, place, doubts, told)
 
 
 def shipped() -> dict[str, list[Shipped]]:
@@ -203,6 +204,12 @@ def _given(where: paths.StudyPaths) -> Mapping[str, Any]:
 def _illustrates(given: Mapping[str, Any]) -> dict[str, list[str]]:
     arms = given.get("arms") or {}
     return {arm: [str(one) for one in (said or {}).get("illustrates") or []] for arm, said in arms.items()}
+
+
+def _still_illustrates(given: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the claims that each arm illustrates, without those that the study file has withdrawn since."""
+    then, today = _illustrates(given), _illustrates(now)
+    return {arm: [one for one in claims if one in today.get(arm, claims)] for arm, claims in then.items()}
 
 
 def _stands_in(given: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
