@@ -7,6 +7,8 @@ export BENCHBOOK_ROOT := $(CURDIR)
 # In the clone, so that `sudo make` and `make` don't meet in one folder under /var.
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 export DVC_NO_ANALYTICS := 1
+# The same order of everything each time, on all pages.
+export PYTHONHASHSEED := 0
 # Root in somebody else's clone, such as a folder mounted into a container: git would refuse to look.
 ifndef GIT_CONFIG_COUNT
 export GIT_CONFIG_COUNT := 1
@@ -51,7 +53,7 @@ repro: setup ## Run the pipeline, print the answer and where the report is; STUD
 # Nothing here connects to a server, so no system package is asked for.
 pages: ## Rebuild the measured record and its pages from data/record; no database, no sysbench, no root
 	@sh tools/setup.sh --pages
-	@sh tools/as_owner.sh benchbook pages $(ARGS)
+	@sh tools/as_owner.sh benchbook pages
 	@sh tools/report.sh where
 
 # How many processes `make test` has: two a core and one over, for tests wait for servers as often as they compute; 0: this one.

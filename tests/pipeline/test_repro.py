@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import answer, repro
+from benchbook.commands import answer, pages, repro
 from benchbook.core.errors import BenchbookError, InputErrors
 from tests.house import tree
 
@@ -71,7 +71,7 @@ def test_names_without_files_are_refused_with_the_lines_to_write(clone: Path):
     (clone / "dvc.yaml").write_text("stages: {}\n")
     (clone / "params.yaml").write_text("studies:\n  - quick\n  - own\n")
     said = r"params\.yaml:1: studies: .* write\nstudies:\n  quick: studies/quick\.yaml\n  own: studies/own"
-    for asked in (lambda: repro.run([], "own"), lambda: repro.pages([])):
+    for asked in (lambda: repro.run([], "own"), repro.pages):
         with pytest.raises(InputErrors, match=said):
             asked()
 
@@ -86,12 +86,12 @@ def test_one_study_asks_for_no_other_and_answers_before_other_pages_are_made(
     done: list[list[str]] = []
     monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (0, False))
     monkeypatch.setattr(answer, "text", lambda study: done.append(["answer", study]) or "")
+    monkeypatch.setattr(pages, "make", lambda with_record: done.append(["pages", with_record]) or 0)
     assert repro._repro(clone, ["--force"], "own") == (0, False)
     assert done == [
         ["repro", "--force", "report@own", "runs@own"],
         ["answer", "own"],
-        ["repro", "audit"],
-        ["repro", "--single-item", "method", "claims", "story", "findings"],
+        ["pages", False],
     ]
 
 
@@ -100,6 +100,7 @@ def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypa
     done: list[list[str]] = []
     monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (0, False))
     monkeypatch.setattr(repro, "_tell", lambda studies: None)
+    monkeypatch.setattr(pages, "make", lambda with_record: done.append(["pages", with_record]) or 0)
     (clone / "studies").mkdir(exist_ok=True)
     (clone / "studies" / "own.yaml").write_text("")
     (clone / "params.yaml").write_text(
@@ -108,8 +109,7 @@ def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypa
     assert repro._repro(clone, ["--force", "report@own"], None) == (0, False)
     assert done == [
         ["repro", "--force", "report@own", "runs@own"],
-        ["repro", "audit"],
-        ["repro", "--single-item", "method", "claims", "story", "findings"],
+        ["pages", False],
     ]
 
 

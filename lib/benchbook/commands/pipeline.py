@@ -20,16 +20,11 @@ def repro(arguments: argparse.Namespace) -> int:
     return repro.run(words[2:], words[1]) if words[:1] == ["--study"] else repro.run(words)
 
 
-def pages_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook pages` takes."""
-    parser.add_argument("arguments", nargs="*", help="more words for `dvc repro`")
-
-
-def pages(arguments: argparse.Namespace) -> int:
+def pages(_: argparse.Namespace) -> int:
     """Rebuild the record and the pages about everything; return an exit code."""
     from benchbook.commands import repro
 
-    return repro.pages(arguments.arguments)
+    return repro.pages()
 
 
 def stage_options(parser: argparse.ArgumentParser) -> None:

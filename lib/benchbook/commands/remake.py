@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
-import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Sequence
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,6 +51,13 @@ class Outcome:
 
 def run() -> int:
     """Make what does not stand again; whatever is wrong is told, kept, and stops nothing."""
+    with parallel.processes() as submit:
+        make(submit)
+    return 0
+
+
+def make(submit: parallel.Submit) -> bool:
+    """Make again what does not stand of the record in these processes; tell whether there was anything."""
     from benchbook.evidence import held
 
     index, made_with = record.read(), _code(paths.root())
@@ -60,34 +65,77 @@ def run() -> int:
     for folder in (base(), *_pages()):
         folder.mkdir(parents=True, exist_ok=True)
     _forget(index)
-    refused = [*held.strangers(index), *held.doubled(index)]
-    known = [(name, session) for name, study in index.studies.items() for session in study.sessions]
-    there = [one for one in known if paths.recorded(*one).archive.is_file()]
+    there = [one for name in index.studies for one in _there(name, index)]
     due = [one for one in there if not _stands(*one, index, made_with)]
+    is_due = {name for name, _ in due}
+    asked = [name for name in index.studies if name in is_due or _lacks_page(name, index, made_with)]
     # The largest first, so that all processes end at about the same time.
-    due.sort(key=lambda one: (-index.studies[one[0]].sessions[one[1]].runs, one))
-    for number, (one, outcome) in enumerate(_each(_one, due, made_with), 1):
-        told = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else "as recorded"
-        print(f"record {number} of {len(due)}: {' '.join(one)}: made again, {told}", flush=True)
-    shown = [name for name in index.studies if pool(name, index) and not _is_shown(name, index, made_with)]
-    for (name,), text in _each(_show, [(name,) for name in shown], made_with):
+    asked.sort(key=lambda name: (name not in is_due, -_runs(index.studies[name]), name))
+    of = {name: [session for other, session in due if other == name] for name in asked}
+    tasks = [submit(_study, name, of[name], str(paths.root()), made_with) for name in asked]
+    refused, count = [*held.strangers(index), *held.doubled(index)], 0
+    for done in as_completed(tasks):
+        name, outcomes, text = done.result()
+        for session, outcome in outcomes.items():
+            count += 1
+            told = _told(session, outcome, index.studies[name])
+            print(f"record {count} of {len(due)}: {name} {session}: {told}")
         print(f"page of {name}: {text or 'rendered'}", flush=True)
+        refused += [f"page of {name}: {text}"] if text else []
     outcomes = {one: outcome_of(*one) for one in there}
     refused += [text for outcome in outcomes.values() for text in outcome.refused]
     differs = [text for outcome in outcomes.values() for text in outcome.differs]
     files.write_json(base() / TROUBLE, {"refused": refused, "differs": differs})
-    stand = f"; {len(there) - len(due)} stand as they were made" if len(due) < len(there) else ""
-    print(f"{len(due)} sessions of {len(index.studies)} recorded studies made again{stand}")
-    return 0
+    print(_summary(index, there, due), flush=True)
+    return bool(asked)
+
+
+def _runs(study: record.Recorded) -> int:
+    return study.sessions[study.newest].runs
+
+
+def _told(session: str, outcome: Outcome, study: record.Recorded) -> str:
+    if outcome.differs or outcome.refused:
+        return "NOT as recorded" if outcome.differs else "refused"
+    if session == study.newest:
+        return "made again from its raw files, as recorded"
+    return "taken from its archive, whose SHA-256 is the recorded one"
+
+
+def _summary(index: record.Index, there: Sequence[tuple[str, str]], due: Sequence[tuple[str, str]]) -> str:
+    """Say how many sessions were made again, how many only taken from archives that are the recorded ones."""
+    newest = {(name, study.newest) for name, study in index.studies.items()}
+    again, taken = (sum((one in newest) == is_newest for one in due) for is_newest in (True, False))
+    told = [
+        f"{len(index.studies)} recorded studies: {again} sessions made again from their raw files",
+        f"{taken} earlier ones taken from archives whose SHA-256 is the recorded one "
+        "(`make record-again` makes them again too)",
+        f"{len(there) - len(due)} stand as they were made",
+    ]
+    return "; ".join(
+        text for text, count in zip(told, (1, taken, len(there) - len(due)), strict=True) if count
+    )
 
 
 def study(name: str) -> Pooled | None:
     """Make the sessions of one study again that do not stand; return what they say together."""
     index, made_with = record.read(), _code(paths.root())
-    known = [(name, session) for session in index.studies[name].sessions]
-    for _ in _each(_one, [one for one in known if not _stands(*one, index, made_with)], made_with):
-        pass
+    due = [session for _, session in _there(name, index) if not _stands(name, session, index, made_with)]
+    with parallel.processes() as submit:
+        for task in [submit(_one, name, session, str(paths.root()), made_with) for session in due]:
+            task.result()
     return pooled.of(name) if pool(name, index) else None
+
+
+def _there(name: str, index: record.Index) -> list[tuple[str, str]]:
+    """Return the sessions of a study whose archives are there."""
+    sessions = index.studies[name].sessions
+    return [(name, one) for one in sessions if paths.recorded(name, one).archive.is_file()]
+
+
+def _lacks_page(name: str, index: record.Index, made_with: Code) -> bool:
+    """Tell whether a study, whose sessions stand, has a page to be rendered."""
+    return pool(name, index) and not _is_shown(name, index, made_with)
 
 
 def trouble() -> list[str]:
@@ -159,7 +207,7 @@ def _state(name: str, session: str, index: record.Index, made_with: Code) -> dic
         "archive": files.sha256(where.archive),
         "index": hashlib.sha256(json.dumps(told).encode()).hexdigest(),
         "code": made_with.evidence,
-        "left": _looks(where.clone, left),
+        "left": files.looks(where.clone, left),
     }
 
 
@@ -212,15 +260,8 @@ def _page_state(name: str, index: record.Index, made_with: Code) -> dict[str, st
         "findings": files.sha256(where.findings),
         "pooled": files.sha256(where.pooled),
         "code": made_with.pages,
-        "pages": _looks(where.clone, pages),
+        "pages": files.looks(where.clone, pages),
     }
-
-
-def _looks(root: Path, found: Sequence[Path]) -> str:
-    """Return a digest over names, sizes and times of files: to read them all would take seconds."""
-    seen = {str(one.relative_to(root)): one.stat() for one in found}
-    lines = [f"{name} {seen[name].st_size} {seen[name].st_mtime_ns}" for name in sorted(seen)]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _pages() -> tuple[Path, ...]:
@@ -242,19 +283,16 @@ def _forget(index: record.Index) -> None:
             shutil.rmtree(page) if page.is_dir() else page.unlink()
 
 
-def _each(
-    task: Callable[..., Any], asked: Sequence[tuple[str, ...]], made_with: Code
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Do a task for each of what is asked in as many processes as there are cores, as they end."""
-    root, workers = str(paths.root()), min(len(os.sched_getaffinity(0)), len(asked))
-    if workers < 2:
-        yield from ((one, task(*one, root, made_with)) for one in asked)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=parallel.end_with_parent) as processes:
-        due = {processes.submit(task, *one, root, made_with): one for one in asked}
-        for done in as_completed(due):
-            yield due[done], done.result()
+def _study(name: str, due: Sequence[str], root: str, made_with: Code) -> tuple[str, dict[str, Outcome], str]:
+    """Make sessions of a study again, then its page; return how each came out, and why it has no page."""
+    outcomes = {session: _one(name, session, root, made_with) for session in due}
+    with paths.at(Path(root)):
+        index = record.read()
+        if not pool(name, index):
+            return name, outcomes, "not rendered: its newest session could not be made again"
+        # What the page says of a session that was made again lies with that session.
+        stands = index.studies[name].newest not in due and _is_shown(name, index, made_with)
+    return name, outcomes, "" if stands else _show(name, root, made_with)
 
 
 def _one(name: str, session: str, root: str, made_with: Code) -> Outcome:
@@ -290,7 +328,9 @@ def _show(name: str, root: str, made_with: Code) -> str:
         try:
             recorded_pages.render(where, study.sessions[study.newest], kept["outcome"]["differs"])
         except BenchbookError as error:
-            return str(error)
+            return f"not rendered: {error}"
+        except Exception as error:  # One page that can't be made takes no other away.
+            return f"not rendered: {type(error).__name__}: {error}"
         _keep(name, study.newest, index, made_with, kept)
         files.write_json(where.pooled.with_name(SHOWN), _page_state(name, index, made_with))
     return ""

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.commands import answer, remake
+from benchbook.commands import pages as made
 from benchbook.core import files, git, load, paths, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.plan import schedule
@@ -35,8 +36,6 @@ LOW_BYTES = 500 << 20
 OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
 # A stage that is stopped ends its servers in order first.
 ENDING_S = 30.0
-# The pages about everything; each would ask for the pages of all studies, and so for their measuring.
-SITE = ("method", "claims", "story", "findings")
 
 
 def run(arguments: Sequence[str], study: str | None = None) -> int:
@@ -77,37 +76,18 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
     return code
 
 
-def pages(arguments: Sequence[str]) -> int:
+def pages() -> int:
     """Rebuild the record, the audits and the pages about everything; nothing is measured."""
     root = paths.root()
     with alone(root):
         if wrong := [*unlisted(root), *locks(root), *tracked(root)]:
             raise InputErrors(wrong)
-        code, is_stopped = _pages(root, list(arguments))
-    if is_stopped:
-        return 130
+        code = made.make(with_record=True)
     if wrong := remake.trouble():
         print(
             "\n".join(["All pages are made. Not as recorded, as their pages say:", *wrong]), file=sys.stderr
         )
     return code or int(bool(wrong))
-
-
-def _pages(root: Path, arguments: list[str]) -> tuple[int, bool]:
-    code, is_stopped = _dvc(root, ["repro", *arguments, "record", "audit"])
-    if code or is_stopped:
-        return code, is_stopped
-    flags = [word for word in arguments if word in ASKING]
-    return _dvc(root, ["repro", *flags, "--single-item", *SITE])
-
-
-def _around(root: Path) -> tuple[int, bool]:
-    """Make the pages that every page leads to, without the record, which takes minutes where it is new."""
-    (root / "reports" / "record").mkdir(parents=True, exist_ok=True)
-    code, is_stopped = _dvc(root, ["repro", "audit"])
-    if code or is_stopped:
-        return code, is_stopped
-    return _dvc(root, ["repro", "--single-item", *SITE])
 
 
 def _beside(arguments: Sequence[str]) -> list[str]:
@@ -132,7 +112,8 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     if code or is_stopped or _is_asking(arguments):
         return code, is_stopped
     _tell(chosen)
-    return _around(root) if is_whole or targets else (code, is_stopped)
+    # The pages that every page leads to, without the record.
+    return (made.make(with_record=False) if is_whole or targets else 0), False
 
 
 def _tell(studies: Sequence[str]) -> None:

@@ -59,6 +59,12 @@ def beside_record(seen: Evidence) -> list[Html]:
     return [told] if found and own and (told := beside(own, found)).text else []
 
 
+MADE = (
+    "The newest session was made again from its raw files. Earlier ones are as their archives have them, "
+    "whose SHA-256 is the recorded one."
+)
+
+
 def here(seen: Evidence) -> Brought | None:
     """Return what was measured in this clone as a session; None where its facts don't tell its design."""
     methods: Mapping[str, int] | None = (seen.facts or {}).get("methods")
@@ -126,7 +132,7 @@ def moderating(found: Pooled) -> Table:
         *(number(*HEADINGS.get(key, (key, ""))) for key in about),
         *(number(contrast.names["treatment"], _place(contrast, one)) for contrast, one in told),
     ]
-    caption = "What an effect may depend on. None of it is proven to be the cause."
+    caption = f"What an effect may depend on. None of it is proven to be the cause. {MADE}"
     return Table("moderators", "What differed between sessions", columns, rows, caption)
 
 
@@ -158,7 +164,7 @@ def left_out(found: Pooled) -> Table:
         *(number(one.names["treatment"], one.names["workload"]) for one in contrasts),
         long("Why"),
     ]
-    caption = "They stay in the record; they answer another question, or answer it worse."
+    caption = f"They stay in the record; they answer another question, or answer it worse. {MADE}"
     return Table("sessions-left-out", "Sessions that are not pooled", columns, rows, caption)
 
 
