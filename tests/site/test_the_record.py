@@ -181,6 +181,7 @@ def test_an_entry_that_does_not_follow_from_its_archive_is_named(broken: Path, k
     index.write(index.read().with_session("made", "Made", session, changed))
     assert remake.run() == 0
     assert any(f"{key}: index.yaml says {wrong}" in text for text in remake.trouble())
+    assert f"{key}: index.yaml says {wrong}, its raw files" in index.places("made").report.read_text()
 
 
 def test_a_value_that_came_out_otherwise_is_named_and_its_page_says_so(

@@ -56,8 +56,8 @@ def run() -> int:
     return 0
 
 
-def make(submit: parallel.Submit) -> bool:
-    """Make again what does not stand of the record in these processes; tell whether there was anything."""
+def make(submit: parallel.Submit) -> None:
+    """Make again what does not stand of the record, in these processes."""
     from benchbook.evidence import held
 
     index, made_with = record.read(), _code(paths.root())
@@ -87,7 +87,6 @@ def make(submit: parallel.Submit) -> bool:
     differs = [text for outcome in outcomes.values() for text in outcome.differs]
     files.write_json(base() / TROUBLE, {"refused": refused, "differs": differs})
     print(_summary(index, there, due), flush=True)
-    return bool(asked)
 
 
 def _runs(study: record.Recorded) -> int:
@@ -326,7 +325,8 @@ def _show(name: str, root: str, made_with: Code) -> str:
         study = index.studies[name]
         where, kept = paths.recorded(name, study.newest), _kept(name, study.newest)
         try:
-            recorded_pages.render(where, study.sessions[study.newest], kept["outcome"]["differs"])
+            told = [*kept["outcome"]["refused"], *kept["outcome"]["differs"]]
+            recorded_pages.render(where, study.sessions[study.newest], told)
         except BenchbookError as error:
             return f"not rendered: {error}"
         except Exception as error:  # One page that can't be made takes no other away.
