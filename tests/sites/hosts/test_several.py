@@ -23,7 +23,7 @@ from benchbook.measure import dataset, matrix
 from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites.hosts import stream
+from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.lab import SCHEMA, USER
 from tests import rooms
@@ -173,7 +173,7 @@ def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(
         account = {"user": USER, "password": site.lab.password(), "database": SCHEMA}
         place = (rack.hosts["server1"].address, 33060)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-            stream.connect(site._running.host("client1"), place, **account)
+            through_agent.connect(site._running.host("client1"), place, **account)
     key = rack.folder / "home" / "tls" / "secrets" / "tls" / "client-key.pem"
     assert key.stat().st_mode & 0o077 == 0
     assert not list(rack.folder.glob("client1/lab/*/client.*")), "the client's files go with it"

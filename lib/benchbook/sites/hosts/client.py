@@ -18,7 +18,6 @@ from benchbook.core.files import sha256
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.host import Host
-from benchbook.sites.machine.offset import Offset
 
 LOOK_S = 0.1
 WAIT_S = 2.0
@@ -40,7 +39,7 @@ class RemoteClient:
     ) -> None:
         self.host, self.out, self.err = host, start.out, start.err
         self.begun_s: float | None = None
-        self.clock: Offset | None = None
+        self.clock: through_agent.Offset | None = None
         self.job = f"client.{uuid.uuid4().hex[:8]}"
         self.returncode: int | None = None
         self.cpu_s = 0.0

@@ -23,7 +23,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import admin_account
 from benchbook.sites.engines.tidb import CRASH
-from benchbook.sites.hosts import cluster_facts, stream, through_agent, topology
+from benchbook.sites.hosts import cluster_facts, through_agent, topology
 from benchbook.sites.hosts.arrange import TIKV_AT, Part, Place
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import READ_S, OnHost
@@ -244,7 +244,7 @@ class Cluster:
 
     def _connect(self, place: Place, password: str | None = None) -> pymysql.Connection:
         known = admin_account.secret(self.lab) if password is None else password
-        return stream.connect(
+        return through_agent.connect(
             *(self.hosts[place.host], (place.address, place.port)),
             **dict[str, Any](user=admin_account.ADMIN, password=known, read_timeout=READ_S),
         )

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core.study import Study
+from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.arrange import Chain, Place, hosts_of
 from benchbook.sites.hosts.host import Host
-from benchbook.sites.machine import offset
 
 # Names of this machine's own facts, so that a report finds them where it always does.
 OF_SERVER = (
@@ -66,7 +66,7 @@ def moment(looks: Mapping[str, dict[str, Any]], hosts: Mapping[str, Host], entry
 
 def clock(host: Host) -> dict[str, float]:
     """Return how far a host's wall clock is ahead of ours in ms."""
-    found = offset.of(lambda: float(host.call("hello")["wall_s"]), time.time)
+    found = through_agent.clock(host, "wall_s", time.time)
     return {"offset_ms": round(1000 * found.ahead_s, 3), "round_trip_ms": round(1000 * found.round_trip_s, 3)}
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.hosts import stream, through_agent
+from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.host import AgentGone, Host, Unreachable
 from benchbook.sites.lab import Lab
 from benchbook.sites.machine.contract import Env, Machine, Request
@@ -152,14 +152,11 @@ class OnHost(Machine):
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
     ) -> pymysql.Connection:
-        return stream.connect(self.on, target, tls, **{"read_timeout": READ_S, **account})
+        return through_agent.connect(self.on, target, tls, **{"read_timeout": READ_S, **account})
 
     def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> psycopg.Connection[Any]:
-        # Loaded here: most studies have no use for it.
-        from benchbook.sites.hosts import pgsql
-
         how: dict[str, Any] = {"connect_timeout": 10, "sslmode": "disable", "autocommit": True}
-        return pgsql.connect(self.on, target, self.lab, **how | account)
+        return through_agent.connect_pgsql(self.on, target, self.lab, **how | account)
 
     def source(self, address: str, port: int) -> str:
         return str(self.on.call("source", address=address, port=port))

@@ -160,7 +160,7 @@ class Running:
         """Seconds by which all clients of an arm can be ready: their files put there, clocks compared."""
         made = chains(self.study, self.targets).values()
         hosts = {name for chain in made for name in client_hosts(chain)}
-        slowest = max(through_agent.clock(self.host(name), 3).round_trip_s for name in hosts)
+        slowest = max(through_agent.clock(self.host(name), rounds=3).round_trip_s for name in hosts)
         return READY_S + CALLS * slowest * max(len(chain.clients) for chain in made)
 
     def others(self, chain: Chain) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ import sqlalchemy
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
 from benchbook.sites.engines.postgresql_dialect import ADMIN
-from benchbook.sites.hosts import stream
+from benchbook.sites.hosts import through_agent
 from benchbook.sites.kube.namespace import LOOPBACK, StudyNamespace
 
 READ_S = 600.0
@@ -29,8 +29,8 @@ def open_one(
     try:
         host = space.host_of(pod)
     except ConnectionError as error:
-        raise pymysql.err.OperationalError(stream.UNREACHABLE, str(error)) from None
-    return stream.connect(host, (LOOPBACK, port), read_timeout=read_timeout, **known | account)
+        raise pymysql.err.OperationalError(through_agent.UNREACHABLE, str(error)) from None
+    return through_agent.connect(host, (LOOPBACK, port), read_timeout=read_timeout, **known | account)
 
 
 def engine(space: StudyNamespace, pod: str, port: int) -> sqlalchemy.Engine:

@@ -22,7 +22,7 @@ from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.running import Running
-from benchbook.sites.hosts.stream import FarSocket
+from benchbook.sites.hosts.through_agent import FarSocket
 from benchbook.sites.kube.api import wait_for
 
 GREETING_S = 5.0
