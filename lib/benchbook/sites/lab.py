@@ -36,7 +36,7 @@ LOOPBACK = "127.0.0.1"
 OVER_SOCKET = "localhost"
 # Of a server whose clients have addresses that nobody knows beforehand, such as pods.
 ANYWHERE_AT = "%"
-USER = "benchbook"
+USER, ADMIN = "benchbook", "root"
 SCHEMA = "sbtest"
 # sockaddr_un holds 108 bytes with the closing zero (unix(7)).
 SOCKET_BYTES = 107
@@ -160,6 +160,19 @@ class Lab:
             text = f'{driver}-user="{USER}"\n{driver}-password="{word}"\n'
             write_private(file, text)
         return read_secret(file, driver)[1]
+
+    def admin_password(self) -> str:
+        """Return the password of an administrator whom no server knows by a system's user, drawn at need."""
+        path = self.folder / "secrets" / "admin.cnf"
+        if not path.exists():
+            self.own("secrets", None)
+            text = f'mysql-user="{ADMIN}"\nmysql-password="{secrets.token_urlsafe(24)}"\n'
+            write_private(path, text)
+        return read_secret(path)[1]
+
+    def locks(self) -> str:
+        """Return a digest of the lab's passwords: data made under others can't be entered."""
+        return hashlib.sha256(f"{self.admin_password()} {self.password()}".encode()).hexdigest()[:12]
 
 
 def own(path: Path, user: str | None) -> Path:

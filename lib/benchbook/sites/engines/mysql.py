@@ -14,7 +14,8 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import admin_account, settings, sql
+from benchbook.sites import lab as labs
+from benchbook.sites import settings, sql
 from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
 from benchbook.sites.settings import Value
 from benchbook.sites.traits.mysql import TRAITS
@@ -54,12 +55,12 @@ class MySQL(MariaDB):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        return super().made_with | {"locks": admin_account.locks(self.lab)}
+        return super().made_with | {"locks": self.lab.locks()}
 
     def create(self) -> None:
         """The administrator has a password before it is complete."""
-        password = admin_account.secret(self.lab)
-        statement = f"ALTER USER '{admin_account.ADMIN}'@'localhost' IDENTIFIED BY '{password}';\n"
+        password = self.lab.admin_password()
+        statement = f"ALTER USER '{labs.ADMIN}'@'localhost' IDENTIFIED BY '{password}';\n"
         self.machine.write(f"{self.role}/{FIRST}", statement, self.user)
         fixed = [f"--{key}={value}" for key, value in super().made_with["settings"].items()]
         argv = [self.binary, "--no-defaults", "--initialize-insecure", f"--datadir={self.folder}/new"]
@@ -87,7 +88,7 @@ class MySQL(MariaDB):
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1
-        known: dict[str, Any] = {"user": admin_account.ADMIN, "password": admin_account.secret(self.lab)}
+        known: dict[str, Any] = {"user": labs.ADMIN, "password": self.lab.admin_password()}
         return self.machine.connect(self.socket, **known, **how)
 
     def _close(self, cursor: pymysql.cursors.Cursor) -> None:

@@ -14,8 +14,8 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
+from benchbook.sites import settings, sql
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.here import Here
@@ -68,7 +68,7 @@ class TiDB(Server):
         """Variables are kept with the data."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made = {"engine": self.traits.name, "version": self.version, "settings": variables}
-        return made | {"locks": admin_account.locks(self.lab)}
+        return made | {"locks": self.lab.locks()}
 
     @property
     def _ports(self) -> tuple[int, ...]:

@@ -21,14 +21,13 @@ from benchbook.core import applied
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites import admin_account
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts import cluster_facts, through_agent, topology
 from benchbook.sites.hosts.arrange import TIKV_AT, Part, Place
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import READ_S, OnHost
 from benchbook.sites.hosts.tiup import Commands
-from benchbook.sites.lab import Lab
+from benchbook.sites.lab import ADMIN, Lab
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import data as accounts
 from benchbook.sites.tidb import pools
@@ -99,7 +98,7 @@ class Cluster:
         made = {
             "version": self.version,
             "topology_sha256": hashlib.sha256(self.topology.encode()).hexdigest(),
-            "locks": admin_account.locks(self.lab),
+            "locks": self.lab.locks(),
         }
         known = self._record("made.json")
         if {key: known.get(key) for key in made} != made:
@@ -235,18 +234,18 @@ class Cluster:
         try:
             with self._connect(place, "") as connection, connection.cursor() as cursor:
                 cursor.execute(
-                    f"ALTER USER '{admin_account.ADMIN}'@'%%' IDENTIFIED BY %s",
-                    (admin_account.secret(self.lab),),
+                    f"ALTER USER '{ADMIN}'@'%%' IDENTIFIED BY %s",
+                    (self.lab.admin_password(),),
                 )
         except pymysql.err.OperationalError as error:
             if error.args[0] != REFUSED:
                 raise SiteError(f"TiDB on {place.host} does not answer: {error.args[-1]}") from None
 
     def _connect(self, place: Place, password: str | None = None) -> pymysql.Connection:
-        known = admin_account.secret(self.lab) if password is None else password
+        known = self.lab.admin_password() if password is None else password
         return through_agent.connect(
             *(self.hosts[place.host], (place.address, place.port)),
-            **dict[str, Any](user=admin_account.ADMIN, password=known, read_timeout=READ_S),
+            **dict[str, Any](user=ADMIN, password=known, read_timeout=READ_S),
         )
 
     def _record(self, name: str) -> dict[str, Any]:

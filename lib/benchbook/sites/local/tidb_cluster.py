@@ -20,8 +20,8 @@ import sqlalchemy
 from benchbook.core import files
 from benchbook.core.errors import SiteError
 from benchbook.core.study_cluster import Cluster as Asked
-from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
+from benchbook.sites import settings, sql
 from benchbook.sites.local import tidb_events, tidb_members
 from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.tidb_zones import Zones
@@ -151,7 +151,7 @@ class Cluster:
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made: dict[str, Any] = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
         made |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
-        return made | {"store": self.size.store_settings, "locks": admin_account.locks(self.lab)}
+        return made | {"store": self.size.store_settings, "locks": self.lab.locks()}
 
     def ensure(self) -> None:
         """Start the parts that don't run, in their order, making data at need; wait until it is whole."""

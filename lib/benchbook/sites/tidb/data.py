@@ -17,9 +17,8 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
-from benchbook.sites.admin_account import ADMIN
+from benchbook.sites import settings, sql
 from benchbook.sites.machine.contract import Machine, Process
 from benchbook.sites.processes.before_exec import ANYWHERE
 from benchbook.sites.settings import Value, same
@@ -36,8 +35,8 @@ NOT_READ = "not read back: this version doesn't tell"
 
 def connect(part: Any, socket: str = SOCKET, password: str | None = None, **how: Any) -> pymysql.Connection:
     """Open the administrator's connection over a server's socket."""
-    known = admin_account.secret(part.machine.lab) if password is None else password
-    return part.machine.connect(f"{part.role}/{socket}", user=ADMIN, password=known, **how)
+    known = part.machine.lab.admin_password() if password is None else password
+    return part.machine.connect(f"{part.role}/{socket}", user=labs.ADMIN, password=known, **how)
 
 
 def user(machine: Machine) -> str | None:
@@ -57,7 +56,7 @@ def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str] = 
     child = machine.start(part.role, argv, part.user, ANYWHERE, part.env)
     try:
         with _first(part, child, socket, mark) as connection, connection.cursor() as cursor:
-            close(cursor, admin_account.secret(machine.lab), hosts)
+            close(cursor, machine.lab.admin_password(), hosts)
     finally:
         is_clean = machine.stop(child, STOP_S)
         machine.remove(f"{part.role}/{socket}")
@@ -231,6 +230,6 @@ def close(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = 
     `hosts` is where a session over the socket seems to come from: a TiDB leads it to its own address.
     """
     for host in hosts:
-        cursor.execute(f"CREATE USER '{ADMIN}'@'{host}' IDENTIFIED BY %s", (password,))
-        cursor.execute(f"GRANT ALL PRIVILEGES ON *.* TO '{ADMIN}'@'{host}' WITH GRANT OPTION")
-    cursor.execute(f"DROP USER '{ADMIN}'@'%%'", ())
+        cursor.execute(f"CREATE USER '{labs.ADMIN}'@'{host}' IDENTIFIED BY %s", (password,))
+        cursor.execute(f"GRANT ALL PRIVILEGES ON *.* TO '{labs.ADMIN}'@'{host}' WITH GRANT OPTION")
+    cursor.execute(f"DROP USER '{labs.ADMIN}'@'%%'", ())
