@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.core.study_gke import Gke
-from benchbook.sites.gke import daemon
+from benchbook.sites.gke import nodes as daemons
 from benchbook.sites.kube.layout import Names
 
 CLASS = "benchbook-local"
@@ -67,7 +67,7 @@ def mounting(asked: Gke, names: Names, image: str) -> list[dict[str, Any]]:
                 mounts=MOUNTS,
                 options=asked.ssd_options,
             )
-            made.append(daemon.on_nodes(f"disks-{name}", (name,), names, image, script))
+            made.append(daemons.on_nodes(f"disks-{name}", (name,), names, image, script))
     return made
 
 
