@@ -1,4 +1,4 @@
-"""Connections beside a run: our driver holds or makes them, and a record of what it did."""
+"""What loads an arm's servers on this machine: clients, connections beside a run, and a noisy neighbour."""
 
 from __future__ import annotations
 
@@ -6,22 +6,47 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from benchbook.core.study_arm import Load
-from benchbook.sites import lab as labs
-from benchbook.sites.arms import companion
-from benchbook.sites.processes import process
-from benchbook.sites.processes.before_exec import Where
+import psutil
 
-ROLE = "driver"
+from benchbook.core.study_arm import Load, Neighbour
+from benchbook.sites import lab as labs
+from benchbook.sites.contract import Start
+from benchbook.sites.processes import process, start_at
+from benchbook.sites.processes.before_exec import ANYWHERE, Where
+
+ROLE, NEIGHBOUR = "driver", "neighbour"
 START_S = 60.0
 # Even a slow server lets in this many a second.
 SLOWEST_PER_S = 100
 STOP_S = 30.0
 # Beside the connections: libraries, logs, tables, and those of sysbench.
 OTHER_FILES = 1024
+
+
+def started(lab: labs.Lab, start: Start, keep: Sequence[int], where: Where = ANYWHERE) -> start_at.Timed:
+    """Start a load client, supervised like a server; with `begin_at` its program begins at that moment."""
+    argv, note = start.argv, None
+    if start.begin_at is not None:
+        note = lab.run / f"begun-{start.number}"
+        argv = start_at.waiting(argv, start.begin_at, note)
+    child = process.start(
+        "client" if start.number == 0 else f"client-{start.number}",
+        argv,
+        token=lab.token,
+        folder=lab.folder,
+        out=start.out,
+        err=start.err,
+        append=False,
+        where=where,
+        keep=keep,
+        cwd=start.cwd,
+        env=start.env,
+    )
+    return start_at.timed(child, note)
 
 
 @contextlib.contextmanager
@@ -49,7 +74,7 @@ def beside(
     def said() -> str:
         return (lab.run / f"{ROLE}.log").read_text("utf-8", "replace")
 
-    with companion.beside(lab, ROLE, argv, Where(cpus), keep, STOP_S) as (child, kept):
+    with _program(lab, ROLE, argv, Where(cpus), keep, STOP_S) as (child, kept):
         record |= begun(said, lambda: child.is_alive, asked)
         yield record
     record |= ended(told(said()), asked, record) | kept
@@ -117,3 +142,54 @@ def told(text: str) -> list[dict[str, Any]]:
             if isinstance(said, dict):
                 found.append(said)
     return found
+
+
+@contextlib.contextmanager
+def neighbour(
+    lab: labs.Lab,
+    asked: Neighbour | None,
+    cpus: tuple[int, ...] | None,
+    group: Path | None,
+    keep: tuple[int, ...] = (),
+) -> Iterator[dict[str, Any]]:
+    """Compute on the given cores, in the given control group, while the block runs.
+
+    Yields a record that has, afterwards, the busy threads asked for, the processor seconds they got, and
+    whether they were there to the end; empty without a neighbour.
+    """
+    if asked is None:
+        yield {}
+        return
+    argv = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
+    where = Where(cpus, (group,) if group is not None else ())
+    with _program(lab, NEIGHBOUR, argv, where, keep, 1.0) as (_, record):
+        record |= {"threads": asked.processes, "shares": asked.shares}
+        yield record
+
+
+@contextlib.contextmanager
+def _program(
+    lab: labs.Lab, role: str, argv: Sequence[str], where: Where, keep: tuple[int, ...], grace_s: float
+) -> Iterator[tuple[process.Child, dict[str, Any]]]:
+    """Run a program while the block runs; yield it, and a record of the processor seconds that it got and of
+    whether it `stayed`, filled when it has ended. What it prints is in `run/ROLE.log` of the lab."""
+    record: dict[str, Any] = {}
+    child = process.start(
+        role,
+        argv,
+        token=lab.token,
+        folder=lab.folder,
+        out=lab.run / f"{role}.log",
+        pidfile=lab.pidfile(role),
+        where=where,
+        keep=keep,
+        append=False,
+    )
+    try:
+        yield child, record
+    finally:
+        record |= {"cpu_s": None, "stayed": child.is_alive}
+        with contextlib.suppress(psutil.Error):
+            record["cpu_s"] = round(sum(psutil.Process(child.pid).cpu_times()[:2]), 3)
+        process.stop(child, grace_s=grace_s)
+        lab.pidfile(role).unlink(missing_ok=True)

@@ -22,8 +22,7 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
 from benchbook.sites.agent import probes
-from benchbook.sites.arms import turns
-from benchbook.sites.arms.client import started
+from benchbook.sites.arms import loads, turns
 from benchbook.sites.arms.site import HeldSite
 from benchbook.sites.contract import Start, Taker
 from benchbook.sites.existing import server
@@ -162,7 +161,7 @@ class ExistingSite(HeldSite):
         cwd = Path(self._scratch.name) if self._tls else start.cwd
         # libpq would encrypt wherever the server can.
         env = {**(start.env or {}), "PGSSLMODE": "disable"}
-        self._clients.append(started(self.lab, replace(start, cwd=cwd, env=env), (self._lock.fd,)))
+        self._clients.append(loads.started(self.lab, replace(start, cwd=cwd, env=env), (self._lock.fd,)))
         return self._clients[-1]
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:

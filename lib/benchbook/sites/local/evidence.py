@@ -11,7 +11,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites.arms import capture, loads
 from benchbook.sites.arms.parts import of_others
-from benchbook.sites.local import cgroups, delay, neighbour
+from benchbook.sites.local import cgroups, delay
 from benchbook.sites.local.layout import Chain, Part
 from benchbook.sites.local.running import Parts
 from benchbook.sites.machine import facts as machine
@@ -95,7 +95,7 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
     packets = parts.get(service).packets() if service is not None else 0
     held = {name: group.throttled() for name, group in groups.items() if group is not None}
     noisy = _neighbour_group(parts, chain)
-    busy = neighbour.beside(
+    busy = loads.neighbour(
         parts.lab, chain.arm.neighbour, chain.server.cpus, noisy.folder if noisy else None, parts.keep
     )
     entry = parts.address(chain.entry)
@@ -169,7 +169,7 @@ def _kernel(parts: Parts, server: Part) -> dict[str, int]:
 def _neighbour_group(parts: Parts, chain: Chain) -> cgroups.Group | None:
     if chain.arm.neighbour is None:
         return None
-    return cgroups.make(parts.lab.token, neighbour.ROLE, quota=None, shares=chain.arm.neighbour.shares)
+    return cgroups.make(parts.lab.token, loads.NEIGHBOUR, quota=None, shares=chain.arm.neighbour.shares)
 
 
 def _must_be_inside(group: cgroups.Group, pid: int) -> None:

@@ -17,7 +17,6 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import probes
 from benchbook.sites.arms import loads, turns
-from benchbook.sites.arms.client import started
 from benchbook.sites.arms.parts import HOPS
 from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Start, Taker
@@ -167,7 +166,7 @@ class LocalSite(ArrangedSite[InLab]):
 
     def client(self, start: Start) -> start_at.Timed:
         where = self._parts.where(self._chain(start.arm).client)
-        return started(self.lab, start, self._keep, where)
+        return loads.started(self.lab, start, self._keep, where)
 
     def watch(
         self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
