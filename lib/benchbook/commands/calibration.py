@@ -25,7 +25,7 @@ from benchbook.measure import dataset, matrix
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
 from benchbook.sites import open_site
-from benchbook.sites.arms import clean, temporary
+from benchbook.sites.arms import clean
 from benchbook.sites.lab import lab_root
 from benchbook.sites.processes import end_signals
 
@@ -96,7 +96,7 @@ def place(prefix: str = "calibration-", below: Path | None = None) -> Iterator[P
     signals = end_signals.Signals()
     signals.catch()
     try:
-        base = temporary.make(root, prefix)
+        base = clean.make_temporary(root, prefix)
         try:
             yield base
         finally:

@@ -16,9 +16,11 @@ def doctor_options(parser: argparse.ArgumentParser) -> None:
 
 def doctor(arguments: argparse.Namespace) -> int:
     """Print each ability of this machine with its remedy; return an exit code."""
-    from benchbook.sites.arms import doctor
+    from benchbook import sites
+    from benchbook.sites.arms import obstacles
 
-    abilities = doctor.examine()
+    found = [ability for kind in sites.rooms("doctor") for ability in kind.examine()]
+    abilities = [*sorted(found, key=lambda ability: not ability.is_needed), *obstacles.examine()]
     for ability in abilities:
         print(f"{'yes' if ability.ok else 'no ':3}  {ability.name:22}  {ability.detail}")
         if not ability.ok and ability.remedy:

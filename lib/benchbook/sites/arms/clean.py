@@ -4,6 +4,9 @@ A process is ours if its start was given our token or one of our lab folders (it
 kernel keeps), never because of its name or its port. What else a lab has, each kind of site ends by itself:
 the module `clean` of its room, with `down(folder, token, report, purge)`, and `RECORDS`, the files of a lab
 that alone tell of what it has elsewhere.
+
+Labs that nothing is kept of, such as a gate's, lie in `.tmp` among the labs of their clone. The name of such
+a folder ends with the id and the start of the process that made it: once that has gone, the folder is left.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import shutil
 import signal
 from collections.abc import Mapping
@@ -19,12 +23,15 @@ from pathlib import Path
 
 from benchbook import sites
 from benchbook.core.errors import SiteError
-from benchbook.sites.arms import temporary
 from benchbook.sites.lab import noted
 from benchbook.sites.processes import process, procfs
 
 OWNER_S = 15.0
 SERVER_S = 60.0
+# Short, since the paths of sockets below it may have 107 bytes.
+TEMPORARY = ".tmp"
+_NAME = re.compile(r".*?(\d+)-(\d+)-\d+")
+_numbers = itertools.count(1)
 
 
 @dataclass
@@ -77,7 +84,7 @@ def down(lab_root: Path, purge: bool = False) -> Report:
             _remove_leftovers(folder, report)
             if purge and not any((folder / name).exists() for name in records):
                 _remove(folder, report)
-        for folder in filter(temporary.is_abandoned, temporary.folders(lab_root)):
+        for folder in filter(_is_abandoned, temporary(lab_root)):
             _remove(folder, report)
     return report
 
@@ -90,7 +97,7 @@ def after_kill(lab: Path) -> None:
 
 def sweep(lab_root: Path) -> None:
     """Remove what commands that were killed left of labs that nothing is kept of; living ones keep theirs."""
-    for folder in filter(temporary.is_abandoned, temporary.folders(lab_root)):
+    for folder in filter(_is_abandoned, temporary(lab_root)):
         clear(folder)
 
 
@@ -103,7 +110,7 @@ def clear(folder: Path) -> None:
 def find_labs(lab_root: Path) -> list[Path]:
     """Return the lab folders at or right below a folder: those that hold a `lab.json`, and temporary ones."""
     candidates = [lab_root, *sorted(lab_root.glob("*"))] if lab_root.is_dir() else []
-    candidates += [one for folder in temporary.folders(lab_root) for one in sorted(folder.glob("*"))]
+    candidates += [one for folder in temporary(lab_root) for one in sorted(folder.glob("*"))]
     return [folder for folder in candidates if (folder / "lab.json").is_file()]
 
 
@@ -121,7 +128,7 @@ def find_processes(lab_root: Path, tokens: set[str]) -> list[process.Child]:
 def _owners(lab_root: Path, labs: list[Path]) -> list[process.Child]:
     """Return the processes that work in labs, but this one; their records lie where only we can write."""
     known = [process.read_pidfile(folder / "run" / "owner.json") for folder in labs]
-    known += [temporary.owner(folder) for folder in temporary.folders(lab_root)]
+    known += [_maker(folder) for folder in temporary(lab_root)]
     others = [one for one in known if one is not None and one.pid != os.getpid()]
     return list({(one.pid, one.started): one for one in others}.values())
 
@@ -163,3 +170,30 @@ def _remove_leftovers(folder: Path, report: Report) -> None:
 def _is_stale(pidfile: Path) -> bool:
     owner = process.read_pidfile(pidfile)
     return owner is None or not procfs.is_alive(owner.pid, owner.started)
+
+
+def make_temporary(root: Path, prefix: str) -> Path:
+    """Make a folder for a lab of this process among the labs of a clone; a server's own user may enter it."""
+    me = process.known("owner", os.getpid(), "")
+    folder = root / TEMPORARY / f"{prefix}{me.pid}-{me.started}-{next(_numbers)}"
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    folder.mkdir()
+    folder.chmod(0o711)
+    return folder
+
+
+def temporary(root: Path) -> list[Path]:
+    """Return the folders that lie among the labs of a clone."""
+    there = sorted((root / TEMPORARY).glob("*"))
+    return [one for one in there if _NAME.fullmatch(one.name) and one.is_dir()]
+
+
+def _maker(folder: Path) -> process.Child:
+    """Return the process that made a folder, alive or gone."""
+    pid, started = map(int, _NAME.fullmatch(folder.name).groups())  # type: ignore[union-attr]
+    return process.Child("owner", pid, started, "", "")
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Say whether the process that made a folder has gone."""
+    return not _maker(folder).is_alive
