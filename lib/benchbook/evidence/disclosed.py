@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,11 @@ WHO = (
     "against each other, the plan, the server's counters and both clocks, and nothing outside the archive",
     "that nothing was left out: a study with fewer blocks, arms, workloads or levels is a whole study, and "
     "attempts taken out of void with the numbers of those after them leave no gap",
+)
+KERNEL = (
+    "what no kernel shows: whose events of performance a program counts, who traces a pod's process "
+    "from outside it, what queues (tc), programs of the kernel (eBPF) and frozen groups do to an arm; and, "
+    "where an engine does not say it, which settings were made while the server ran, before its first run"
 )
 
 
@@ -93,6 +98,15 @@ def unproven(held: Unpacked) -> Iterator[str]:
         for file, names in one.items():
             if file != "says" and (file != "session.json" or held.session):
                 yield f"{file}: {one['says']} ({', '.join(names)})"
+    runs = [folder.evidence() for folder in held.folders]
+    if blind := [seen for seen in runs if not seen.get("strangers")]:
+        yield (
+            f"{len(blind)} of {len(runs)} runs: not looked for: who traced or stopped the arm's processes "
+            "and dropped its packets, and what was made on its server before the first run"
+        )
+    elif any(network["rules"] is None for seen in runs for network in _networks(seen)):
+        yield "evidence.json: rules of the firewall, which the kernel did not tell this account"
+    yield KERNEL
     loose = binding.unbound_facts(held.facts, list(_in_identities(held)))
     yield f"facts.json: what no run's id covers: {', '.join(loose)}"
     if held.facts.get("methods"):
@@ -109,6 +123,12 @@ def unproven(held: Unpacked) -> Iterator[str]:
         yield f"applied/: settings of which only the digest is there, and no file: {', '.join(absent)}"
     if held.notes:
         yield "void: attempts that were killed, damaged or made under earlier settings, and all reasons"
+
+
+def _networks(seen: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield what each network of a run's machines had."""
+    for machine in seen["strangers"].values():
+        yield from machine["networks"]
 
 
 def _in_identities(held: Unpacked) -> Iterator[str]:

@@ -14,6 +14,7 @@ from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
 from benchbook.measure import ledger, loading, own, proof, sysbench
 from benchbook.measure.ledger import session
+from benchbook.measure.state import unasked_of
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
 
@@ -92,7 +93,9 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], float]:
     messages += own.prepare(site, study, arm, endpoint)
     with session(site, arm) as connection:
         state = describe(connection, study)
-    wrong = problems(state, study)
+        is_ours = not connection.info.get("is_theirs")
+        unasked = unasked_of(dialect.of(connection).definitions(connection)[0], is_ours)
+    wrong = [*problems(state, study), *(f"{name} is not ours ({what})" for name, what in unasked.items())]
     if wrong or messages:
         raise DatasetError(
             "prepare failed: "

@@ -209,6 +209,7 @@ def _seen(one: Making, beside_s: float) -> dict[str, Any]:
         },
         "machine_cores": watch.cores,
         "longest_pause_ms": watch.longest_pause_ms,
+        "strangers": watch.strangers,
         "steal_pct": watch.steal_pct,
         "beside_s": beside_s - sysbench_s,
         "arrangement": one.arrangement,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,16 +36,25 @@ OURS = frozenset({
     "Com_admin_commands", "Com_begin", "Com_change_db", "Com_checksum", "Com_commit", "Com_ping",
     "Com_rollback", "Com_select", "Com_set_option",
 })  # fmt: skip
+# Items that the study's tables are made of; all else at them is a stranger's.
+ASKED = re.compile(
+    r"(column sbtest\d+\.(id|k|c|pad)|index sbtest\d+\.(PRIMARY|k_\d+|sbtest\d+_pkey)"
+    r"|constraint sbtest\d+\.sbtest\d+_(pkey|\w+_not_null))$"
+)
+OF_TABLES = re.compile(r"(column|index|trigger|rule|constraint) sbtest\d+\.")
+AT_WORK = re.compile(r"(event|event trigger|settings of|publication) ")
+"""Items of a whole server that do work, or set something, for every session."""
 CHANGES = ("Affected_rows", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted")
 
 
 @dataclass(frozen=True)
 class Look:
-    """Settings and definitions of a server by item, and why some could not be read."""
+    """Settings and definitions of a server by item, why some could not be read, and what is a stranger's."""
 
     settings: Items
     tables: Items
     lacking: dict[str, str]
+    unasked: dict[str, Items]
 
 
 @dataclass
@@ -87,6 +97,7 @@ def before(connection: Connection) -> Record:
     held.look = now
     lacking = first.lacking | now.lacking
     return found | {
+        "unasked": first.unasked,
         "written_between": changes(held.written, written) if held.written and written else {},
         "not_held": lacking,
     }
@@ -164,7 +175,21 @@ def see(connection: Connection) -> Look:
         for name, value in words.variables(connection).items()
         if name not in MOVING and not name.endswith(MOVING_ENDS)
     }
-    return Look(variables, *words.definitions(connection))
+    tables, lacking = words.definitions(connection)
+    is_ours = not connection.info.get("is_theirs")
+    unasked = {"tables": unasked_of(tables, is_ours)}
+    if is_ours:
+        unasked["settings"] = words.set_by_hand(connection)
+    return Look(variables, tables, lacking, unasked)
+
+
+def unasked_of(tables: Mapping[str, str], is_ours: bool = True) -> Items:
+    """Return what a stranger made at the measured tables, and on our own servers what works for all."""
+    return {
+        name: _short(what) or ""
+        for name, what in tables.items()
+        if (OF_TABLES.match(name) and not ASKED.match(name)) or (is_ours and AT_WORK.match(name))
+    }
 
 
 def changes(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, list[str | None]]:

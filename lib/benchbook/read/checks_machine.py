@@ -9,7 +9,7 @@ from typing import Any
 
 from benchbook.core.causes import CLIENT_USED
 from benchbook.core.params import Limits
-from benchbook.read import checks_state
+from benchbook.read import checks_state, checks_strangers
 from benchbook.read.evidence import Evidence, Missing
 
 MIB = 1024 * 1024
@@ -18,10 +18,11 @@ LEAST_SHORT = 0.95
 
 
 def alone(run: Evidence, limits: Limits) -> list[str]:
-    """V14: no other session used the server, in the run and since the one before."""
+    """V14: no other session used the server, in the run and since the one before, and no stranger
+    traced or stopped the arm's processes, or lost their packets."""
     sessions = run.get("foreign_sessions")
     found = [f"{sessions} foreign sessions on the server"] if sessions else []
-    return found + checks_state.between(run)
+    return found + checks_strangers.faults(run) + checks_state.between(run)
 
 
 def client(run: Evidence, limits: Limits) -> list[str]:

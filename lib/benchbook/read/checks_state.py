@@ -18,12 +18,17 @@ QUOTA_ROUNDING = 1e-3
 
 def settings(run: Evidence) -> list[str]:
     """Each variable of the server that is not what it was at the start, or was changed in the run."""
-    return [f"server variable {changes}" for changes in _changed(run, "settings")]
+    by_hand = _unasked(run, "settings")
+    found = [f"server variable {name} was set to {value} by hand before the runs" for name, value in by_hand]
+    return found + [f"server variable {changes}" for changes in _changed(run, "settings")]
 
 
 def tables(run: Evidence) -> list[str]:
     """Each table, column, index, trigger and event that is not what it was, or was changed in the run."""
-    return _changed(run, "tables")
+    found = [
+        f"{name} is not ours and was there before the runs ({what})" for name, what in _unasked(run, "tables")
+    ]
+    return found + _changed(run, "tables")
 
 
 def arm(run: Evidence) -> list[str]:
@@ -83,6 +88,12 @@ def _changed(run: Evidence, kind: str) -> list[str]:
             changes = [f"{_sentence(name, *change)} {when}" for name, change in sorted(items.items())]
             found += changes or [f"{kind}: the digest changed {when}"]
     return found
+
+
+def _unasked(run: Evidence, kind: str) -> list[tuple[str, str]]:
+    """Return what a stranger had made when the server was first seen; older runs have no such list."""
+    told = (run.get("state").get("unasked") or {}).get(kind) or {}
+    return sorted(told.items())
 
 
 def _sentence(name: str, was: Any, now: Any) -> str:

@@ -19,6 +19,7 @@ from benchbook.read import (
     checks_physics,
     checks_server,
     checks_state,
+    checks_strangers,
     checks_turns,
 )
 from benchbook.read.checks_each import of_clients, of_servers
@@ -129,6 +130,7 @@ def judge(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None =
     warnings = dict.fromkeys(check.detail for check in checks if check.is_excused)
     warnings |= dict.fromkeys(checks_state.not_held(evidence))
     warnings |= dict.fromkeys(checks_cluster.said(evidence))
+    warnings |= dict.fromkeys(checks_strangers.words(evidence))
     try:
         ratio = checks_log.error_ratio(evidence)
         if WARNING_SHARE * limits.error_ratio <= ratio <= limits.error_ratio:

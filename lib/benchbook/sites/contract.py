@@ -84,8 +84,9 @@ class Watch(abc.ABC):
 
     After `stop`: pauses in ms, steal in percent of the client's machine, seconds that each client's threads
     waited for a core, their CPU seconds, processes killed for want of memory, seconds the wall clock was set
-    by, and the cores of the client's machine. What can't be seen is None, and the checks that need it say so.
-    `counted` has by part the processor's events of the first `counts_s`, which is set before `start`.
+    by, the cores of the client's machine, and what strangers did by machine (`sites.agent.strangers`). What
+    can't be seen is None, and the checks that need it say so. `counted` has by part the processor's events of
+    the first `counts_s`, which is set before `start`.
     """
 
     counts_s: float = 0.0
@@ -97,6 +98,7 @@ class Watch(abc.ABC):
     oom_kills: int | None = None
     clock_step_s: float | None = None
     cores: int | None = None
+    strangers: Mapping[str, Any] | None = None
 
     @property
     def runqueue_wait_s(self) -> float | None:

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchbook.sites.agent.strangers import Strangers
 from benchbook.sites.processes import procfs, usage
 from benchbook.sites.processes.tcp_bytes import Counter, Hop
 
@@ -46,11 +47,12 @@ class Watch:
         has_pauses: bool = True,
         counts_s: float = 0.0,
     ) -> None:
-        self.parts, self.machine, self.clients, self.path, self.hops = parts, machine, clients, path, hops
+        self.parts, self.machine, self.clients, self.path = parts, machine, clients, path
         self.families = frozenset(families)
         self.longest_pause_ms = 0.0
         self.runqueue_waits_s = dict.fromkeys(clients, 0.0)
         self._rows: list[list[Any]] = []
+        self._strangers, self._carried = Strangers(parts), Counter(hops)
         self._over = threading.Event()
         self._began, self._wall = time.monotonic(), time.time()
         self._books, self._kills = procfs.machine_times(), procfs.oom_kills()
@@ -86,6 +88,7 @@ class Watch:
             "cores": os.cpu_count() or 1,
             "rows": len(self._rows),
             "counted": self._counted,
+            "strangers": {**self._strangers.end(), "connections": self._carried.segments()},
         }
 
     def _count(self) -> None:
@@ -103,13 +106,13 @@ class Watch:
         books = {part: usage.Usage(pids, self.families, True) for part, pids in self.parts.items()}
         spent = {part: own.read() for part, own in books.items()}
         times = procfs.machine_times()
-        carried = Counter(self.hops)
         while not self._over.wait(max(0.0, 1.0 - (time.monotonic() - last) % 1.0)):
             now = time.monotonic()
             span, second = now - last, round(now - self._began, 3)
             if span < 0.2:
                 continue
-            bytes_of = carried.look(span)
+            bytes_of = self._carried.look(span)
+            self._strangers.look()
             for part, pids in self.parts.items():
                 cpu, was = self._cpu_s(pids), before[part]
                 # A part whose process has just ended has nothing to say about this second.

@@ -36,7 +36,8 @@ from typing import Any
 
 STARTED = b"Threads started!"
 LOOK_S, STILL_LOOK_S = 0.002, 0.0002
-STILL = (b"T", b"t", b"Z", b"X")
+HALTED, ENDED = (b"T", b"t"), b"X"
+STILL = (*HALTED, b"Z", ENDED)
 """States of a thread that runs no more: stopped, traced, ended (proc_pid_stat(5))."""
 STILL_S, GUARD_S = 0.5, 0.1
 """Longest wait for threads to stand still, and seconds that all of them do so around the moment at which
@@ -110,6 +111,7 @@ class Clock:
         self.outside = dict.fromkeys(self.arms, 0.0)
         self.longest_outside = dict.fromkeys(self.arms, 0.0)
         self.idle = dict.fromkeys(self.arms, 0)
+        self.halted = dict.fromkeys(self.arms, 0)
         self.longest_stop = dict.fromkeys(self.arms, 0.0)
         self.slowest_s = 0.0
         self.running = set(self.arms)
@@ -157,10 +159,9 @@ class Clock:
     def wait_until_started(self) -> tuple[float, float]:
         """Return the moments before and after which no client's own clock can have started."""
         logs = [log for arm in self.arms.values() for log in arm["logs"]]
-        deadline = time.monotonic() + self.asked["ready_s"]
+        deadline, count = time.monotonic() + self.asked["ready_s"], len(logs)
         is_held = bool(self.asked.get("held"))
         first, last = time.monotonic() if is_held else self.asked["begun_s"], time.monotonic()
-        count = len(logs)
         while logs:
             looked = time.monotonic()
             if is_held:
@@ -189,6 +190,8 @@ class Clock:
         begin = time.monotonic_ns()
         processes.send(clients, signal.SIGCONT)
         time.sleep(max(0.0, self.asked["turn_s"] - (time.monotonic_ns() - begin) / 1e9))
+        # This program alone stops processes, and it let all of them go on.
+        states = [_state(f"/proc/{pid}/stat") for _, pid in self.watched[name]] if is_counted else []
         end = time.monotonic_ns()
         processes.send(clients, signal.SIGSTOP)
         processes.send(others, signal.SIGSTOP)
@@ -207,6 +210,7 @@ class Clock:
         for part, seconds in used.items():
             self.cpu[name][part] += seconds
         self.idle[name] += used["client"] <= 0
+        self.halted[name] += any(state in HALTED for state in states)
         self.seen[name] = self.client_cpu_s(name)
         now = self.read(name, is_counted)
         _add(self.costs[name], costs, now)
@@ -289,6 +293,7 @@ class Clock:
             "outside_s": self.outside,
             "longest_outside_s": self.longest_outside,
             "idle_turns": self.idle,
+            "halted": self.halted,
             "longest_stop_s": self.longest_stop,
         }
 
@@ -322,7 +327,7 @@ def _stand_still(pids: list[int]) -> float:
     """Wait until every thread of some stopped processes stands still; return the seconds that it took."""
     began = time.monotonic()
     moving = [f"/proc/{pid}/task/{task}/stat" for pid in pids for task in _tasks(pid)]
-    while moving := [task for task in moving if _moves(task)]:
+    while moving := [task for task in moving if _state(task) not in STILL]:
         if time.monotonic() - began > STILL_S:
             break
         time.sleep(STILL_LOOK_S)
@@ -336,13 +341,14 @@ def _tasks(pid: int) -> list[str]:
         return []
 
 
-def _moves(stat: str) -> bool:
+def _state(stat: str) -> bytes:
+    """Return the state of a process or thread, as ended where there is none."""
     try:
         with open(stat, "rb", buffering=0) as file:
             # Its name stands in brackets, and may hold any character.
-            return file.read(512).rpartition(b")")[2].split()[0] not in STILL
+            return file.read(512).rpartition(b")")[2].split()[0]
     except (OSError, IndexError):
-        return False
+        return ENDED
 
 
 def _sleep_until(moment: float) -> None:

@@ -186,6 +186,18 @@ class Dialect:
         rows = connection.execute(text("SHOW GLOBAL VARIABLES"))
         return {str(name): str(value) for name, value in rows}
 
+    def set_by_hand(self, connection: Connection) -> Items:
+        """Return the settings that a session gave the server while it ran, where it says so of each."""
+        if not getattr(connection.dialect, "is_mariadb", False):
+            return {}
+        rows = connection.execute(
+            text(
+                "SELECT variable_name, global_value FROM information_schema.system_variables "
+                "WHERE global_value_origin = 'SQL'"
+            )
+        )
+        return {str(name).lower(): str(value) for name, value in rows}
+
     def definitions(self, connection: Connection) -> tuple[Items, dict[str, str]]:
         """Return what the tables of the schema are by item, and why some of it could not be read."""
         found: Items = {}

@@ -45,6 +45,8 @@ WORK = ("blks_hit", "blks_read", "tup_fetched", "tup_returned", "wal_bytes")
 VARIABLES = """
 SELECT name, setting FROM pg_settings
 WHERE name <> 'cluster_name' AND (strpos(name, '.') = 0 OR name LIKE 'pg_stat_statements.%')"""
+# ALTER SYSTEM has a file of its own, which the next start reads too.
+BY_HAND = "SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%/postgresql.auto.conf'"
 FOREIGN = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1"
 OURS = "relnamespace = current_schema()::regnamespace"
@@ -190,6 +192,10 @@ class Words(dialect.Dialect):
 
     def variables(self, connection: Connection) -> Items:
         rows = connection.execute(text(VARIABLES))
+        return {str(name): str(value) for name, value in rows}
+
+    def set_by_hand(self, connection: Connection) -> Items:
+        rows = connection.execute(text(BY_HAND))
         return {str(name): str(value) for name, value in rows}
 
     def definitions(self, connection: Connection) -> tuple[Items, dict[str, str]]:

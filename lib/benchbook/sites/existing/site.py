@@ -145,8 +145,7 @@ class ExistingSite(HeldSite):
         if place not in self._engines:
             theirs = self._theirs[self._arm(arm)]
             made = theirs.engine(lambda: self._connect(place, theirs), lambda: self._opened_at(place))
-            if self.asked.is_shared:
-                event.listen(made, "connect", lambda _, record: self._say_shared(record, theirs.driver))
+            event.listen(made, "connect", lambda _, record: self._say_whose(record, theirs.driver))
             self._engines[place] = made
         return self._engines[place]
 
@@ -265,9 +264,11 @@ class ExistingSite(HeldSite):
         context.load_cert_chain(folder / TLS_FILES[1], folder / TLS_FILES[2])
         return context
 
-    def _say_shared(self, record: Any, driver: str) -> None:
-        record.info["no_ledger"] = "others use the server too, as the study says"
-        record.info["only_user"] = labs.read_secret(self.secret, driver)[0]
+    def _say_whose(self, record: Any, driver: str) -> None:
+        record.info["is_theirs"] = True
+        if self.asked.is_shared:
+            record.info["no_ledger"] = "others use the server too, as the study says"
+            record.info["only_user"] = labs.read_secret(self.secret, driver)[0]
 
 
 def of_driver(study: Study, arm: str) -> server.Theirs:

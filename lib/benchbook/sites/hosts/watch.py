@@ -53,13 +53,12 @@ class RemoteWatch(Watch):
 
     def start(self) -> None:
         for name, host in self._hosts.items():
-            first = next(role for role, its in self.roles.items() if its is host)
             host.call("own", name="run")
             host.call(
                 "watch",
                 name=self._name,
                 parts={part: list(by_host[name]) for part, by_host in self.pids.items() if by_host.get(name)},
-                machine="machine" if host is self.roles["client"] else f"machine_{first}",
+                machine=self._label(host),
                 clients=list(self.pids["client"].get(name, ())),
                 hops=list(self.hops.get(name, ())),
                 families=list(self.families.get(name, ())),
@@ -89,10 +88,18 @@ class RemoteWatch(Watch):
         self.clock_step_s = max((one["clock_step_s"] for one in seen), key=abs)
         self.counted = counted([one["counted"] for one in seen])
         self.oom_kills = sum(one["oom_kills"] for one in seen)
+        self.strangers = {
+            self._label(host): self.by_host[name]["strangers"] for name, host in self._hosts.items()
+        }
         self.cores = self.by_host[self.roles["client"].name]["cores"]
         self.runqueue_waits_s = [
             self.by_host[client.host.name]["runqueue_waits_s"][str(client.pid)] for client in self.clients
         ]
+
+    def _label(self, host: Host) -> str:
+        """Return what the rows of a host's machine are called."""
+        first = next(role for role, its in self.roles.items() if its is host)
+        return "machine" if host is self.roles["client"] else f"machine_{first}"
 
     def _collect(self, host: Host) -> list[list[str]]:
         found = host.call("watched", name=self._name)

@@ -13,12 +13,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
+from benchbook.sites.processes import firewall
+
 PROC = Path("/proc")
 MIB = 1024 * 1024
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # Fields of the first line of /proc/stat (proc(5)); guest time is counted in user time already.
 IDLE, IOWAIT, STEAL = 3, 4, 7
+# More threads than this would take too long one by one.
+MOST_TASKS = 64
 
 
 class Stat(TypedDict):
@@ -74,9 +78,9 @@ def command(pid: int) -> str:
         raw = (PROC / str(pid) / "cmdline").read_bytes()
         if raw:
             return os.fsdecode(raw.replace(b"\0", b" ").strip())[:300]
-        return f"[{(PROC / str(pid) / 'comm').read_text().strip()}]"
     except OSError:
         return "gone"
+    return f"[{program(pid)}]"
 
 
 def executable(pid: int) -> str | None:
@@ -112,8 +116,8 @@ def set_session_nice(pid: int, nice: int) -> None:
 def place(pid: int) -> dict[str, str]:
     """Return where a process's threads may run, and how: each value once for all threads that have it.
 
-    `nice`, `policy` (of the scheduler), `cores`, `groups` (control groups) and `limits` (soft ones that are
-    set). Empty if it is gone.
+    `nice`, `policy` (of the scheduler), `cores`, `groups` (control groups), `limits` (soft ones that are
+    set), `traced` (by whom), and `firewall`, the rules in its network. Empty if it is gone.
     """
     niceness, policies, cores = set(), set(), set()
     try:
@@ -141,7 +145,44 @@ def place(pid: int) -> dict[str, str]:
             for line in limits
             if line[26:46].strip() != "unlimited"
         ),
+        "traced": tracer(pid) or "",
+        "firewall": firewall.said(pid),
     }
+
+
+def tracer(pid: int, first: int = 0, most: int = MOST_TASKS) -> str | None:
+    """Return who traces a process (ptrace(2)), by the name of its program, or None.
+
+    Of many threads the first is asked, and `most` others from number `first` on.
+    """
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return None
+    others = [tasks[(first + number) % len(tasks)] for number in range(min(most, len(tasks)))]
+    for task in (str(pid), *others):
+        try:
+            with open(f"/proc/{pid}/task/{task}/status", "rb", buffering=0) as file:
+                by = int(file.read(1024).partition(b"TracerPid:")[2].split(None, 1)[0])
+        except (OSError, ValueError, IndexError):
+            continue
+        if by:
+            return program(by)
+    return None
+
+
+def program(pid: int) -> str:
+    """Return the name of the program that a process runs, or `gone`."""
+    try:
+        return (PROC / str(pid) / "comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return "gone"
+
+
+def is_stopped(pid: int) -> bool:
+    """Say whether a process stands still, by a signal or under a tracer."""
+    found = stat(pid)
+    return found is not None and found["state"] in "Tt"
 
 
 def ranges(cores: Iterable[int]) -> str:

@@ -22,8 +22,8 @@ ESTABLISHED = 1 << 1
 WITH_INFO = 1 << 1
 BYTECODE, INFO = 1, 2
 S_GE, S_LE, D_GE, D_LE = 2, 3, 4, 5
-# Where in struct tcp_info both counts stand (linux/tcp.h, since 4.1).
-ACKED, RECEIVED = 120, 128
+# Where in struct tcp_info the counts stand (linux/tcp.h, since 4.2).
+AGAIN, ACKED, RECEIVED, SEGMENTS = 100, 120, 128, 136
 MESSAGE, ENTRY = 16, 72
 # Where in struct inet_diag_msg own and peer's address and the socket's cookie stand.
 OWN, PEER, COOKIE = 8, 24, 44
@@ -31,7 +31,8 @@ OWN, PEER, COOKIE = 8, 24, 44
 MOST = 1000
 MIB = 1024 * 1024
 
-Counts = dict[bytes, tuple[int, int]]
+Counts = dict[bytes, tuple[int, int, int, int]]
+"""Of a connection's end by its cookie: bytes sent and received, segments sent, and those sent again."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,13 @@ class Hop:
 
 
 class Counter:
-    """MiB/s received and sent by each part of some hops, from one look to the next."""
+    """MiB/s received and sent by each part of some hops, from one look to the next; segments of both ends."""
 
     def __init__(self, hops: Sequence[Hop]) -> None:
         self.hops = tuple(hops)
         self.is_able = bool(hops)
+        self._first: Counts = {}
+        self._last: Counts = {}
         self._before: dict[Hop, Counts] = self._look() if hops else {}
 
     def look(self, span_s: float) -> dict[str, tuple[float, float]]:
@@ -66,7 +69,7 @@ class Counter:
         for hop, sockets in now.items():
             before = self._before.get(hop, {})
             sent = received = 0
-            for cookie, (out, back) in sockets.items():
+            for cookie, (out, back, *_) in sockets.items():
                 was = before.get(cookie, (0, 0))
                 sent += out - was[0]
                 received += back - was[1]
@@ -80,17 +83,30 @@ class Counter:
             return {}
         return {part: (round(sums[0], 4), round(sums[1], 4)) for part, sums in found.items()}
 
+    def segments(self) -> dict[str, int] | None:
+        """Return how many segments were `sent` since this was made, and `again`; None if it is unknown."""
+        if not self.is_able:
+            return None
+        grown = [(one, self._first[cookie]) for cookie, one in self._last.items()]
+        return {
+            name: sum(one[at] - was[at] for one, was in grown) for name, at in (("sent", 2), ("again", 3))
+        }
+
     def _look(self) -> dict[Hop, Counts]:
         found: dict[Hop, Counts] = {}
         for hop in self.hops:
             try:
                 found[hop] = sockets_to(hop.host, hop.port, hop.is_own)
+                # What was lost on its way back is sent again by the other end, where it is in this network.
+                ends = {} if hop.is_own else sockets_to(hop.host, hop.port, True)
             except OSError:
                 self.is_able = False
                 return {}
             if len(found[hop]) > MOST:
                 self.is_able = False
                 return {}
+            self._last |= found[hop] | ends
+        self._first = self._last | self._first
         return found
 
 
@@ -107,7 +123,8 @@ def sockets_to(host: str, port: int, is_own: bool = False) -> Counts:
         link.send(_request(port, is_own))
         for body in _answers(link):
             if body[place : place + 4] == wanted and (info := _info(body)) is not None:
-                found[body[COOKIE : COOKIE + 8]] = struct.unpack_from("<QQ", info, ACKED)
+                counts = struct.unpack_from("<QQI", info, ACKED)
+                found[body[COOKIE : COOKIE + 8]] = (*counts, *struct.unpack_from("<I", info, AGAIN))
     return found
 
 
@@ -141,6 +158,6 @@ def _info(body: bytes) -> bytes | None:
         length, kind = struct.unpack_from("=HH", body, place)
         if kind == INFO:
             info = body[place + 4 : place + length]
-            return info if len(info) >= RECEIVED + 8 else None
+            return info if len(info) >= SEGMENTS + 4 else None
         place += max(4, (length + 3) & ~3)
     return None

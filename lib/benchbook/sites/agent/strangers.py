@@ -1,0 +1,141 @@
+"""What others do to the processes and packets of a run, as the machine's kernel tells it.
+
+They trace a process, let it stand still, drop its packets or put rules in their way. What the kernel doesn't
+tell this account is None. Events of performance are open files of who counts them; of whom they count, the
+kernel says nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from benchbook.sites.processes import firewall, procfs
+
+MOST_TASKS = 4
+"""Threads whose tracer is looked for each second, beside the first: one a process, in turn."""
+EVENTS = "anon_inode:[perf_event]"
+
+
+class Strangers:
+    """Looks at some processes by part: when it is made, at each `look`, and at the `end` of a run."""
+
+    def __init__(self, parts: Mapping[str, Sequence[int]]) -> None:
+        self._parts = {part: list(pids) for part, pids in parts.items()}
+        self._traced: dict[str, str] = {}
+        self._stopped: dict[str, int] = {}
+        self._looks = 0
+        self._counting = set(_counting())
+        self._networks = [(pid, names, _network(pid)) for pid, names in self._places()]
+        for pid in self._pids:
+            _stood_still(pid)  # What was before this run is none of it.
+        self.look()
+
+    @property
+    def _pids(self) -> list[int]:
+        return [pid for pids in self._parts.values() for pid in pids]
+
+    def look(self) -> None:
+        """See who is traced, and who stands still."""
+        for part, pids in self._parts.items():
+            for pid in pids:
+                by = procfs.tracer(pid, self._looks * MOST_TASKS, MOST_TASKS)
+                if by is not None:
+                    self._traced[part] = by
+                if procfs.is_stopped(pid):
+                    self._stopped[part] = self._stopped.get(part, 0) + 1
+        self._looks += 1
+
+    def end(self) -> dict[str, Any]:
+        """Return what was seen.
+
+        `traced` by part, `stopped` looks by part of `looks`, `continued` parts that stood still since the
+        beginning, `counting` programs with events of performance, and `networks`: the `parts` in it, `rules`
+        that are not ours, packets that rules `dropped`, segments `sent` and of these `again`; `is_shared`
+        with other programs of the machine is the one that we are in.
+        """
+        self.look()
+        return {
+            "traced": self._traced,
+            "looks": self._looks,
+            "stopped": self._stopped,
+            "continued": sorted(part for part, pids in self._parts.items() if any(map(_stood_still, pids))),
+            "counting": sorted(self._counting | set(_counting())),
+            "networks": [_between(*known) for known in self._networks],
+        }
+
+    def _places(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield a process of each network namespace, our own first, and the parts that are there."""
+        found: dict[int, tuple[int, set[str]]] = {}
+        # We are there to the end; clients go before their servers.
+        parts = {"": [os.getpid()], **self._parts, "client": self._parts.get("client", [])}
+        for part, pid in ((part, pid) for part, pids in parts.items() for pid in pids):
+            try:
+                inode = os.stat(f"/proc/{pid}/ns/net").st_ino
+            except OSError:
+                continue
+            found.setdefault(inode, (pid, set()))[1].add(part)
+        for pid, names in found.values():
+            yield pid, sorted(names)
+
+
+def _stood_still(pid: int) -> bool:
+    """Say whether our child was stopped, or let go on, since this was asked last (wait(2)).
+
+    The kernel keeps the last of these for the parent that asks; of others' children it says nothing.
+    """
+    try:
+        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG) is not None
+    except OSError:
+        return False
+
+
+def _counting() -> Iterator[str]:
+    """Yield the programs that have events of performance open, but for us and what we have started."""
+    for pid in procfs.pids():
+        folder = f"/proc/{pid}/fd"
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            continue
+        for name in names:
+            try:
+                if os.readlink(f"{folder}/{name}") == EVENTS:
+                    if not _is_ours(pid):
+                        yield procfs.program(pid)
+                    break
+            except OSError:
+                continue
+
+
+def _is_ours(pid: int) -> bool:
+    while pid not in (0, os.getpid()):
+        found = procfs.stat(pid)
+        pid = found["parent"] if found else 0
+    return pid != 0
+
+
+def _network(pid: int) -> dict[str, int | None]:
+    """Return what the namespace of a process has counted, and how many rules it has."""
+    told = firewall.rules(pid)
+    found = (
+        {"rules": None, "dropped": None} if told is None else {"rules": told.rules, "dropped": told.dropped}
+    )
+    try:
+        with open(f"/proc/{pid}/net/snmp", encoding="ascii") as file:
+            names, values = (line.split() for line in file if line.startswith("Tcp:"))
+    except (OSError, ValueError):
+        return {**found, "sent": None, "again": None}
+    counts = dict(zip(names[1:], map(int, values[1:])))  # noqa: B905 (Python 3.9 knows no `strict`)
+    return {**found, "sent": counts["OutSegs"], "again": counts["RetransSegs"]}
+
+
+def _between(pid: int, parts: Sequence[str], was: Mapping[str, int | None]) -> dict[str, Any]:
+    now = _network(pid)
+    grown = {
+        name: None if was[name] is None or now[name] is None else now[name] - was[name]  # type: ignore[operator]
+        for name in ("dropped", "sent", "again")
+    }
+    named = [part for part in parts if part]
+    return {"parts": named, "is_shared": len(named) < len(parts), "rules": now["rules"], **grown}

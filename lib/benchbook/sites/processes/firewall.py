@@ -1,0 +1,187 @@
+"""The firewall's rules in a process's network namespace, and the packets that they have dropped.
+
+The kernel is asked itself: nftables, which iptables writes too, over netlink, and the tables of older
+iptables by getsockopt(2). Programs that list rules take longer and are not everywhere. Only who may
+administer the network is answered. Python's own library alone: this file is also carried to hosts and pods.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PROC = Path("/proc")
+OURS = b"benchbook "
+"""How the comment of a service's rule begins (`sites.local.network`)."""
+# What <linux/netfilter/nfnetlink.h> and <linux/netfilter/nf_tables.h> number.
+NETFILTER, GET_RULE, DUMP, DONE, ERROR = 12, 10 << 8 | 7, 0x301, 3, 2
+TABLE, CHAIN, HANDLE, EXPRESSIONS, NAME, DATA, PACKETS = 1, 2, 3, 4, 1, 2, 2
+# A verdict that drops, as an attribute, and the word that refuses.
+DROP, REJECT = struct.pack("=HHHHI", 12, 2, 8, 1, 0), b"reject\0"
+# <linux/netfilter_ipv4/ip_tables.h> and its like for IPv6: where their names are, and an entry's own bytes.
+TABLES = ((socket.IPPROTO_IP, "ip_tables_names", 84), (socket.IPPROTO_IPV6, "ip6_tables_names", 136))
+INFO, ENTRIES = 64, 65
+NEW_NET = 0x40000000
+
+
+class Rules(NamedTuple):
+    """How many rules there are that are not ours, what they are, and packets that any rule has dropped."""
+
+    rules: int
+    digest: str
+    dropped: int
+
+
+def rules(pid: int) -> Rules | None:
+    """Return the rules in a process's namespace; None where the kernel doesn't tell them this account."""
+    try:
+        found = [*_inside(pid, _of_nftables), *_of_tables(pid)]
+    except OSError:
+        return None
+    foreign = [rule for rule, drops, _ in found if drops or OURS not in rule]
+    digest = hashlib.sha256(b"\n".join(foreign)).hexdigest()[:12]
+    return Rules(len(foreign), digest, sum(packets for _, drops, packets in found if drops))
+
+
+def said(pid: int) -> str:
+    """Return in words what rules there are that are not ours: the same words, the same rules."""
+    found = rules(pid)
+    if found is None:
+        return "unknown"
+    return f"{found.rules} rules {found.digest}" if found.rules else "no rules"
+
+
+Rule = tuple[bytes, bool, int]
+"""What a rule is, whether it drops, and how many packets met it."""
+
+
+def _inside(pid: int, ask: Callable[[], list[Rule]]) -> list[Rule]:
+    """Ask in the network namespace of a process, from a thread of its own if it is another than ours."""
+    place = f"/proc/{pid}/ns/net"
+    if os.stat(place).st_ino == os.stat("/proc/self/ns/net").st_ino:
+        return ask()
+    found: list[list[Rule] | OSError] = []
+
+    def there() -> None:
+        handle = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.setns(handle, NEW_NET) != 0:
+                raise OSError(ctypes.get_errno(), "setns")
+            found.append(ask())
+        except OSError as error:
+            found.append(error)
+        finally:
+            os.close(handle)
+
+    thread = threading.Thread(target=there)
+    thread.start()
+    thread.join()
+    if not found or isinstance(found[0], OSError):
+        raise found[0] if found else OSError("the kernel did not answer")  # type: ignore[misc]
+    return found[0]
+
+
+def _of_nftables() -> list[Rule]:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETFILTER) as link:
+        link.settimeout(2.0)
+        link.send(struct.pack("=IHHIIBBH", 20, GET_RULE, DUMP, 1, 0, socket.AF_UNSPEC, 0, 0))
+        return [_rule(body) for body in _answers(link)]
+
+
+def _answers(link: socket.socket) -> Iterator[bytes]:
+    while True:
+        data, at = link.recv(1 << 18), 0
+        while at + 16 <= len(data):
+            length, kind = struct.unpack_from("=IH", data, at)
+            if kind == DONE:
+                return
+            if kind == ERROR:
+                (number,) = struct.unpack_from("=i", data, at + 16)
+                raise OSError(-number, "the kernel does not tell of rules")
+            yield data[at + 20 : at + length]
+            at += (length + 3) & ~3
+
+
+def _rule(body: bytes) -> Rule:
+    """Return a rule by its table, chain and handle, which no later rule has again."""
+    told = dict(_attributes(body))
+    drops = DROP in body or REJECT in body
+    what = b" ".join(told.get(key, b"") for key in (TABLE, CHAIN, HANDLE)) + OURS * (OURS in body)
+    return what, drops, _counted(told.get(EXPRESSIONS, b"")) if drops else 0
+
+
+def _counted(expressions: bytes) -> int:
+    """Return the packets that a rule's counter has; 0 for a rule without one."""
+    for _, one in _attributes(expressions):
+        told = dict(_attributes(one))
+        if told.get(NAME) == b"counter\0":
+            return int.from_bytes(dict(_attributes(told[DATA]))[PACKETS], "big")
+    return 0
+
+
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(data):
+        length, kind = struct.unpack_from("=HH", data, at)
+        if length < 4:
+            return
+        yield kind & 0x3FFF, data[at + 4 : at + length]
+        at += (length + 3) & ~3
+
+
+def _of_tables(pid: int) -> list[Rule]:
+    """Return the rules of older iptables; asking makes no table that is not in use."""
+    found: list[Rule] = []
+    for level, listed, head in TABLES:
+        try:
+            names = (PROC / str(pid) / "net" / listed).read_bytes().split()
+        except FileNotFoundError:
+            continue  # A kernel without them.
+        for name in names:
+            found += _inside(pid, lambda name=name, level=level, head=head: _table(name, level, head))  # type: ignore[misc]
+    return found
+
+
+def _table(name: bytes, level: int, head: int) -> list[Rule]:
+    """Return the rules of one table: all entries but what chains begin and end with."""
+    family = socket.AF_INET if level == socket.IPPROTO_IP else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW) as asked:
+        info = _option(asked, level, INFO, name.ljust(84, b"\0"))
+        ends, (size,) = struct.unpack_from("=5I", info, 56), struct.unpack_from("=I", info, 80)
+        body = _option(
+            asked, level, ENTRIES, name.ljust(32, b"\0") + struct.pack("=II", size, 0) + bytes(size)
+        )
+    entries, at, is_own = body[40:], 0, False
+    found: list[Rule] = []
+    while at < size:
+        target_at, length = struct.unpack_from("=HH", entries, at + head + 4)
+        counter = at + (head + 19 & ~7)
+        (packets,) = struct.unpack_from("=Q", entries, counter)
+        name_at = at + target_at + 2
+        kind = entries[name_at : name_at + 29].partition(b"\0")[0]
+        (verdict,) = struct.unpack_from("=i", entries, at + target_at + 32)
+        if kind == b"ERROR":
+            # A chain of one's own begins here, or the table ends; the chain before has its end as an entry.
+            found, is_own = found[: len(found) - is_own], True
+        elif at not in ends:
+            what = name + entries[at : at + head] + entries[counter + 16 : at + length]
+            found.append((what, kind == b"REJECT" or (not kind and verdict == -1), packets))
+        at += length
+    return found
+
+
+def _option(asked: socket.socket, level: int, option: int, question: bytes) -> bytes:
+    """Return what getsockopt(2) makes of a buffer that holds a question, which Python's own leaves empty."""
+    buffer, length = ctypes.create_string_buffer(question, len(question)), ctypes.c_uint32(len(question))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.getsockopt(asked.fileno(), level, option, buffer, ctypes.byref(length)) != 0:
+        raise OSError(ctypes.get_errno(), "getsockopt")
+    return buffer.raw

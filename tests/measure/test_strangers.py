@@ -1,0 +1,170 @@
+"""What a stranger does to a live group through the kernel costs the runs that it met, and those alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook import sites
+from benchbook.core.study import Study
+from benchbook.evidence import disclosed
+from benchbook.measure import dataset, ledger
+from tests import strangers
+from tests.measure.test_matrix import clients
+from tests.measure.test_state import Scene
+from tests.measure.test_turns import PLAN
+from tests.site import forging
+from tests.walks import Store
+
+pytestmark = pytest.mark.server
+Make = Callable[..., Study]
+RUNS = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 3, "order": "runs", "max_repeats": 3}
+
+
+@contextmanager
+def beside_the_first(
+    act: Callable[[], AbstractContextManager[Any]], lasts_s: float = 1.5
+) -> Iterator[list[bool]]:
+    """Do something for a while as soon as clients run; the list says whether it was done."""
+    over, done = threading.Event(), []
+
+    def wait() -> None:
+        while not over.wait(0.1):
+            if clients():
+                time.sleep(1.0)
+                with act():
+                    done.append(True)
+                    time.sleep(lasts_s)
+                return
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        yield done
+    finally:
+        over.set()
+        thread.join()
+
+
+def walked(
+    site: Any,
+    study: Study,
+    folder: Path,
+    act: Callable[[], AbstractContextManager[Any]],
+    lasts_s: float = 1.5,
+) -> str:
+    """Walk with something done beside the first runs; return why runs were voided."""
+    site.study, store = study, Store(site, study, folder)
+    with beside_the_first(act, lasts_s) as done:
+        store.walk()
+    assert done
+    store.assert_complete()
+    return "\n".join(reasons for _, reasons in store.voids().values())
+
+
+@pytest.fixture(params=["runs", "turns"])
+def study(request: pytest.FixtureRequest, make_study: Make) -> Study:
+    plan = {"runs": RUNS, "turns": {**PLAN, "run_s": 3}}[request.param]
+    return make_study(plan=plan, threads=(1,), aa=None)
+
+
+def test_a_tracer_of_a_server_voids_the_run_it_met(site: Any, study: Study, tmp_path: Path):
+    site.up("direct")
+
+    def trace() -> AbstractContextManager[Any]:
+        pid = site.monitored("direct")["server"][0]
+        return strangers.running(strangers.SEIZE.format(pid=pid))
+
+    assert "the server was traced by python" in walked(site, study, tmp_path, trace)
+
+
+def test_stops_of_a_stranger_void_the_run_they_met(site: Any, study: Study, tmp_path: Path):
+    site.up("direct")
+
+    def stop() -> AbstractContextManager[Any]:
+        return strangers.stopping(site.monitored("direct")["server"][0])
+
+    said = walked(site, study, tmp_path, stop)
+    assert "the server was stopped in the run" in said or "a part of the arm stood still" in said
+
+
+def test_packets_that_a_rule_drops_void_the_run_and_the_rule_is_said(
+    lab: Path, make_study: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """In the network of a pod, so that no other test of this machine meets the rule."""
+    if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "iptables"))):
+        pytest.skip("needs root, ip and iptables")
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
+    pods = {"direct": {"network": "pod"}, "proxy": {"network": "pod", "access": "haproxy"}}
+    study = make_study(arms=pods, plan={**RUNS, "run_s": 6}, threads=(4,))
+    with sites.open_site(study, lab.parent / "pods") as site:
+        dataset.load(site, study)
+        site.up("direct")
+
+        @contextmanager
+        def drop() -> Iterator[None]:
+            pid = site.monitored("direct")["server"][0]
+            inside = ["nsenter", f"--net=/proc/{pid}/ns/net", "iptables", "-w", "10"]
+            one_in_500 = ["-m", "statistic", "--mode", "random", "--probability", "0.002", "-j", "DROP"]
+            subprocess.run([*inside, "-A", "INPUT", *one_in_500], check=True)
+            yield
+            subprocess.run([*inside, "-D", "INPUT", *one_in_500], check=True)
+
+        said = walked(site, study, tmp_path, drop, 5.0)
+    assert "segments were sent again" in said
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (
+            "CREATE TRIGGER slow BEFORE UPDATE ON sbtest1 FOR EACH ROW SET NEW.pad = REVERSE(NEW.pad)",
+            "trigger sbtest1.slow is not ours and was there before the runs (BEFORE, UPDATE",
+        ),
+        ("CREATE INDEX more ON sbtest2 (pad)", "index sbtest2.more is not ours"),
+        ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1", "event sbtest.e is not ours"),
+        (
+            "SET GLOBAL innodb_flush_log_at_trx_commit = 2",
+            "server variable innodb_flush_log_at_trx_commit was set to 2 by hand before the runs",
+        ),
+    ],
+)
+def test_what_was_made_before_the_first_run_of_a_session_is_named(
+    site: Any, make_study: Make, statement: str, words: str
+):
+    site.up("direct")
+    scene = Scene(site, make_study)
+    scene.say(statement)
+    with ledger.sessions(site, scene.study, ["direct"]) as connections:
+        found = scene.faults(connections["direct"][0])
+    site.restore()
+    site.up("direct")
+    assert any(fault.startswith(words) for fault in found), found
+
+
+def test_a_quiet_walk_accuses_no_stranger_and_its_new_fields_stand_in_the_table(
+    site: Any, study: Study, tmp_path: Path
+):
+    site.study, store = study, Store(site, study, tmp_path)
+    store.walk()
+    said = "\n".join(reasons for _, reasons in store.voids().values())
+    assert "V12" not in said and "V13" not in said and "V14" not in said
+    table = [name for entry in disclosed.fields() for name in entry.get("evidence.json", ())]
+    for folder in store.kept():
+        seen = folder.evidence()
+        new = {name: seen[name] for name in ("strangers",)} | {"state": {"unasked": seen["state"]["unasked"]}}
+        new |= {"turns": {"halted": seen["turns"]["halted"]}} if "turns" in seen else {}
+        fields = [".".join(map(str, at)) for at, _ in forging.leaves(new)]
+        assert "strangers.machine.connections.again" in fields
+        loose = [one for one in fields if not any(fnmatch(one, name) for name in table)]
+        assert loose == []
