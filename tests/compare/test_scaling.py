@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from benchbook.compare.scaling import Usl, fit, scaling
+from benchbook.compare.scaling import Usl, _lack_of_fit, fit, scaling
 
 # SPEC SDM91 as in Gunther's book and the R package usl.
 LOAD = np.array([1, 18, 36, 72, 108, 144, 216], dtype=float)
@@ -32,6 +33,11 @@ def _noisy(law, levels, blocks=5, spread=0.01, bend=0.0):
     )
 
 
+def _table(levels: list[int], **how: float) -> pd.DataFrame:
+    runs = _noisy(Usl(1000, 0.02, 0.0005), levels, **how)
+    return runs.pivot_table(index="block", columns="threads", values="qps")
+
+
 def test_exact_data_give_back_the_law():
     law = fit([1, 2, 4, 6, 8, 10], [1, 1.8868, 3.0769, 3.5294, 3.5398, 3.3557])
     assert (law.gamma, law.alpha, law.beta) == pytest.approx((1, 0.02, 0.02), abs=1e-5)
@@ -57,8 +63,12 @@ def test_the_law_itself_is_the_one_of_the_r_package():
     assert law.gamma / law.alpha == pytest.approx(3245.59, rel=1e-4)
 
 
-def test_a_law_without_coherency_has_no_peak():
+def test_a_law_without_coherency_or_with_nothing_but_contention_has_no_peak():
     assert Usl(100, 0.05, 0.0).peak_threads is None
+    assert Usl(100, 0.05, -0.001).peak_threads is None
+    assert Usl(100, 1.0, 0.001).peak_threads is None
+    # The root of (1 - 0.1) / 0.001.
+    assert Usl(100, 0.1, 0.001).peak_threads == pytest.approx(30.0)
 
 
 def test_good_data_pass_the_gate_with_intervals_over_blocks():
@@ -75,6 +85,41 @@ def test_six_levels_far_from_one_thread_give_the_observed_maximum_only():
     assert found.usl is None
     assert found.observed_max_threads == 1500
     assert "begin with 1" in found.reason
+
+
+def test_five_levels_from_one_thread_on_are_too_few():
+    found = scaling(_noisy(Usl(1000, 0.02, 0.0005), [1, 8, 32, 64, 128]), "direct", "w")
+    assert found.usl is None
+    assert found.reason == "the scalability law needs 6 thread levels that begin with 1"
+
+
+def test_the_observed_maximum_is_the_geometric_mean_of_its_blocks_in_the_arm_and_workload_asked_for():
+    mine = _runs({1: [100, 400], 4: [10, 10]})
+    others = [mine.assign(arm="other", qps=9999.0), mine.assign(workload="other", qps=9999.0)]
+    found = scaling(pd.concat([mine, *others]), "direct", "w")
+    # The root of 100 x 400.
+    assert found.observed_max_qps == pytest.approx(200.0)
+    assert (found.observed_max_threads, found.levels, found.arm, found.workload) == (1, (1, 4), "direct", "w")
+
+
+def test_blocks_that_agree_to_the_last_digit_are_held_to_the_law_all_the_same():
+    levels = [1, 4, 16, 32, 64, 128]
+    assert _lack_of_fit(np.log(_table(levels, spread=0.0)), Usl(1000, 0.02, 0.0005)) is None
+    wrong = _lack_of_fit(np.log(_table(levels, spread=0.0, bend=0.15)), Usl(1000, 0.02, 0.0005))
+    assert wrong == "lack of fit: the blocks agree, but not with the law"
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.012, 0.02, 0.15])
+def test_lack_of_fit_is_the_f_test_of_the_levels_against_the_noise_between_blocks(bend: float):
+    law, logs = Usl(1000, 0.02, 0.0005), np.log(_table([1, 4, 16, 32, 64, 128], bend=bend))
+    values = logs.to_numpy()
+    left = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    # Six levels less the law's three parameters; 5 x 4 degrees of freedom of five blocks.
+    misfit = 5 * ((values.mean(axis=0) - np.log(law.qps(logs.columns.to_numpy(float)))) ** 2).sum() / 3
+    p = stats.f.sf(misfit / ((left**2).sum() / 20), 3, 20)
+    said = _lack_of_fit(logs, law)
+    due = f"lack of fit: the law misses the levels by more than noise (p = {p:.2g})"
+    assert said == (due if p <= 0.05 else None)
 
 
 def test_data_that_still_rise_have_no_knee():

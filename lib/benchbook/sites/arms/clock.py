@@ -36,8 +36,8 @@ from typing import Any
 
 STARTED = b"Threads started!"
 LOOK_S, STILL_LOOK_S = 0.002, 0.0002
-HALTED, ENDED = (b"T", b"t"), b"X"
-STILL = (*HALTED, b"Z", ENDED)
+HALTED = (b"T", b"t")
+STILL = (*HALTED, b"Z", b"X")
 """States of a thread that runs no more: stopped, traced, ended (proc_pid_stat(5))."""
 STILL_S, GUARD_S = 0.5, 0.1
 """Longest wait for threads to stand still, and seconds that all of them do so around the moment at which
@@ -110,8 +110,7 @@ class Clock:
         self.cpu = {name: dict.fromkeys(arm["parts"], 0.0) for name, arm in self.arms.items()}
         self.outside = dict.fromkeys(self.arms, 0.0)
         self.longest_outside = dict.fromkeys(self.arms, 0.0)
-        self.idle = dict.fromkeys(self.arms, 0)
-        self.halted = dict.fromkeys(self.arms, 0)
+        self.idle, self.halted = dict.fromkeys(self.arms, 0), dict.fromkeys(self.arms, 0)
         self.longest_stop = dict.fromkeys(self.arms, 0.0)
         self.slowest_s = 0.0
         self.running = set(self.arms)
@@ -160,8 +159,8 @@ class Clock:
         """Return the moments before and after which no client's own clock can have started."""
         logs = [log for arm in self.arms.values() for log in arm["logs"]]
         deadline, count = time.monotonic() + self.asked["ready_s"], len(logs)
-        is_held = bool(self.asked.get("held"))
-        first, last = time.monotonic() if is_held else self.asked["begun_s"], time.monotonic()
+        is_held, last = bool(self.asked.get("held")), time.monotonic()
+        first = last if is_held else self.asked["begun_s"]
         while logs:
             looked = time.monotonic()
             if is_held:
@@ -348,7 +347,7 @@ def _state(stat: str) -> bytes:
             # Its name stands in brackets, and may hold any character.
             return file.read(512).rpartition(b")")[2].split()[0]
     except (OSError, IndexError):
-        return ENDED
+        return b"X"
 
 
 def _sleep_until(moment: float) -> None:

@@ -1,0 +1,124 @@
+"""What a session keeps of a server from look to look, and which of it counts as a stranger's."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchbook.measure import state
+
+STATUS = {
+    "Com_insert": "5",
+    "Com_select": "100",
+    "Com_show_status": "7",
+    "Connections": "12",
+    "Aborted_connects": "1",
+    "Affected_rows": "30",
+    "Innodb_rows_updated": "4",
+    "Com_stmt_execute": "many",
+    "Handler_read_key": "60",
+    "Uptime": "9",
+}
+
+
+def keeping(**info: Any) -> Any:
+    """A connection as far as it keeps things: `info` is all of it that is asked."""
+    return SimpleNamespace(info=info)
+
+
+def test_a_moment_keeps_what_our_own_looks_do_not_move_and_the_work_apart():
+    connection = keeping(opened=lambda: 3)
+    found = state.moment(connection, STATUS, 9.0, 100.0)
+    counted = {"Com_insert": 5, "Connections": 12, "Aborted_connects": 1, "Affected_rows": 30}
+    assert found["counters"] == counted | {"Innodb_rows_updated": 4}
+    assert found["work"] == {"Handler_read_key": 60}
+    assert (found["uptime_s"], found["at_s"], found["own"]) == (9.0, 100.0, 3)
+    assert connection.info["moment"] is found
+    assert state.moment(keeping(), STATUS, 9.0, 100.0)["own"] is None
+
+
+def at(connection: Any, uptime_s: float, at_s: float, **counters: int) -> dict[str, Any]:
+    names = {name: str(value) for name, value in counters.items()}
+    return state.moment(connection, names, uptime_s, at_s)
+
+
+def test_between_two_runs_only_what_grew_is_kept_and_connections_apart():
+    connection = keeping(opened=iter([2, 5]).__next__)
+    was = at(connection, 10.0, 100.0, Com_insert=5, Com_update=1, Connections=9, Aborted_connects=2)
+    connection.info["held"] = state.Held(was, {}, state.Look({}, {}, {}, {}))
+    at(connection, 14.0, 104.0004, Com_insert=8, Com_update=1, Connections=13, Aborted_connects=3)
+    assert state.between(connection) == {
+        "seconds": 4.0,
+        "uptime_s": 4.0,
+        "connections": 4,
+        "own": 3,
+        "refused": 1,
+        "counters": {"Com_insert": 3},
+        "not_held": {},
+        "is_shared": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("info", "is_shared", "reason"),
+    [
+        ({}, False, "how many connections are our own is not counted on this site"),
+        ({"no_ledger": "others use it"}, True, "others use it"),
+    ],
+)
+def test_what_is_not_counted_between_two_runs_is_named(info: dict[str, Any], is_shared: bool, reason: str):
+    connection = keeping(**info)
+    was = at(connection, 10.0, 100.0, Connections=9)
+    connection.info["held"] = state.Held(was, {}, state.Look({}, {}, {}, {}))
+    at(connection, 10.0, 100.0, Connections=9)
+    found = state.between(connection)
+    assert (found["not_held"], found["is_shared"]) == ({"connections": reason}, is_shared)
+
+
+def test_changes_are_what_is_other_new_or_gone_in_order_forty_at_most_and_short():
+    was, now = {"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9", "d": "x" * 201}
+    assert state.changes(was, now) == {"b": ["2", "9"], "c": ["3", None], "d": [None, "x" * 200 + " …"]}
+    assert state.changes({}, {"d": "x" * 200}) == {"d": [None, "x" * 200]}
+    many = {f"{number:03}": "1" for number in range(50)}
+    assert list(state.changes({}, many)) == sorted(many)[:40]
+
+
+def test_a_digest_is_of_the_items_whatever_their_order():
+    # printf '{"a": "1", "b": "2"}' | sha256sum
+    due = "0e09eeab5bdeab40e2af08a4432d53de29fc2ba94dfa38fae0871d749681cf68"
+    one, other = state.digest({"a": "1", "b": "2"}), state.digest({"b": "2", "a": "1"})
+    assert one == other == due
+    assert state.digest({"a": "2", "b": "1"}) != due
+
+
+ASKED = {
+    "table sbtest1": "BASE TABLE, InnoDB",
+    "column sbtest1.id": "1, int",
+    "column sbtest12.pad": "4, char(60)",
+    "index sbtest1.PRIMARY": "1, id",
+    "index sbtest12.k_12": "1, k",
+    "index sbtest1.sbtest1_pkey": "unique",
+    "constraint sbtest1.sbtest1_pkey": "PRIMARY KEY (id)",
+    "constraint sbtest1.sbtest1_id_not_null": "NOT NULL id",
+    "index own.more": "1, pad",
+}
+
+
+def test_a_strangers_items_at_the_measured_tables_are_told_from_ours():
+    assert state.unasked_of(ASKED) == {}
+    made = {
+        "trigger sbtest1.slow": "BEFORE",
+        "index sbtest1.k_1_more": "1, pad",
+        "column sbtest12.pad2": "5, int",
+        "constraint sbtest1.more": "CHECK (k > 0)",
+        "rule sbtest1.also": "DO ALSO",
+    }
+    assert state.unasked_of(ASKED | made) == made
+
+
+def test_what_works_for_a_whole_server_is_a_strangers_on_our_own_server_alone():
+    made = {"event mysql.burn": "ENABLED", "settings of all databases.sbtest": "{work_mem=1}"}
+    assert state.unasked_of(ASKED | made) == made
+    assert state.unasked_of(ASKED | made, is_ours=False) == {}
