@@ -16,8 +16,6 @@ from benchbook.show.standing import Measured, Overview
 from benchbook.show.table import Column, Table, long, number
 from benchbook.show.tables import levels_of
 
-_MOST_SHOWN = 3
-
 
 def record(seen: Overview) -> Html:
     """Write one sentence to quote about the published claims."""
@@ -112,7 +110,7 @@ def _lines(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
     answers += [_put(study, one, claim) for study, one in seen.asked(claim["id"], True)]
     if answers:
         return answers
-    shown = _illustrations(seen, claim)[:_MOST_SHOWN]
+    shown = _illustrations(seen, claim)
     return [*shown, _open(seen, claim, bool(shown))]
 
 
@@ -135,16 +133,18 @@ def _put(study: Measured, one: Mapping[str, Any], claim: Mapping[str, Any]) -> H
 
 
 def _illustrations(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
-    """Write what illustrates a claim: what it was put to a study as, else the effects of its arms."""
-    asked = [_put(study, one, claim) for study, one in seen.asked(claim["id"], False)]
-    is_effect = claim["kind"] in ("effect", "text_only", "value")
-    if not is_effect:
-        return asked
+    """Write what illustrates a claim, the nearest study first: what it came to, else effects of its arms."""
+    made: dict[str, list[Html]] = {study.name: [] for study in seen.nearest(claim["id"])}
+    for study, one in seen.asked(claim["id"], False):
+        made[study.name].append(_put(study, one, claim))
     pairs: dict[tuple[str, bool, str, str], tuple[Measured, list[Mapping[str, Any]]]] = {}
-    for study, found in seen.shows(claim["id"]):
+    is_effect = claim["kind"] in ("effect", "text_only", "value")
+    for study, found in seen.shows(claim["id"]) if is_effect else ():
         arms = words.of(found, "treatment"), words.of(found, "baseline")
         pairs.setdefault((study.name, study.is_recorded, *arms), (study, []))[1].append(found)
-    return asked + [_shown(study, own, claim) for study, own in pairs.values()]
+    for study, own in pairs.values():
+        made[study.name].append(_shown(study, own, claim))
+    return [one for own in made.values() for one in own]
 
 
 def _shown(study: Measured, own: Sequence[Mapping[str, Any]], claim: Mapping[str, Any]) -> Html:

@@ -120,22 +120,25 @@ class Overview:
 
         The nearest study comes first; one whose number says nothing of the claim is not among them.
         """
-        return [(study, found) for study in self._nearest(claim) for found in study.shows(claim)]
+        return [(study, found) for study in self.nearest(claim) for found in study.shows(claim)]
 
     def asked(self, claim: str, is_judged: bool) -> list[tuple[Measured, Mapping[str, Any]]]:
         """Return (study, what it came to) of a claim that is no effect between two arms."""
         return [
             (study, one)
-            for study in (self.studies if is_judged else self._nearest(claim))
+            for study in (self.studies if is_judged else self.nearest(claim))
             for one in study.asked(claim)
             if bool(one["judged"]) == is_judged
             and (is_judged or any(_has_number(part) for part in one["parts"]))
         ]
 
-    def _nearest(self, claim: str) -> list[Measured]:
+    def nearest(self, claim: str) -> list[Measured]:
+        """Return the studies whose numbers may say something of a claim, the nearest first."""
         own = self.grades.get(claim, {})
         order = {name: place for place, name in enumerate(nearest(own))}
-        counted = [one for one in self.studies if carried.is_counted(own.get(one.name))]
+        # A session may have been asked what its study file, as it is now, no longer says that it shows.
+        known = [one for one in self.studies if not self.grades or one.name in own]
+        counted = [one for one in known if carried.is_counted(own.get(one.name))]
         return sorted(counted, key=lambda one: order.get(one.name, len(order)))
 
 

@@ -157,7 +157,7 @@ def test_outcomes_over_sessions(graded, effects, half, outcome):
 
 def test_where_no_difference_was_claimed_an_interval_inside_holds_it(graded):
     nothing = claim(band={"point": "0 %"})
-    assert graded(session(0.005, 0.005), of=nothing).outcome == "same direction"
+    assert graded(session(0.005, 0.005), of=nothing).outcome == "same size"
     assert graded(session(0.05, 0.005), of=nothing).outcome == "opposite"
     assert graded(session(0.015, 0.01), of=nothing).outcome == "too coarse"
 

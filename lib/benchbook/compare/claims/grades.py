@@ -208,10 +208,10 @@ def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Mapping[
         contrast = (one["baseline"], one["treatment"], one["workload"])
         if contrast not in meant or one["workload"] not in own_loads or one["metric"] != metric:
             continue
-        is_each = judged_by(claim) != "mean" or not one["headline"]
+        is_each = judged_by(claim) != "mean"
         for own in one["levels"] if is_each and one["levels"] else [one]:
             if own["low"] is not None and own["n"] > 1:
-                at = f", {own['threads']} threads" if own is not one else ""
+                at = f", at threads {own['threads']}" if own is not one else ""
                 where = f"{one['treatment']} against {one['baseline']}, {one['workload']}{at}"
                 middle, low, high = (math.log1p(own[key]) for key in ("effect", "low", "high"))
                 ends = (band.log_low, band.log_high)
@@ -250,7 +250,7 @@ def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, f
     if not sign:
         is_off = edges.is_outside(low, high, *band)
         inside = edges.is_inside(low, high, *band)
-        return ("same direction" if inside else "opposite" if is_off else "too coarse"), *told
+        return ("same size" if inside else "opposite" if is_off else "too coarse"), *told
     near, far = (low, high) if sign > 0 else (-high, -low)
     claimed = sorted(abs(end) for end in band)
     if edges.is_above(near, 0.0):
