@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from benchbook.compare import laws, levels
@@ -43,8 +45,10 @@ def test_other_changes_are_none(qps, cpu):
     assert [one["passed"] for one in found] == [True]
 
 
-def test_without_processor_time_that_is_said():
-    (found,) = [one for one in levels.collapses(cells(rows({16: 900, 32: 500}))) if one["passed"] is False]
+@pytest.mark.parametrize("beside", [{}, {"cpu_tidb_pct": {16: math.nan, 32: math.nan}}])
+def test_without_processor_time_that_is_said(beside):
+    table = cells(rows({16: 900, 32: 500}, **beside))
+    (found,) = [one for one in levels.collapses(table) if one["passed"] is False]
     assert found["detail"].endswith("no processor time is printed beside it.")
 
 

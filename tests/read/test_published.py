@@ -200,6 +200,27 @@ def test_arms_may_stand_side_by_side_in_one_row(sixth: Path):
     ]  # fmt: skip
 
 
+def test_arms_that_look_like_numbers_stay_what_they_are_under_any_heading(sixth: Path):
+    """1.20 is a release, and neither 1.2 nor a number."""
+    file = sixth / "source.yaml"
+    for old, new in (
+        ("  slow: {", '  "1.20": {'),
+        ("  fast: {", '  "1.21": {'),
+        ("  arm: {role: key}", "  release: {role: key, metric: arm}"),
+        ("[threads, arm,", "[threads, release,"),
+        ("{arm: slow}", '{arm: "1.20"}'),
+        ("{arm: fast}", '{arm: "1.21"}'),
+    ):
+        change(file, old, new)
+    table = TABLE.replace("arm", "release").replace("slow", "1.20").replace("fast", "1.21")
+    (sixth / "main.csv").write_text(table)
+    assert set(published.load("sixth").cells["arm"]) == {"1.20", "1.21"}
+    change(sixth / "main.csv", "1,1.20,", "1,1.2,")
+    assert mistakes()[0].startswith(
+        "data/published/sixth/main.csv:2: release: 1.2: no such arm; did you mean 1.2"
+    )
+
+
 def test_a_claim_that_nobody_made_is_refused():
     with pytest.raises(InputErrors, match=r"tidb-kubernetes/hostnetwork: no such claim; did you mean"):
         published.claims(["tidb-kubernetes/hostnetwork"])

@@ -19,7 +19,7 @@ SILENT = {
     "order_of_arms": "In which order the arms were measured. If one came after the other, anything that "
     "changed with time "
     "looks like an effect.",
-    "client_machines": "How many machines ran sysbench.",
+    "client_machines": "How many client machines there were.",
     "run_s": "How long a run took.",
     "warm_up": "Whether anything was done before measuring.",
     "seed": "Whether arms saw the same random numbers.",

@@ -44,7 +44,7 @@ def of_source(published: Published) -> list[Check]:
         *levels.collapses(measured),
         *levels.scalability(measured),
         *tables.missing_cells(
-            cells,
+            measured,
             compared_arms(published),
             {name: load.threads_stated for name, load in source.workloads.items()},
         ),

@@ -106,7 +106,7 @@ def _busier(cells: pd.DataFrame, before: dict[str, Any], after: dict[str, Any]) 
         {
             line["metric"]: line["value"]
             for line in row.to_dict("records")
-            if line["metric"].startswith("cpu_")
+            if line["metric"].startswith("cpu_") and not pd.isna(line["value"])
         }
         for row in rows
     ]

@@ -69,7 +69,8 @@ class TableReader:
         place: dict[str, object] = dict(self.table.at)
         for heading, printed in fields.items():
             if self.source.columns[heading].role == "key":
-                place[self.source.columns[heading].metric or heading] = self._key(number, heading, printed)
+                name = self.source.columns[heading].metric or heading
+                place[name] = self._key(number, heading, name, printed)
         if "threads" not in place and {"processes", "threads_per_process"} <= place.keys():
             both = place["processes"], place["threads_per_process"]
             one, other = both
@@ -92,15 +93,13 @@ class TableReader:
                 "role": column.role,
             }
 
-    def _key(self, number: int, heading: str, printed: str) -> object:
+    def _key(self, number: int, heading: str, name: str, printed: str) -> object:
         for key, known in (("arm", self.source.arms), ("workload", self.source.workloads)):
-            if heading == key and printed not in known:
+            if name == key and printed not in known:
                 self.complain(number, heading, printed, f"no such {key}; {did_you_mean(printed, known)}")
-            if heading == key:
+            if name == key:
                 return printed
-        if heading in ("threads", "processes", "threads_per_process") and not re.fullmatch(
-            r"[1-9]\d*", printed
-        ):
+        if name in ("threads", "processes", "threads_per_process") and not re.fullmatch(r"[1-9]\d*", printed):
             self.complain(
                 number, heading, printed, "not a whole number of threads; write digits only, such as 150"
             )

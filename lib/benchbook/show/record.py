@@ -110,7 +110,7 @@ def _amount(value: float) -> str:
 
 def doubted(claim: Mapping[str, Any]) -> str:
     """Say in one line which failed checks concern the numbers of a claim."""
-    places = [text.partition(":")[0] for text in claim["doubts"]]
+    places = list(dict.fromkeys(text.partition(":")[0] for text in claim["doubts"]))
     return f"Care: {'a check fails' if len(places) == 1 else 'checks fail'} ({'; '.join(places)})."
 
 

@@ -187,7 +187,7 @@ def test_the_same_effect_lies_in_the_band_of_the_other():
     ("metric", "verdict", "recomputed", "reason"),
     [
         ("qps", "does not hold", "fits tps, not qps", "Published as qps. It fits tps."),
-        ("tps", "holds", "fits tps, as tps", "Published as tps. It fits tps."),
+        ("tps", "holds", "fits tps, as written", "Published as tps. It fits tps."),
     ],
 )
 def test_a_unit_is_the_metric_in_whose_band_the_number_lies(metric, verdict, recomputed, reason):

@@ -77,6 +77,9 @@ def limits(claim: Claim) -> Limits | None:
         )
     if claim.kind in ("effect", "proportional"):
         return range_band(low, high) if band.range else point_band(low)
+    # A level is what it is: one that was measured beyond the last of a range is not in it.
+    if claim.kind == "peak":
+        return Limits(low, high)
     return Limits(low - VALUE_MARGIN * abs(low), high + VALUE_MARGIN * abs(high))
 
 

@@ -176,7 +176,7 @@ def put(claim: Claim, cells: pd.DataFrame) -> dict[str, Any]:
     try:
         board = Printed(cells)
         asked = ask(claim, board)
-        records = [_record(one) for one in asked.items]
+        records = [_record(one, claim) for one in asked.items]
         found = outcomes(asked, board, is_printed=True)
         own = told.of(claim, asked, found, records)
         return {"verdict": READ[verdict(asked, found, None)], **own}
@@ -198,10 +198,13 @@ def _grouped(items: Sequence[Item], key: str, bound: set[str]) -> Series:
     return [(where, sorted(own, key=lambda one: one[0])) for where, own in groups.items()]
 
 
-def _record(one: Item) -> dict[str, Any]:
-    if one.baseline is not None:
-        return pair_record(told.as_pair(one))
-    return cell_record(one.cell)
+def _record(one: Item, claim: Claim) -> dict[str, Any]:
+    """Write a cell or a pair; one of several treatments is named."""
+    if one.baseline is None:
+        return cell_record(one.cell)
+    several = [key for key, wanted in given(claim.treatment).items() if isinstance(wanted, tuple)]
+    named = dict(one.place) | {key: one.cell.place[key] for key in several}
+    return {**pair_record(told.as_pair(one)), "where": shown(named) or "all"}
 
 
 def _copied(claim: Claim, published: Published, result: dict[str, Any]) -> dict[str, Any]:

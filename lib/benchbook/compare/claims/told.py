@@ -228,14 +228,14 @@ def _unit(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[Re
         for item in one.part.items
     ]
     fits = [one.part.where.removeprefix("as ") for one in found if one.outcome == "confirmed"]
-    as_written = "as" if claim.metric in fits else "not"
+    as_written = "as written" if claim.metric in fits else f"not {claim.metric}"
     told = f"It fits {' and '.join(fits)}." if fits else "It fits none of the metrics printed."
     return {
         "reason": f"Published as {claim.metric}. {told}",
         "cells": own,
         "n_cells": len(own),
         "n_inside": len(fits),
-        "recomputed": f"fits {', '.join(fits) or 'none'}, {as_written} {claim.metric}",
+        "recomputed": f"fits {' and '.join(fits) or 'none'}, {as_written}",
     }
 
 
