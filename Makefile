@@ -48,7 +48,6 @@ ONLY = $(if $(filter command environment,$(firstword $(origin STUDY))),--study '
 
 repro: setup ## Run the pipeline, print the answer and where the report is; STUDY=NAME: that study only
 	@sh tools/as_owner.sh benchbook repro $(ONLY) $(ARGS)
-	@sh tools/report.sh where
 
 # Nothing here connects to a server, so no system package is asked for.
 pages: ## Rebuild the measured record and its pages from data/record; no database, no sysbench, no root

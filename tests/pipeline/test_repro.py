@@ -76,7 +76,7 @@ def test_names_without_files_are_refused_with_the_lines_to_write(clone: Path):
             asked()
 
 
-def test_one_study_asks_for_no_other_and_answers_before_other_pages_are_made(
+def test_one_study_asks_for_no_other_and_its_answer_is_read_last(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """`findings` depends on the pages of all studies: DVC would measure those too, if asked in one go.
@@ -85,13 +85,13 @@ def test_one_study_asks_for_no_other_and_answers_before_other_pages_are_made(
     """
     done: list[list[str]] = []
     monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (0, False))
-    monkeypatch.setattr(answer, "text", lambda study: done.append(["answer", study]) or "")
+    monkeypatch.setattr(answer, "text", lambda study: done.append(["answer", study]) or [])
     monkeypatch.setattr(pages, "make", lambda with_record: done.append(["pages", with_record]) or 0)
     assert repro._repro(clone, ["--force"], "own") == (0, False)
     assert done == [
         ["repro", "--force", "report@own", "runs@own"],
-        ["answer", "own"],
         ["pages", False],
+        ["answer", "own"],
     ]
 
 
@@ -99,7 +99,7 @@ def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypa
     """As the tutorial does with `make repro ARGS=report@own`: no link of the page may be dead."""
     done: list[list[str]] = []
     monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (0, False))
-    monkeypatch.setattr(repro, "_tell", lambda studies: None)
+    monkeypatch.setattr(repro, "_tell", lambda root, studies: None)
     monkeypatch.setattr(pages, "make", lambda with_record: done.append(["pages", with_record]) or 0)
     (clone / "studies").mkdir(exist_ok=True)
     (clone / "studies" / "own.yaml").write_text("")
@@ -184,9 +184,9 @@ def test_the_answer_is_words_without_markup(clone: Path):
         "machine_minutes": 6.2,
         "findings": [],
     }
-    assert answer.text("own") == ""
+    assert answer.text("own") == []
     (clone / "data" / "own" / "findings.json").write_text(json.dumps(found))
-    text = answer.text("own")
+    text = "\n".join(answer.text("own"))
     assert text.startswith("own: Does it cost anything?\n  ")
     assert "1 of" in text and "2 runs" in text
     assert "<" not in text and "&" not in text

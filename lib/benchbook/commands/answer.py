@@ -14,22 +14,30 @@ from benchbook.core.errors import BenchbookError
 WIDTH = 110
 
 
-def text(study: str) -> str:
-    """Return the answer of a study in a few lines, as its page has it; empty before it has findings."""
+def text(study: str) -> list[str]:
+    """Return the answer of a study in lines, as its page has it; none before it has findings.
+
+    Its sentences come first, then why, where this session lies among those that are recorded, and on what
+    all this rests.
+    """
     where = paths.study(study)
     if not where.findings.is_file():
-        return ""
-    from benchbook.show import causes, numbers
+        return []
+    from benchbook.show import answer, causes, numbers
 
     found = files.read_json(where.findings)
     blocks, runs = found["blocks"], _runs(study)
+    is_early = not found["look"]["n"] and found["look"]["next"]
+    said = [headline(found)] if is_early else [one.text for one in answer.said(found)]
+    why = [f"Why: {cause.sentence}." for cause in causes.known(found)[:1]]
     basis = f"{blocks['complete']} of {numbers.count(blocks['planned'], 'block')}{runs}, "
     basis += f"{numbers.minutes(found['machine_minutes'])} of machine time"
-    lines = [f"{study}: {found['question']}", headline(found), causes.full(found), f"({basis})"]
-    return "\n".join(
-        textwrap.fill(line, WIDTH, initial_indent="" if place == 0 else "  ", subsequent_indent="  ")
-        for place, line in enumerate(filter(None, lines))
-    )
+    lines = [*said, *why, *place(study), f"({basis})"]
+    return [f"{study}: {found['question']}", *map(_wrapped, lines)]
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def headline(found: Mapping[str, Any]) -> str:
@@ -44,6 +52,7 @@ def headline(found: Mapping[str, Any]) -> str:
 
 def place(study: str) -> list[str]:
     """Say where this session lies among those that are recorded of the same study."""
+    from benchbook.commands import review_record
     from benchbook.compare import placed, pooled
     from benchbook.core import design, record
     from benchbook.core import pooled as core
@@ -62,23 +71,20 @@ def place(study: str) -> list[str]:
         if newest.findings.is_file():
             other = sessions.described(Unpacked(newest.base, study))
             told = "; ".join(design.differing(other, sessions.described(held))[:3])
-        return _lines(f"None of the {several} recorded sessions has this design: {told}.")
+        return [f"None of the {several} recorded sessions has this design: {told}."]
     found = core.of(study)
     if found is None or found.design != mine:
-        return _lines(
-            f"{len(alike)} recorded sessions have this design: `make pages` places this one beside them."
-        )
+        found = review_record.recorded(study, mine)
+    if found is None:
+        return [f"{len(alike)} recorded sessions have this design; none of them can be read."]
     here = pooled.brought(
         *(sessions.session_id(held), sessions.minute(sessions.begun(held)), mine),
         findings=files.read_json(held.where.findings),
         facts=held.facts["arms"],
         probes=(held.facts.get("machine") or {}).get("probes"),
     )
-    return _lines(" ".join(one.sentence for one in placed.placed(here, found)) or placed.summary(here, found))
-
-
-def _lines(told: str) -> list[str]:
-    return [textwrap.fill(told, WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    told = placed.summary(here, found)
+    return [told] if told else [one.sentence for one in placed.placed(here, found)]
 
 
 def _runs(study: str) -> str:

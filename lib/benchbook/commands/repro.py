@@ -111,16 +111,18 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     code, is_stopped = _dvc(root, ["repro", *arguments, *targets])
     if code or is_stopped or _is_asking(arguments):
         return code, is_stopped
-    _tell(chosen)
-    # The pages that every page leads to, without the record.
-    return (made.make(with_record=False) if is_whole or targets else 0), False
+    # The pages that every page leads to, without the record. The answer comes last, where it is read.
+    code = made.make(with_record=False) if is_whole or targets else 0
+    _tell(root, chosen)
+    return code, False
 
 
-def _tell(studies: Sequence[str]) -> None:
+def _tell(root: Path, studies: Sequence[str]) -> None:
+    """Print each study's answer, where it lies among recorded sessions, why, and the way to its page."""
     for study in studies:
         if output := answer.text(study):
-            print("\n".join(["", output, *answer.place(study)]))
-    print(flush=True)
+            page = root / "reports" / "studies" / f"{study}.html"
+            print("\n".join(["", *output, *([f"Report: {page}"] if page.is_file() else [])]), flush=True)
 
 
 def write_size(name: str) -> None:

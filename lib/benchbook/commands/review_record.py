@@ -42,6 +42,13 @@ def changed(commit: str) -> Iterator[Table]:
         yield _together(name, commit, then.get(name, {}), now.get(name, {}))
 
 
+def recorded(name: str, design: str) -> Pooled | None:
+    """Return what the recorded sessions of a study say together, those of a design, by their archives."""
+    file = paths.root() / "data" / "record" / record.INDEX
+    known = _sessions(file.read_text(encoding="utf-8")).get(name, {})
+    return _pooled(name, {one: entry for one, entry in known.items() if entry["design"] == design}, _here)
+
+
 def _sessions(text: str | None) -> dict[str, Sessions]:
     try:
         index = YAML(typ="safe").load(text or "") or {}
