@@ -73,13 +73,6 @@ def test_a_stall_is_told_and_a_discarded_second_is_none(made):
     assert told.count("0\xa0stalled seconds") == 3
 
 
-def test_in_turns_a_second_of_little_work_is_no_stall(made):
-    runs = made.runs.assign(order="turns")
-    picture = figures.seconds(made.intervals, runs, made.arms)
-    assert "stall" not in picture.alt
-    assert picture.caption.endswith("So no stall is marked.")
-
-
 def test_a_tail_that_holds_the_pauses_of_turns_is_not_told(made):
     runs = made.runs.assign(order="turns", latency_p99_ms=np.nan)
     picture = figures.histogram(made.histograms, runs, made.arms)

@@ -10,19 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import StrMethodFormatter
 
-from benchbook.compare.turns import orders
 from benchbook.core import histogram as buckets
 from benchbook.core.errors import given
-from benchbook.core.turns import TURNS
 from benchbook.show import numbers, theme
 from benchbook.show.picture import Panel, Picture
 
 STALL_SHARE = 0.1
 _BUCKETS_A_STEP = 8
-_SECONDS_OF_TURNS = (
-    "One line a run, queries over wall time. The arms took turns, so a second holds the turns of all, "
-    "and a line falls where its arm had few. So no stall is marked."
-)
 _PAUSES = (
     " No 99th percentile is drawn of an arm whose tail holds pauses: these transactions waited through the "
     "turns of others."
@@ -34,22 +28,21 @@ def seconds(
 ) -> Picture:
     """Draw the one-second series of all runs at one thread count, the highest unless given, by workload.
 
-    A stall is a measured second under a tenth of its run's own median; it is marked at the bottom. Runs of
-    turns have none: a second of theirs is shared by all arms.
+    A stall is a measured second under a tenth of its run's own median; it is marked at the bottom. Not for
+    runs of turns: a second of theirs is shared by all arms.
     """
     panels = []
-    is_turns = bool((orders(runs) == TURNS).any())
     for name, chosen in _cells(runs, threads):
         series = intervals.drop(columns="threads").merge(chosen[["run_id", "arm"]], on="run_id")
         if series.empty:
             continue
-        series = series.assign(is_stall=False if is_turns else _stalls(series))
+        series = series.assign(is_stall=_stalls(series))
         present = [arm for arm in arms if arm in set(series["arm"])]
         with theme.style():
             figure, axes = theme.canvas()
             for arm in present:
                 _lines(axes, series[series["arm"] == arm], theme.colour(arm, arms))
-            _discard(axes, _discarded_s(series, chosen, is_turns))
+            _discard(axes, float(chosen["discard_s"].max()))
             axes.set_ylim(0, 1.08 * series["qps"].max())
             axes.set_xlim(0, series["second"].max() + 0.5)
             axes.set_title(theme.short(name, 44), pad=6)
@@ -58,10 +51,10 @@ def seconds(
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             stall = Line2D([], [], linestyle="", marker="v", color=theme.INK, markersize=6)
             theme.legend(figure, present, arms, **({"stall": stall} if series["is_stall"].any() else {}))
-        text = " ".join(_told_seconds(series[series["arm"] == arm], arm, is_turns) for arm in present)
+        text = " ".join(_told_seconds(series[series["arm"] == arm], arm) for arm in present)
         panels.append(Panel(figure, f"{name}, queries in each second. {text}"))
     caption = "One line a run. A triangle marks a stall: a second with less than a tenth of its run's median."
-    return Picture("seconds", "Second by second", tuple(panels), _SECONDS_OF_TURNS if is_turns else caption)
+    return Picture("seconds", "Second by second", tuple(panels), caption)
 
 
 def histogram(
@@ -121,25 +114,17 @@ def _lines(axes: Axes, own: pd.DataFrame, colour: str) -> None:
     axes.plot(stalls, [0] * len(stalls), "v", color=colour, markersize=7, clip_on=False, zorder=5)
 
 
-def _discarded_s(series: pd.DataFrame, runs: pd.DataFrame, is_turns: bool) -> float:
-    """Return until which second of sysbench's clock nothing counts; in turns all arms' discards pass."""
-    if not is_turns:
-        return float(runs["discard_s"].max())
-    seconds = series.loc[series["is_discarded"].astype(bool), "second"]
-    return float(seconds.max()) if len(seconds) else 0.0
-
-
 def _discard(axes: Axes, discard_s: float) -> None:
     if discard_s > 0:
         axes.axvspan(0, discard_s, color=theme.ZONE, zorder=0, linewidth=0)
         theme.corner(axes, "discarded", 0)
 
 
-def _told_seconds(own: pd.DataFrame, arm: str, is_turns: bool) -> str:
+def _told_seconds(own: pd.DataFrame, arm: str) -> str:
     measured = own.loc[~own["is_discarded"].astype(bool), "qps"]
     middle, slowest = numbers.significant(measured.median()), numbers.significant(measured.min())
-    stalled = "" if is_turns else f", {numbers.count(int(own['is_stall'].sum()), 'stalled second')}"
-    return f"{arm}: median {middle}, slowest second {slowest}{stalled}."
+    stalled = numbers.count(int(own["is_stall"].sum()), "stalled second")
+    return f"{arm}: median {middle}, slowest second {slowest}, {stalled}."
 
 
 def _steps(axes: Axes, counts: np.ndarray, arm: str, colour: str, has_tail: bool) -> str:
