@@ -34,16 +34,18 @@ def test_it_asks_for_nothing_and_fits_every_width(browser, built, width):
 
 def test_it_reads_without_script(browser, built):
     page = _open(browser, built, 800, java_script_enabled=False)
-    assert page.locator("table tbody tr").count() > 60
+    written = len(built.soup.select("table tbody tr"))
+    assert page.locator("table tbody tr").count() == written > 50
     assert page.locator("#answer").is_visible()
 
 
 def test_a_table_sorts_by_number_and_back(browser, built):
     page = _open(browser, built, 1400)
     page.locator("details.part summary", has_text="Every run").click()
-    heading = page.locator("#valid-runs ~ .scroll").first.locator("thead th", has_text="QPS")
+    table = page.locator("#cells ~ .scroll").first
+    heading = table.locator("thead th", has_text="QPS").first
     place = 1 + heading.evaluate("cell => cell.cellIndex")
-    cells = page.locator("#valid-runs ~ .scroll").first.locator(f"tbody td:nth-child({place})")
+    cells = table.locator(f"tbody td:nth-child({place})")
     for direction, is_falling in (("ascending", False), ("descending", True)):
         heading.locator("button").click()
         values = [float(text.replace(",", "")) for text in cells.all_inner_texts()]

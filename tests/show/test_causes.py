@@ -55,3 +55,15 @@ def test_what_percentiles_rest_on_is_a_row_an_arm():
         ["point selects", "p99 latency", "HAProxy", 10, 300, "not known", "not known"],
     ]
     assert percentiles.tables({"names": NAMES, "findings": [{**own, "support": None}]}) == []
+
+
+def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_it_is():
+    both = cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0)
+    told = found(*both)
+    told["causes"]["contrasts"][0] |= {"sentence": "because the server's core is full", "reason": None}
+    (why, _) = causes.shown(found(*both))
+    assert "No cause is named: it is open." in why.text
+    (why, _) = causes.shown(found(*both), [("EPYC Zen 3, 2026-11-23", told), ("older", told)])
+    assert "because the server&#39;s core is full (EPYC Zen 3, 2026-11-23)." in why.text
+    assert "older" not in why.text
+    assert causes.shown({"causes": None}) == []

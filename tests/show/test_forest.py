@@ -37,7 +37,7 @@ def test_every_effect_is_text_with_its_interval_and_leads_to_its_table(made):
 
 def test_where_no_number_stands_for_all_levels_each_level_has_its_line(made):
     found = {**made.findings["findings"][0], "headline": False, "label": "depends on threads"}
-    head, *levels = forest.of_findings({**made.findings, "aa": None, "findings": [found]}).rows
+    _, head, *levels = forest.of_findings({**made.findings, "aa": None, "findings": [found]}).rows
     assert head.told == "by threads" and not head.is_drawn
     assert [row.name for row in levels] == ["1 thread", "4 threads", "16 threads"]
     assert all(row.dots and row.kind == "level" for row in levels)
@@ -45,14 +45,16 @@ def test_where_no_number_stands_for_all_levels_each_level_has_its_line(made):
 
 def test_what_could_not_be_computed_is_said_and_not_drawn(made):
     found = {**made.findings["findings"][0], "effect": None, "low": None, "high": None}
-    (row,) = forest.of_findings({**made.findings, "aa": None, "findings": [found]}).rows
+    heading, row = forest.of_findings({**made.findings, "aa": None, "findings": [found]}).rows
+    assert heading.name == "point selects"
     assert row.told == "not computed" and not row.is_drawn
 
 
 def test_dots_are_full_where_decided_the_bar_has_its_ends_and_a_claim_its_band():
     row = forest.Row("", dots=((0.1, True), (0.0, False)), ends=(-0.5, 1.0), band=(None, 0))
     told = drawn(row, forest.Scale(-1, 1))
-    assert told.count('fill="var(--a)"') == 1 and told.count('fill="var(--p)"') == 1
+    decided, open_ = re.findall(r'<circle[^>]* fill="([^"]+)"', told)
+    assert decided != open_ and re.findall(r'<circle[^>]* stroke="([^"]+)"', told) == [decided, decided]
     assert re.search(r'x1="15.34%" x2="84.66%"', told)
     assert '<rect x="0.0%" width="50.0%"' in told
 

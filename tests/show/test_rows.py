@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
 
 import pytest
 
 from benchbook.show import rows
-from benchbook.show.first import mini
+from benchbook.show.first import answer, mini
 from benchbook.show.lines import Effect, Line
 from benchbook.show.standing import Measured, Overview
 
@@ -104,7 +105,8 @@ def test_a_single_pooled_session_changes_nothing():
 def test_what_is_shown_is_a_full_dot_and_what_is_not_a_hollow_one():
     seen = Line("", "", (Effect(0.1, 0.05, 0.15, "higher"), Effect(0.01, -0.02, 0.04, "not shown")))
     drawn = base64.b64decode(mini(seen).text.partition("base64,")[2].partition('"')[0]).decode()
-    assert drawn.count('fill="var(--a)" stroke') == 1 and drawn.count('fill="var(--p)" stroke') == 1
+    dots = re.findall(r'<circle[^>]* fill="([^"]+)" stroke="([^"]+)"', drawn)
+    assert sorted(fill == stroke for fill, stroke in dots) == [False, True]
 
 
 def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
@@ -125,5 +127,30 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
     assert told(row(cause).why) == "server full; a query costs 28 % less"
     assert row(cause).why_way == "record/studies/lab.html#why"
     assert row({**cause, "sentence": None}).why == "" and row().why == ""
+    # Another session tells why where the newest doesn't.
+    silent = {"level": 0.98, "cells": [], "contrasts": [{**cause, "sentence": None}], "physics": []}
+    other = {"causes": {**silent, "contrasts": [cause]}}
+    study = Measured("lab", {**STUDY, "findings": [own], "causes": silent}, True, explained=[other])
+    assert told(rows.groups(Overview([], [study], {}), {})[0].rows[0].why) == told(row(cause).why)
+    assert row({**cause, "treatment": "pod"}).why == "", "that is another effect"
     broken = row(cause, passed=False)
     assert broken.why == "the books don't add up" and not broken.lines, "and no effect is headlined"
+
+
+def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
+    def effect(label: str, occasions: int) -> dict[str, Any]:
+        return {"label": label, "occasions": [{}] * occasions}
+
+    def contrast(whole: dict[str, Any], *levels: dict[str, Any]) -> dict[str, Any]:
+        return {"metric": "qps", "whole": whole, "levels": levels, "one_number": not levels}
+
+    audit = {"claims": [{"verdict": one} for one in ("holds", "holds", "does not hold", "not derivable")]}
+    known = {"lab": {"contrasts": [
+        contrast(effect("holds elsewhere", 4)), contrast(effect("one session", 1)),
+        contrast(effect("not shown", 4), effect("same direction", 2), effect("depends on the machine", 2)),
+    ]}}  # fmt: skip
+    assert told(answer(Overview([audit], [], {}), known)) == (
+        "Of 4 published claims, their own tables bear out 2 and contradict 1. Of 3 effects measured in "
+        "several sessions, 2 had one direction in all of them; for 1 it was the machine that decided."
+    )
+    assert answer(Overview([], [], {}), {}) == ""

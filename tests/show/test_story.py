@@ -12,7 +12,7 @@ NOTHING = Overview([], [], {})
 
 def test_without_a_record_it_says_what_makes_one():
     assert "run `make pages` first" in story.opening(NOTHING, []).text
-    assert story.forest([]).panels == () and story.labels([]).rows == []
+    assert story.forest([]).rows == () and story.labels([]).rows == []
 
 
 def test_an_effect_of_several_sessions_is_drawn_and_counted_by_how_far_it_carries():
@@ -20,6 +20,6 @@ def test_an_effect_of_several_sessions_is_drawn_and_counted_by_how_far_it_carrie
     found = pool("made", sessions(-0.2, -0.21))
     counted = {row[0].text.partition(">")[2].partition("<")[0]: row[1] for row in story.labels([found]).rows}
     assert sum(counted.values()) == len(list(story._effects([found])))
-    (panel,) = story.forest([found]).panels
-    assert "made: haproxy, point_select" in panel.alt
+    (row,) = story.forest([found]).rows
+    assert row.name == "HAProxy on point selects (made)" and len(row.dots) == 2
     assert "2 sessions" in story.opening(NOTHING, [found]).text.replace("\N{NO-BREAK SPACE}", " ")

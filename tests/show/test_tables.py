@@ -81,8 +81,12 @@ def test_hostile_names_and_logs_stay_text(made):
 
 
 def test_facts_of_arms_stand_side_by_side(made):
-    soup = _soup(tables.facts(made.facts, "Arms", "arms", made.arms))
-    assert [cell.get_text() for cell in soup.thead.find_all("th")] == ["Fact", "direct", "haproxy"]
+    soup = _soup(tables.facts(made.facts, "Arms", "arms", made.named))
+    assert [cell.get_text() for cell in soup.thead.find_all("th")] == [
+        "Fact",
+        "direct connections",
+        "HAProxy",
+    ]
     rows = {row.th.get_text(): [cell.get_text() for cell in row.find_all("td")] for row in soup.tbody("tr")}
     assert rows["access"] == ["direct", "haproxy"]
     assert rows["machine.cores"] == ["2", "2"]
@@ -126,4 +130,4 @@ def test_failed_checks_come_first(made):
 def test_empty_tables_say_so(made):
     empty = pd.DataFrame(columns=made.voids.columns)
     assert "No run was voided." in run_tables.voids(empty, "x")._repr_html_()
-    assert "same facts" in tables.differences({**made.findings, "facts_differ": []}, made.arms)._repr_html_()
+    assert "same facts" in tables.differences({**made.findings, "facts_differ": []}, made.named)._repr_html_()

@@ -34,11 +34,18 @@ class Said:
     way: str
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def is_lead(self) -> bool:
+        """Whether it is about arms or levels together, not about a contrast."""
+        return not self.findings and self.way not in ("#why", "#cells")
+
 
 def said(findings: Mapping[str, Any]) -> list[Said]:
     """Return the sentences that answer a study's title: its ladder, its levels, then each contrast."""
     if broken := physics.broken(findings):
         return [Said(f"The books don't add up, so no effect is an answer: {broken[0]}.", "#why")]
+    # A study of fixed rates has no part on why.
+    way = "#why" if causes.explained(causes.of(findings)) else "#cells"
     contrasts: dict[tuple[str, str, str], list[Finding]] = {}
     for found in findings["findings"]:
         contrasts.setdefault((found["baseline"], found["treatment"], found["metric"]), []).append(found)
@@ -47,7 +54,7 @@ def said(findings: Mapping[str, Any]) -> list[Said]:
         *_peaks(findings),
         *_asked(findings),
         *(one for own in contrasts.values() for one in _contrast(own, findings)),
-        *([Said(told, "#why")] if (told := causes.full(findings)) else []),
+        *([Said(told, way)] if (told := causes.full(findings)) else []),
     ]
 
 

@@ -15,6 +15,8 @@ from benchbook.show.figures.causes import costs_of_a_query
 from benchbook.show.shape import shaped
 from benchbook.show.table import Column, Table, long, number
 
+Findings = Mapping[str, Any]
+_MOST_WORDS = 20
 _CAPTION = (
     "Processor time of a query, of all threads of a part, with its interval over blocks. A change is taken "
     "inside each block. Added latency is the change of threads over queries per second."
@@ -57,8 +59,10 @@ def full(findings: Mapping[str, Any]) -> str:
     Where a full client set runs aside, it is said too.
     """
     found, seen = of(findings), dict[str, list[int]]()
-    for threads in dict.fromkeys(cell.threads for cell in found.cells) if found else ():
-        cells = [cell for cell in found.cells if cell.threads == threads] if found else []
+    if found is None:
+        return ""
+    for threads in dict.fromkeys(cell.threads for cell in found.cells):
+        cells = [cell for cell in found.cells if cell.threads == threads]
         places = [place for cell in cells for place in cell.places]
         filled = dict.fromkeys(_cores(place.parts) for place in places if place.is_full)
         is_open = not all(cell.places for cell in cells) or any(place.is_full is None for place in places)
@@ -74,23 +78,47 @@ def _threads(levels: Sequence[int]) -> str:
     return numbers.listing([*map(str, levels[:-1]), numbers.count(levels[-1], "thread")])
 
 
+def explained(found: Causes | None) -> list[Cause]:
+    """Return the contrasts of queries a second: where there is none, a page says nothing of why."""
+    return [one for one in found.contrasts if one.qps is not None] if found else []
+
+
 def _cores(parts: tuple[str, ...]) -> str:
     return f"the {parts[0]}'s core" if len(parts) == 1 else f"that of {numbers.listing(list(parts))}"
 
 
-def shown(findings: Mapping[str, Any]) -> list[object]:
-    """Return sentences and figure for the place under a study's answer; nothing where nothing was seen."""
+def shown(findings: Findings, earlier: Sequence[tuple[str, Findings]] = ()) -> list[object]:
+    """Return sentences and figure for the place under a study's answer; nothing where nothing was seen.
+
+    `earlier` are other sessions of the study by what they are called, the newest first: one tells why where
+    the newer ones don't.
+    """
     found = of(findings)
-    explained = [one for one in found.contrasts if one.qps is not None] if found else []
-    if found is None or not explained:
+    contrasts = explained(found)
+    told: dict[tuple[str, int, str], tuple[str, str]] = {}
+    for session, own in (("", findings), *earlier):
+        for one in known(own):
+            place = one.workload, one.threads, one.treatment
+            told.setdefault(place, (_where(one, own), f"{_brief(one)}{f' ({session})' if session else ''}"))
+    lines: dict[str, list[str]] = {}
+    for where, sentence in told.values():
+        lines.setdefault(sentence, []).append(where)
+    if not lines and not contrasts:
         return []
-    told: dict[str, list[str]] = {}
-    for one in known(findings):
-        told.setdefault(one.sentence or "", []).append(_where(one, findings))
-    lines = {numbers.listing(places): sentence for sentence, places in told.items()}
-    reasons = [] if lines else list(dict.fromkeys(one.reason for one in explained if one.reason))
-    given = {"lines": lines, "broken": physics.broken(findings), "reason": numbers.listing(reasons[:2])}
-    return [shaped("causes.html.j2", **given), costs_of_a_query(found, explained, findings)]
+    reasons = [] if lines else list(dict.fromkeys(one.reason for one in contrasts if one.reason))
+    given = {
+        "lines": {numbers.listing(places): sentence for sentence, places in lines.items()},
+        "broken": physics.broken(findings),
+        "reason": numbers.listing(reasons[:2]),
+    }
+    drawn = [costs_of_a_query(found, contrasts, findings)] if found and contrasts else []
+    return [shaped("causes.html.j2", **given), *drawn]
+
+
+def _brief(one: Cause) -> str:
+    """Return why in a sentence that can be read at once."""
+    sentence = one.sentence or ""
+    return sentence if len(sentence.split(" ")) <= _MOST_WORDS else one.short or sentence
 
 
 def tables(findings: Mapping[str, Any]) -> list[Table]:

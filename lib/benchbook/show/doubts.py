@@ -24,6 +24,7 @@ Findings = Mapping[str, Any]
 DIFFERS = "differs.txt"
 
 _NAMED_FACTS = 6
+_TURNS = "the effect changes its sign with the threads"
 _NO_PILOT = (
     "No pilot was run (warm_up.pilot_s is 0), so nothing shows how long a run must go until it is steady. "
     "Slow seconds of the start may be among those that count."
@@ -120,7 +121,8 @@ def points(
     yield from _warnings(findings)
     for found in findings["findings"]:
         name = f"{_name(found)}, {numbers.metric(found['metric'])}"
-        for text in found["warnings"]:
+        # That is an answer, which the page gives by thread levels, and no doubt about it.
+        for text in (one for one in found["warnings"] if not one.startswith(_TURNS)):
             yield Doubt(name, f"{text[:1].upper()}{text[1:].rstrip('.')}.", True)
 
 

@@ -51,15 +51,23 @@ class Evidence:
         return arms_in_order(self.findings, self.runs)
 
     @cached_property
+    def named(self) -> dict[str, str]:
+        """Name the arms in their fixed order, each with its readable name."""
+        known = words.labels(self.findings, "arms")
+        return {arm: known.get(arm, arm) for arm in self.arms}
+
+    @cached_property
     def drawn(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
         """Give the runs and the arms in their order under the readable names that figures show."""
-        runs = self.runs.copy()
+        return self.readable(self.runs), tuple(self.named.values())
+
+    def readable(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return runs or voids with readable names of arms and workloads; `key` has the workload's own."""
+        shown = table.assign(key=table["workload"])
         for column, kind in (("arm", "arms"), ("workload", "workloads")):
-            readable = words.labels(self.findings, kind)
-            if readable and len({*readable.values()}) == len(readable):
-                runs[column] = runs[column].map(lambda name, known=readable: known.get(name, name))
-        shown = dict(zip(self.runs["arm"], runs["arm"], strict=True))
-        return runs, tuple(shown[arm] for arm in self.arms)
+            known = words.labels(self.findings, kind)
+            shown[column] = [known.get(name, name) for name in shown[column]]
+        return shown
 
     @property
     def pages(self) -> str:

@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from benchbook.core import files, paths
-from benchbook.show import forest, rows
+from benchbook.show import forest, numbers, rows
 from benchbook.show.lines import Line
 from benchbook.show.markup import Html
 from benchbook.show.shape import shaped
 from benchbook.show.standing import Overview
 
-# All rows share it: from two fifths of the baseline to two and a half times it.
-SCALE = forest.Scale(-0.92, 0.92)
+# All rows share it: from two fifths of the baseline to two and a half times it. It is narrow.
+SCALE = forest.Scale(-0.92, 0.92, most_ticks=3)
+_ALIKE, _TURNS = ("holds elsewhere", "same direction"), "depends on the machine"
 
 
 def page(seen: Overview) -> Html:
-    """Write the first page: what Benchbook is, how to read a row, and every question with its answer."""
-    found = rows.groups(seen, folders(), pooled())
-    return shaped("first.html.j2", groups=found, has=_columns(found), mini=mini, axis=forest.axis(SCALE))
+    """Write the first page: the answer, what Benchbook is, and every question with its own answer."""
+    known = pooled()
+    found = rows.groups(seen, folders(), known)
+    given = {"groups": found, "has": _columns(found), "mini": mini, "axis": forest.axis(SCALE)}
+    return shaped("first.html.j2", answer=answer(seen, known), **given)
+
+
+def answer(seen: Overview, known: rows.Pooled) -> str:
+    """Say how many claims hold in their own tables, and how many effects keep their sign elsewhere."""
+    held = Counter(claim["verdict"] for claim in seen.claims)
+    told = []
+    if held:
+        claims = numbers.count(len(seen.claims), "published claim")
+        told.append(
+            f"Of {claims}, their own tables bear out {held['holds']} and contradict {held['does not hold']}."
+        )
+    labels = Counter(
+        effect["label"]
+        for study in known.values()
+        for one in study["contrasts"]
+        if one["metric"] == "qps"
+        for effect in ([one["whole"]] if one["one_number"] or not one["levels"] else one["levels"])
+        if len(effect["occasions"]) > 1
+    )
+    if several := sum(labels.values()):
+        alike = sum(labels[label] for label in _ALIKE)
+        told.append(
+            f"Of {numbers.count(several, 'effect')} measured in several sessions, {alike} had one direction "
+            f"in all of them; for {labels[_TURNS]} it was the machine that decided."
+        )
+    return " ".join(told)
 
 
 def folders() -> dict[str, str]:

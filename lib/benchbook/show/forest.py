@@ -6,18 +6,18 @@ wide screen. Effects are fractions of the baseline, on a scale of ratios.
 
 from __future__ import annotations
 
-import base64
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from benchbook.compare import machines, pooled_words, words
-from benchbook.compare.sentences import SHOWN
+from benchbook.compare.sentences import SHOWN, listing
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
 from benchbook.core.wording import count
-from benchbook.show import numbers, theme
-from benchbook.show.markup import Html, element, slug
+from benchbook.show import numbers, svg, theme
+from benchbook.show.markup import Html, slug
+from benchbook.show.picture import inline
 from benchbook.show.shape import shaped
 from benchbook.show.tables import contrast, levels_of
 
@@ -27,8 +27,7 @@ Ends = tuple[float, float]
 _FARTHEST, _ROOM = math.log(4), math.log(1.5)
 _TICKS = (-90, -75, -60, -50, -40, -30, -25, -20, -15, -10, -5, -2, -1, 0, 1, 2, 5, 10, 15, 20,
           25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 900)  # fmt: skip
-_MOST_TICKS = 5
-_DECIDED = (*SHOWN, "no practical difference")
+DECIDED = (*SHOWN, "no practical difference")
 _SHADES = {"higher": "#0a66a5", "lower": "#c2500a", "": theme.MUTED}
 CAPTION = "Left of the line is less than the baseline, right of it more; hollow where no difference is shown."
 SEVERAL = (
@@ -44,6 +43,7 @@ class Scale:
 
     low: float
     high: float
+    most_ticks: int = 5
 
     def __call__(self, fraction: float) -> float:
         """Return where an effect stands, in per cent of the width."""
@@ -53,7 +53,7 @@ class Scale:
     @property
     def ticks(self) -> list[float]:
         """Round fractions, zero among them, that stand far enough apart to be read."""
-        gap = (self.high - self.low) / _MOST_TICKS
+        gap = (self.high - self.low) / self.most_ticks
         chosen = [0]
         for side in ([tick for tick in _TICKS if tick > 0], [tick for tick in _TICKS[::-1] if tick < 0]):
             last = 0.0
@@ -115,12 +115,25 @@ class Forest:
         return "\n".join([self.title, *(f"  {row.name}: {row.told}".rstrip(": ") for row in self.rows)])
 
 
-def of_findings(findings: Mapping[str, Any], with_levels: bool = False) -> Forest:
-    """Draw the effect of every finding, A/A last; each thread level where no number stands for all."""
-    known = [found for found in (*findings["findings"], findings.get("aa")) if found]
-    rows = tuple(row for found in known for row in _rows(found, with_levels))
+def of_findings(findings: Finding, without: Container[str] = (), with_levels: bool = False) -> Forest:
+    """Draw the effect of every finding, A/A last; each thread level where no number stands for all.
+
+    `without` has the ids of those that are drawn elsewhere.
+    """
+    own: dict[str, list[Finding]] = {}
+    for found in findings["findings"]:
+        if found.get("id") not in without:
+            own.setdefault(words.of(found, "workload"), []).append(found)
+    rows: list[Row] = []
+    for workload, several in own.items():
+        rows += [Row(workload, kind="heading"), *(row for one in several for row in _rows(one, with_levels))]
+    if (aa := findings.get("aa")) and own:
+        rows.append(_row(aa, contrast(aa)))
+    bases = dict.fromkeys(words.inside(one, "baseline") for several in own.values() for one in several)
+    against = f"Against {listing([*bases])}. " if bases else ""
     has_band = any(row.band for row in rows)
-    return Forest("effects", "Effects and their intervals", rows, CAPTION + (CLAIMED if has_band else ""))
+    told = f"{against}{CAPTION}{CLAIMED if has_band else ''}"
+    return Forest("effects", "Effects and their intervals", tuple(rows), told)
 
 
 def of_twins(pairs: Iterable[tuple[str, str, Finding]]) -> Forest:
@@ -130,9 +143,13 @@ def of_twins(pairs: Iterable[tuple[str, str, Finding]]) -> Forest:
     return Forest("aa-figure", "Every A/A pair", tuple(rows), caption, "No study has an A/A pair yet.")
 
 
-def over_sessions(found: Pooled) -> Forest:
-    """Draw what a reader is told of each contrast: its sessions, their mean, what to expect elsewhere."""
-    rows = tuple(_together(one, effect) for one in found.contrasts for effect in one.told)
+def over_sessions(found: Pooled, without: Container[str] = ()) -> Forest:
+    """Draw what a reader is told of each contrast: its sessions, their mean, what to expect elsewhere.
+
+    `without` has the ids of contrasts that are drawn elsewhere.
+    """
+    known = [one for one in found.contrasts if one.id not in without]
+    rows = tuple(together(one, effect) for one in known for effect in one.told)
     return Forest("over-sessions", "Over all sessions", rows, SEVERAL)
 
 
@@ -143,7 +160,7 @@ def by_session(found: Pooled, contrasts: Sequence[Contrast] | None = None) -> Fo
         for one in (found.contrasts if contrasts is None else contrasts)
         for effect in one.told
         if effect.sessions
-        for row in (Row(_place(one, effect), kind="heading"), *_sessions(found, effect))
+        for row in (Row(place(one, effect), kind="heading"), *_sessions(found, effect))
     ]
     return Forest("by-session", "Session by session", tuple(rows), CAPTION, is_folded=True)
 
@@ -158,7 +175,7 @@ def ladder(found: Mapping[str, Any]) -> Forest:
 
 def _rows(found: Finding, with_levels: bool) -> Iterator[Row]:
     what = "" if found["metric"] == "qps" else f", {numbers.metric(found['metric'])}"
-    yield _row(found, f"{contrast(found)}{what}")
+    yield _row(found, f"{words.of(found, 'treatment')}{what}")
     if with_levels or not found["headline"]:
         for point in levels_of(found):
             row = _row(point, count(point["threads"], "thread"))
@@ -172,7 +189,7 @@ def _row(found: Finding, name: str) -> Row:
     if not numbers.is_known(found["effect"]) or not found.get("headline", True):
         told = "by threads" if numbers.is_known(found["effect"]) else numbers.NOT_COMPUTED
         return Row(name, told, band=band, way=way)
-    is_decided = found.get("label") in (*_DECIDED, None)
+    is_decided = found.get("label") in (*DECIDED, None)
     ends, told = None, f"{numbers.percent(found['effect'])}, no interval"
     if numbers.is_known(found["low"]) and numbers.is_known(found["high"]):
         ends = found["low"], found["high"]
@@ -185,15 +202,17 @@ def _span(low: float, high: float) -> str:
     return numbers.span(low, high, digits)
 
 
-def _place(one: Contrast, effect: PooledEffect) -> str:
+def place(one: Contrast, effect: PooledEffect) -> str:
+    """Name an effect over sessions: HAProxy on point selects, 8 threads."""
     at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
     what = "" if one.metric == "qps" else f", {numbers.metric(one.metric)}"
     return f"{one.names['treatment']} on {one.names['workload']}{what}{at}"
 
 
-def _together(one: Contrast, effect: PooledEffect) -> Row:
+def together(one: Contrast, effect: PooledEffect) -> Row:
+    """Give the line of an effect over sessions: its sessions, their mean, where a further one is expected."""
     dots = tuple((seen.effect, _is_decided(seen)) for seen in effect.sessions if seen.effect is not None)
-    row = Row(_place(one, effect), effect.short, dots, _expected(effect), way=f"#finding-{slug(one.id)}")
+    row = Row(place(one, effect), effect.short, dots, expected(effect), way=f"#finding-{slug(one.id)}")
     is_one = effect.k > 1 and effect.label != "depends on the machine"
     return replace(row, square=effect.effect if is_one else None)
 
@@ -204,7 +223,7 @@ def _is_decided(seen: Any) -> bool:
     return bool(is_known and seen.low * seen.high > 0)
 
 
-def _expected(effect: PooledEffect) -> Ends | None:
+def expected(effect: PooledEffect) -> Ends | None:
     """Return where a further session is expected; with too few of them, their range or their interval."""
     if effect.k <= 1 and len(effect.sessions) == 1:
         (only,) = effect.sessions
@@ -265,15 +284,8 @@ def axis(at: Scale) -> Html:
 
 
 def _image(alt: str, shade: str, **drawing: object) -> Html:
-    shades = {"shade": shade, "rule": theme.RULE, "paper": theme.PAPER, "zero": theme.MUTED,
-              "claim": theme.CLAIM}  # fmt: skip
-    dark = {key: theme.SHADES[one] for key, one in shades.items()}
-    drawn = shaped("bar.svg.j2", light=shades, dark=dark, **drawing)
-    data = base64.b64encode(drawn.text.encode()).decode("ascii")
-    image = element(
-        "img", alt=alt, class_="bar", width="100%", height=22, src=f"data:image/svg+xml;base64,{data}"
-    )
-    return Html(image.text.removesuffix("</img>"))
+    drawn = svg.following(shaped("bar.svg.j2", shade=shade, theme=theme, **drawing).text)
+    return inline(drawn, alt, class_="bar", width="100%", height=22)
 
 
 def log_of(fraction: float) -> float:

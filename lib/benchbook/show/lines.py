@@ -39,6 +39,8 @@ class Line:
     """Where a further session is expected, or the range of the sessions; None of one session."""
     standing: str = ""
     """What the sessions say together, such as `depends on the machine`; empty of one session."""
+    treatment: str = ""
+    """The arm whose effects these are; empty where several arms are meant."""
 
     @property
     def decided(self) -> list[Effect]:

@@ -99,8 +99,12 @@ def stability(runs: pd.DataFrame, intervals: pd.DataFrame) -> tuple[Table, ...]:
     return (Table("stability", "How steady long runs were", columns, rows, caption),) if rows else ()
 
 
-def dips(runs: pd.DataFrame, intervals: pd.DataFrame, facts: Mapping[str, Any] | None) -> tuple[Table, ...]:
+def dips(
+    runs: pd.DataFrame, intervals: pd.DataFrame, facts: Mapping[str, Any] | None, arms: Mapping[str, str]
+) -> tuple[Table, ...]:
     """List what an event in the middle of each run cost, beside runs without it over the same seconds.
+
+    `arms` has their readable names.
 
     No table where no arm has an event.
     """
@@ -110,7 +114,7 @@ def dips(runs: pd.DataFrame, intervals: pd.DataFrame, facts: Mapping[str, Any] |
         run = about.loc[one.run_id]
         rows.append(
             [
-                run["arm"],
+                arms[run["arm"]],
                 run["block"],
                 "yes" if one.has_event else "no",
                 numbers.significant(one.before_qps),

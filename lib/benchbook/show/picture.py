@@ -11,6 +11,13 @@ from benchbook.show import svg
 from benchbook.show.markup import Html, element, join
 
 
+def inline(drawn: str, alt: str, **attributes: object) -> Html:
+    """Write an SVG as an <img> that needs no other file."""
+    data = base64.b64encode(drawn.encode()).decode("ascii")
+    image = element("img", alt=alt, **attributes, src=f"data:image/svg+xml;base64,{data}")
+    return Html(image.text.removesuffix("</img>"))
+
+
 @dataclass(frozen=True)
 class Panel:
     """One drawing and its alt text, which holds the numbers the drawing shows."""
@@ -20,12 +27,8 @@ class Panel:
 
     def image(self) -> Html:
         """Write the drawing as an <img> that needs no other file."""
-        data = base64.b64encode(svg.write(self.figure).encode()).decode("ascii")
         width, height = (round(96 * inches) for inches in self.figure.get_size_inches())
-        image = element(
-            "img", alt=self.alt, width=width, height=height, src=f"data:image/svg+xml;base64,{data}"
-        )
-        return Html(image.text.removesuffix("</img>"))
+        return inline(svg.write(self.figure), self.alt, width=width, height=height)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchbook.compare.turns import orders
 from benchbook.core.turns import TURNS
-from benchbook.show import causes, figures, forest, ladder, percentiles, sessions
+from benchbook.show import causes, curves, figures, forest, ladder, percentiles, sessions
 from benchbook.show.evidence import Evidence
 from benchbook.show.picture import Picture
 
@@ -12,8 +12,11 @@ from benchbook.show.picture import Picture
 def of_effects(seen: Evidence) -> list[object]:
     """Draw the effects of a study, over its recorded sessions if it is recorded, and say below why."""
     several = sessions.several(seen)
-    drawn = forest.over_sessions(several) if several else forest.of_findings(seen.findings)
-    return [drawn, *causes.shown(seen.findings)]
+    earlier = sessions.earlier(several) if several else ()
+    lines, told = curves.over_sessions(several) if several else curves.of_findings(seen.findings)
+    drawn = forest.over_sessions(several, told) if several else forest.of_findings(seen.findings, told)
+    shown = [one for one in (lines, drawn if drawn.rows or not lines else None) if one is not None]
+    return [*shown, *causes.shown(seen.findings, earlier)]
 
 
 def beside_effects(seen: Evidence) -> list[object]:

@@ -46,6 +46,10 @@ def opening(
         "found": findings,
         "basis": basis,
         "said": told,
+        # What a study's title asks of all its arms or levels together, which no effect over sessions says.
+        "leads": [
+            one for one in told if several.text and not one.findings and one.way not in ("#why", "#cells")
+        ],
         "early": early,
         "judged": judged,
         "over": several,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchbook.compare import words
 from benchbook.core.errors import given
 from benchbook.show import numbers
 from benchbook.show.badge import ORDER, badge, result
@@ -140,17 +141,27 @@ def _claim(claim: Mapping[str, Any]) -> Html:
         items = (element("li", element("b", "Care. "), text, class_="care") for text in claim["doubts"])
         parts.append(element("ul", *items, class_="doubts"))
     if claim["cells"]:
-        rows = [[cell["where"], cell["arithmetic"], _inside(cell)] for cell in claim["cells"]]
+        rows = [[_cell(cell["where"]), cell["arithmetic"], _inside(cell)] for cell in claim["cells"]]
         parts.append(_grid(("Cell", "Arithmetic", "Supports it"), rows, claim["id"]))
     for beside in claim["beside"]:
         parts.append(element("p", "Beside it, deciding nothing: ", beside["says"], "."))
-        rows = [[cell["where"], cell["arithmetic"]] for cell in beside["cells"]]
+        rows = [[_cell(cell["where"]), cell["arithmetic"]] for cell in beside["cells"]]
         parts.append(
             _grid(("Cell", "Arithmetic"), rows, f"{beside['says']} ({claim['id']})")
             if rows
             else element("p", beside["problem"])
         )
     return join(parts)
+
+
+def _cell(where: str) -> str:
+    """Name a cell as readers do.
+
+    >>> _cell("workload oltp_point_select, threads 150")
+    'point selects, 150 threads'
+    """
+    named = re.sub(r"\bworkload (\w+)", lambda found: words.workload(found[1]), where)
+    return re.sub(r"\bthreads (\d+)", r"\1 threads", named)
 
 
 def _page_of_claims(claim: str) -> str:

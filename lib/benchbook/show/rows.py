@@ -19,7 +19,13 @@ from benchbook.show.lines import ONE_SESSION, Effect, Line, counted, effects_of,
 from benchbook.show.markup import slug
 from benchbook.show.standing import Measured, Overview
 
-_NEAR = {"same": "the same", "close": "close", "kin": "akin", "made": "made", "another question": "others"}
+_NEAR = {
+    "same": "the same programs",
+    "close": "close programs",
+    "kin": "other programs",
+    "made": "the effect was made",
+    "another question": "another question",
+}
 Pooled = Mapping[str, Mapping[str, Any]]
 # The four findings of the first document, which the page opens with.
 HEADLINES = tuple(
@@ -85,7 +91,7 @@ class _Seen(Overview):
         """Say on how many sessions a row rests, and whether it carries over, as far as they say it."""
         if not studies:
             return {}
-        return {**_why(studies), **self._carried(studies, lines)}
+        return {**_why(studies, lines), **self._carried(studies, lines)}
 
     def _carried(self, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
         labels = list(dict.fromkeys(line.standing for line in lines if line.standing))
@@ -123,13 +129,14 @@ def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = N
     return found
 
 
-def _why(studies: Sequence[Measured]) -> dict[str, str]:
-    """Return the first cause that is known of an effect, and the way to all of its study."""
+def _why(studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, str]:
+    """Return the first cause that is known of a treatment in these lines, and the way to all of its study."""
+    treatments = {line.treatment for line in lines}
     for study in studies:
         if physics.broken(study.found):
             return {"why": "the books don't add up", "why_way": f"{study.page}#why"}
-        for cause in causes.known(study.found):
-            if cause.short:
+        for cause in (one for found in (study.found, *study.explained) for one in causes.known(found)):
+            if cause.short and cause.treatment in treatments:
                 return {"why": cause.short, "why_way": f"{study.page}#why"}
     return {}
 
@@ -167,7 +174,7 @@ def _graded(seen: Overview, claim: str) -> dict[str, str]:
     own = seen.grades.get(claim, {})
     for study in nearest(own):
         if own[study].occasions:
-            told = f"{own[study].outcome}, with arms that are {_NEAR[own[study].closeness]}"
+            told = f"{own[study].outcome}; {_NEAR[own[study].closeness]}"
             return {"carries": told, "carries_way": f"claims.html#claim-{slug(claim)}"}
     return {}
 
@@ -225,10 +232,11 @@ def _contrast(own: Sequence[Mapping[str, Any]]) -> str:
 
 def _line(seen: _Seen, study: Measured, name: str, own: Sequence[Mapping[str, Any]]) -> Line | None:
     way = f"{study.page}#finding-{slug(own[0]['id'])}"
+    treatment = own[0]["treatment"]
     if contrasts := seen.contrasts(study, own):
-        return Line(name, way, **over_sessions(contrasts))
+        return Line(name, way, treatment=treatment, **over_sessions(contrasts))
     effects = tuple(effects_of(own))
-    return Line(name, way, effects) if effects else None
+    return Line(name, way, effects, treatment=treatment) if effects else None
 
 
 def _claimed(claim: Mapping[str, Any]) -> Claimed:

@@ -47,7 +47,8 @@ def opening(seen: Evidence) -> Html:
 def tables(seen: Evidence) -> tuple[Table, Table]:
     """List valid runs and voided attempts, each with the ways to its raw files."""
     link = os.path.relpath(seen.folder, paths.study(seen.name).run_pages)
-    return runs(seen.runs, link, seen.folder), voids(seen.voids, link, seen.folder)
+    valid, void = (seen.readable(table) for table in (seen.runs, seen.voids))
+    return runs(valid, link, seen.folder), voids(void, link, seen.folder)
 
 
 def checks(known: Sequence[tuple[str, str, Callable[..., Any]]]) -> Table:
@@ -93,7 +94,7 @@ def runs(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
 
 
 def cells(table: pd.DataFrame, pages: str) -> Table:
-    """List every cell: how many runs it has, their middle and their ends, and the way to each of them.
+    """List every cell of readable runs: how many it has, their middle and ends, and the way to each of them.
 
     Medians and ends describe; effects are computed from pairs of neighbouring runs, not from these. What
     `pages` begins with leads to the page of runs.
@@ -101,12 +102,13 @@ def cells(table: pd.DataFrame, pages: str) -> Table:
     rows = []
     seen: set[str] = set()
     for (workload, threads, arm), own in table.groupby(["workload", "threads", "arm"], sort=True):
-        place = cell_anchor(workload, threads)
+        place = cell_anchor(own["key"].iloc[0], threads)
         ways = (
             element(
                 "a",
                 run["block"],
                 href=f"{pages}index.html#{anchor(run['folder'])}",
+                class_="block",
                 aria_label=f"{run['block']}, run {run['run_id']}",
             ).text
             for run in own.sort_values("block", kind="stable").to_dict("records")

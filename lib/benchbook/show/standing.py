@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchbook.compare.claims.grades import nearest
 from benchbook.core import files, paths, record, traits, yamlfile
 from benchbook.core.study_arm import UNMEASURED, without_presentation
-from benchbook.show import carried, doubts
+from benchbook.show import carried, causes, doubts
 from benchbook.show.markup import slug
 
 Finding = Mapping[str, Any]
@@ -22,7 +22,7 @@ class Measured:
 
     `illustrates` has the claims that each arm shows without judging them. `doubts` are those with which a
     study was recorded. `place` says in a few words where it was measured, `stands_in` what the arms of the
-    study stand in for.
+    study stand in for. `explained` are the findings of the sessions that tell why, the newest first.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Measured:
     place: str = ""
     doubts: Sequence[str] = ()
     stands_in: Mapping[str, str] = field(default_factory=dict)
+    explained: Sequence[Finding] = ()
 
     @property
     def page(self) -> str:
@@ -171,11 +172,20 @@ def measured() -> list[Measured]:
             seen.add((name, where.findings.read_bytes()))
             with paths.at(where.base):
                 told = [doubt.text for doubt in doubts.differing()]
-            found.append(_measured(name, where, True, [*told, *entry.doubts]))
+            one = _measured(name, where, True, [*told, *entry.doubts])
+            found.append(replace(one, explained=_explained(name, index.studies[name])))
     for file in sorted(data.glob("*/findings.json")):
         if (file.parent.name, file.read_bytes()) not in seen:
             found.append(_measured(file.parent.name, paths.study(file.parent.name), False))
     return sorted(found, key=lambda one: one.is_recorded)
+
+
+def _explained(name: str, study: record.Recorded) -> list[Finding]:
+    """Return the findings of the sessions of the present design that tell why, the newest first."""
+    alike = study.of_design(study.sessions[study.newest].design)
+    newest_first = sorted(alike, key=lambda one: alike[one].measured, reverse=True)
+    there = [file for one in newest_first if (file := paths.recorded(name, one).findings).is_file()]
+    return [own for file in there if causes.known(own := files.read_json(file))]
 
 
 def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:

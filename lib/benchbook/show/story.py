@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from dataclasses import replace
 
 from benchbook.compare import machines
 from benchbook.core.pooled import LABELS, Contrast, Pooled, PooledEffect
-from benchbook.show import causes, numbers, theme
+from benchbook.show import causes, numbers
 from benchbook.show.badge import badge
-from benchbook.show.forest import Scale, log_of
+from benchbook.show.forest import SEVERAL, Forest, place, together
 from benchbook.show.markup import Html, element, slug
-from benchbook.show.picture import Panel, Picture
 from benchbook.show.standing import Measured, Overview
 from benchbook.show.table import Column, Table, long, number
 
 VERDICTS = ("holds", "does not hold", "not derivable")
-_LEFT, _RIGHT, _FOOT, _HEAD, _ROW = 1.5, 0.1, 0.45, 0.3, 0.2
-_MOST = 40
-CAPTION = (
-    "Each diamond is the mean over sessions, each bar where a further session on a further machine is "
-    "expected in nine of ten; hollow where the bar holds zero."
-)
 
 
 def opening(seen: Overview, found: Sequence[Pooled]) -> Html:
@@ -84,15 +75,23 @@ def labels(found: Sequence[Pooled]) -> Table:
                  empty="Nothing is made yet: `make pages`.")  # fmt: skip
 
 
-def forest(found: Sequence[Pooled]) -> Picture:
-    """Draw every effect on throughput over several occasions, the largest loss first."""
-    known = [one for one in _effects(found) if one[2].effect is not None and one[2].k > 1]
+def forest(found: Sequence[Pooled]) -> Forest:
+    """Draw every effect on throughput that several occasions show something of, the largest loss first."""
+    known = [
+        (study, contrast, one)
+        for study, contrast, one in _effects(found)
+        if one.effect is not None and one.k > 1 and one.label not in ("not shown", "not computed")
+    ]
     known.sort(key=lambda one: one[2].effect or 0.0)
-    step = max(1, -(-len(known) // _MOST))
-    shown = known[::step]
-    panels = [_panel(shown)] if shown else []
-    title = "Effects over sessions" + (f", one of {step}" if step > 1 else "")
-    return Picture("elsewhere", title, tuple(panels), CAPTION, "No study has several sessions yet.")
+    rows = tuple(
+        replace(
+            together(contrast, one),
+            name=f"{place(contrast, one)} ({study.study})",
+            way=f"record/studies/{slug(study.study)}.html#finding-{slug(contrast.id)}",
+        )
+        for study, contrast, one in known
+    )
+    return Forest("elsewhere", "Effects over sessions", rows, SEVERAL, "No study has several sessions yet.")
 
 
 def _effects(found: Sequence[Pooled]) -> Iterator[tuple[Pooled, Contrast, PooledEffect]]:
@@ -102,63 +101,11 @@ def _effects(found: Sequence[Pooled]) -> Iterator[tuple[Pooled, Contrast, Pooled
                 yield from ((study, contrast, one) for one in contrast.told)
 
 
-def _panel(shown: Sequence[tuple[Pooled, Contrast, PooledEffect]]) -> Panel:
-    ends = [_ends(one) for _, _, one in shown]
-    low, high = min(0.0, *(low for low, _ in ends)), max(0.0, *(high for _, high in ends))
-    room = 0.05 * (high - low)
-    with theme.style():
-        height = _FOOT + _HEAD + _ROW * len(shown)
-        figure = Figure(figsize=(2 * theme.WIDTH, height))
-        width = 2 * theme.WIDTH
-        room_left, inside = 2 * _LEFT / width, 1 - (2 * _LEFT + _RIGHT) / width
-        axes = figure.add_axes((room_left, _FOOT / height, inside, 1 - (_FOOT + _HEAD) / height))
-        axis_of_change(axes, len(shown), (low - room, high + room))
-        sides = axes.get_yaxis_transform()
-        for y, ((study, contrast, one), (left, right)) in enumerate(zip(shown, ends, strict=True)):
-            axes.text(-0.02, y, _named(study, contrast, one), transform=sides, ha="right", va="center",
-                      fontsize=theme.SMALLEST)  # fmt: skip
-            axes.plot([left, right], [y, y], color=theme.ACCENT, linewidth=5, alpha=0.4)
-            is_shown = left > 0 or right < 0
-            axes.plot(log_of(one.effect or 0.0), y, "D", color=theme.ACCENT, markersize=5,
-                      markerfacecolor=theme.ACCENT if is_shown else theme.PAPER)  # fmt: skip
-    told = (f"{_named(study, contrast, one)}: {one.short}" for study, contrast, one in shown)
-    return Panel(figure, "Effects over sessions. " + "; ".join(told))
-
-
-def _ends(one: PooledEffect) -> tuple[float, float]:
-    """Return where a further session is expected, or the range of those seen, on the log scale."""
-    chosen = (one.prediction_low, one.prediction_high)
-    if None in chosen:
-        chosen = (one.range_low, one.range_high)
-    return log_of(chosen[0] or 0.0), log_of(chosen[1] or 0.0)
-
-
-def _named(study: Pooled, contrast: Contrast, one: PooledEffect) -> str:
-    where = "" if one.threads is None else f", {numbers.count(one.threads, 'thread')}"
-    return f"{study.study}: {contrast.treatment}, {contrast.workload.removeprefix('oltp_')}{where}"
-
-
 def reasons(studies: Sequence[Measured]) -> Table:
     """Give the first known cause of each study in a sentence."""
     rows = [
         [element("a", study.name, href=f"{study.page}#why"), found[0].sentence or ""]
         for study in studies
-        if (found := causes.known(study.found))
+        if (found := causes.known(next(iter(study.explained), study.found)))
     ]
     return Table("why", "Why", [Column("Study"), long("Because")], rows, empty="No cause is known yet.")
-
-
-def axis_of_change(axes: Axes, rows: int, limits: tuple[float, float]) -> None:
-    """Make axes for so many rows of effects: log ratios between the limits, read as per cent."""
-    ticks = Scale(*limits).ticks
-    axes.set_xlim(*limits)
-    axes.set_ylim(rows - 0.4, -0.6)
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", visible=True)
-    axes.axvline(0, color=theme.MUTED, linewidth=1, zorder=1)
-    axes.spines["left"].set_visible(False)
-    axes.set_yticks([])
-    axes.set_xticks(
-        [log_of(tick) for tick in ticks], [numbers.decimal(100 * tick, 0, True) for tick in ticks]
-    )
-    axes.set_xlabel("change against the baseline, %")

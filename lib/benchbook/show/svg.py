@@ -32,19 +32,19 @@ def write(figure: Figure) -> str:
     text = text.replace("xlink:href", "href")
     text = text.replace("'DejaVu Sans'", _FONTS)
     text = _PLACE.sub(lambda place: re.sub(r"(\.\d\d)\d+", r"\1", place[0]), text)
-    text, colours = _colours(text)
     text, classes = _classes(text)
-    return re.sub(r"<svg[^>]*>", lambda tag: f"{tag[0]}<style>{colours}{classes}</style>", text, count=1)
+    return following(text, classes)
 
 
-def _colours(text: str) -> tuple[str, str]:
-    """Name the colours in use, and give the rules that say what they are in light and in dark."""
-    used = [shade for shade in theme.SHADES if shade in text]
+def following(text: str, classes: str = "") -> str:
+    """Return an SVG whose colours are those of the reader's scheme; `classes` are rules that it needs too."""
+    used = [shade for shade in theme.SHADES if shade in text or shade in classes]
     for number, shade in enumerate(used):
-        text = text.replace(shade, f"var(--c{number})")
+        text, classes = (one.replace(shade, f"var(--c{number})") for one in (text, classes))
     light = ";".join(f"--c{number}:{shade}" for number, shade in enumerate(used))
     dark = ";".join(f"--c{number}:{theme.SHADES[shade]}" for number, shade in enumerate(used))
-    return text, f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    rules = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{classes}"
+    return re.sub(r"<svg[^>]*>", lambda tag: f"{tag[0]}<style>{rules}</style>", text, count=1)
 
 
 def _classes(text: str) -> tuple[str, str]:

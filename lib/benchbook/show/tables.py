@@ -17,6 +17,7 @@ from benchbook.show.run_tables import cell_anchor, cells
 from benchbook.show.table import Column, Notes, Table, long, number
 
 Findings = Mapping[str, Any]
+_NO_ARMS: Mapping[str, str] = {}
 
 __all__ = [
     "asked",
@@ -115,7 +116,7 @@ def contrast(found: Mapping[str, Any]) -> str:
 def _below(found: Mapping[str, Any]) -> str:
     """Lead from an effect to what it is made of: its thread counts if they are listed, else its cells."""
     levels = levels_of(found)
-    if len(levels) > 1:
+    if len(levels) > 1 and not found["treatment"].endswith(words.AGAIN):
         return f"#{_level_anchor(found, levels[0])}"
     return f"#{cell_anchor(found['workload'], min(found['threads']))}"
 
@@ -194,12 +195,12 @@ def partners(findings: Findings) -> list[Table]:
     return [Table("partners", "Time between partners", columns, rows, caption)]
 
 
-def differences(findings: Findings, arms: Sequence[str]) -> Table:
-    """List every fact in which the arms differ, as the servers and hosts reported it."""
+def differences(findings: Findings, arms: Mapping[str, str]) -> Table:
+    """List every fact in which the arms, given with their readable names, differ, as it was reported."""
     entries = findings["facts_differ"]
     known = [arm for arm in arms if any(arm in entry["values"] for entry in entries)]
     rows = [[entry["fact"], *(_value(entry["values"].get(arm)) for arm in known)] for entry in entries]
-    columns = [Column("Fact"), *map(long, known)]
+    columns = [Column("Fact"), *(long(arms[arm]) for arm in known)]
     return Table("differences", "Facts that differ", columns, rows, empty="The arms reported the same facts.")
 
 
@@ -249,11 +250,13 @@ def _peak(fitted: Mapping[str, Any] | None) -> str:
     return f"{numbers.significant(fitted['value'])} ({low} to {high})"
 
 
-def facts(tree: Mapping[str, Any] | None, title: str, anchor: str, arms: Sequence[str] = ()) -> Table:
+def facts(
+    tree: Mapping[str, Any] | None, title: str, anchor: str, arms: Mapping[str, str] = _NO_ARMS
+) -> Table:
     """List what servers and hosts reported of themselves, one row a fact; nested names are joined by dots.
 
     If the facts stand below the arms' names (or below `arms`), each arm has a column. A setting that was
-    asked for and read back takes one row, with who asked for it.
+    asked for and read back takes one row, with who asked for it. `arms` has readable names.
     """
     tree = tree or {}
     below = tree["arms"] if isinstance(tree.get("arms"), Mapping) else tree
@@ -268,7 +271,8 @@ def facts(tree: Mapping[str, Any] | None, title: str, anchor: str, arms: Sequenc
     rows = [[name, *(_value(flat[arm].get(name)) for arm in named)] for name in names]
     shared = {key: value for key, value in tree.items() if key != "arms" and key not in named}
     rows += [[name, *[_value(value)] * len(named)] for name, value in _leaves(shared) if name]
-    return Table(anchor, title, [Column("Fact"), *map(long, named)], rows, is_folded=True)
+    columns = [Column("Fact"), *(long(arms[arm]) for arm in named)]
+    return Table(anchor, title, columns, rows, is_folded=True)
 
 
 def _leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,10 +48,11 @@ def _most_telling(contrasts: Sequence[Cause]) -> list[Cause]:
 
 def _panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Panel:
     with theme.style():
-        figure, axes = theme.canvas(theme.WIDTH, 1.0 + 0.25 * len(bars))
+        labels = [f"{_in_lines(arms.get(bar.arm, bar.arm))} · {bar.threads}" for bar in bars]
+        height = 0.35 if any("\n" in label for label in labels) else 0.25
+        figure, axes = theme.canvas(theme.WIDTH, 1.0 + height * len(bars))
         _stack(axes, bars)
-        axes.set_title(theme.short(name), pad=6)
-        labels = [f"{theme.short(arms.get(bar.arm, bar.arm), 18)} · {bar.threads}" for bar in bars]
+        axes.set_title("\n".join(textwrap.wrap(name, 24)), pad=6)
         axes.set_yticks(range(len(bars)), labels)
         axes.tick_params(axis="y", labelcolor=theme.INK, labelsize=theme.SMALLEST)
         axes.set_ylim(len(bars) - 0.4, -0.6)
@@ -61,6 +63,11 @@ def _panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Pan
         handles = [Patch(facecolor=shade, label=part) for part, shade in theme.PARTS.items()]
         figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1.0)
     return Panel(figure, f"{name}, processor time of a query. {' '.join(_told(bar, arms) for bar in bars)}")
+
+
+def _in_lines(name: str) -> str:
+    """Write an arm's name in at most two lines beside its bar."""
+    return "\n".join(textwrap.wrap(theme.short(name, 36), 18))
 
 
 def _stack(axes: Axes, bars: Sequence[CellCosts]) -> None:

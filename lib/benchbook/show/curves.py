@@ -1,0 +1,194 @@
+"""The effect against threads: a line for each treatment with its band, as wide as the page.
+
+Places are per cent of the drawing, so that its letters keep their size on a phone and on a wide screen.
+Effects are fractions of the baseline, on a scale of ratios.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from benchbook.compare import pooled_words, words
+from benchbook.core.pooled import Contrast, Pooled
+from benchbook.core.wording import count
+from benchbook.show import forest, numbers, svg, theme
+from benchbook.show.forest import Ends, Scale
+from benchbook.show.markup import Html, slug
+from benchbook.show.picture import inline
+from benchbook.show.shape import shaped
+from benchbook.show.tables import levels_of
+
+Finding = Mapping[str, Any]
+# An effect at so many levels is drawn as a line even where one number may stand for all of them.
+_A_CURVE = 4
+_LEFT, _RIGHT, _TOP, _FOOT = 13.0, 97.0, 5.0, 88.0
+CAPTION = "The band is the interval over blocks; hollow where no difference is shown."
+SEVERAL = (
+    "A thin line is a session. The band is where a further session is expected in nine of ten, or what was "
+    "seen in fewer than four occasions; hollow where it holds zero."
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """An effect at a thread level, the ends of its band, and whether it is decided."""
+
+    threads: int
+    value: float
+    ends: Ends | None
+    is_decided: bool
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A treatment over thread levels; `beside` are those of its sessions, by level."""
+
+    name: str
+    way: str
+    points: tuple[Point, ...]
+    beside: tuple[tuple[tuple[int, float], ...], ...] = ()
+
+    @property
+    def told(self) -> str:
+        """Its effects in words: −19 % at 1 thread, +24 % at 8."""
+        first, *others = self.points
+        told = [f"{pooled_words.percent(one.value)} at {one.threads:,}" for one in others]
+        return ", ".join([f"{pooled_words.percent(first.value)} at {count(first.threads, 'thread')}", *told])
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A drawing for each workload and metric, all on one scale; shows itself in a notebook."""
+
+    panels: Mapping[str, Sequence[Curve]]
+    caption: str
+
+    def _repr_html_(self) -> str:
+        curves = [curve for own in self.panels.values() for curve in own]
+        rows = [
+            forest.Row("", dots=((one.value, True),), ends=one.ends) for own in curves for one in own.points
+        ]
+        scale, names = forest.scale_of(rows), list(dict.fromkeys(curve.name for curve in curves))
+        shades = {name: theme.colour(name, names) for name in names}
+        panels = {
+            place: (_drawn(place, own, scale, shades), [(one, _swatch(shades[one.name])) for one in own])
+            for place, own in self.panels.items()
+        }
+        return shaped("curves.html.j2", panels=panels, caption=self.caption).text
+
+    def __repr__(self) -> str:
+        lines = [f"{place}, {one.name}: {one.told}" for place, own in self.panels.items() for one in own]
+        return "\n".join(lines)
+
+
+def of_findings(findings: Finding) -> tuple[Curves | None, set[str]]:
+    """Return the effects of a session that are drawn against threads, and the ids of their findings."""
+    found = [
+        (one["id"], _panel(words.of(one, "workload"), one["metric"]), _once(one))
+        for one in findings["findings"]
+        if is_curve(levels_of(one), bool(one["headline"]))
+    ]
+    return _curves(found, CAPTION)
+
+
+def over_sessions(pooled: Pooled) -> tuple[Curves | None, set[str]]:
+    """Return the effects over sessions that are drawn against threads, and the ids of their contrasts."""
+    found = [
+        (one.id, _panel(one.names["workload"], one.metric), _several(one))
+        for one in pooled.contrasts
+        if is_curve(one.levels, one.one_number)
+    ]
+    return _curves(found, SEVERAL)
+
+
+def is_curve(levels: Sequence[Any], is_one_number: bool) -> bool:
+    """Tell whether threads are what an effect is told by."""
+    return len(levels) >= (_A_CURVE if is_one_number else 2)
+
+
+def _curves(found: Iterable[tuple[str, str, Curve]], caption: str) -> tuple[Curves | None, set[str]]:
+    panels: dict[str, list[Curve]] = {}
+    drawn = set()
+    for name, place, curve in found:
+        if len(curve.points) > 1:
+            panels.setdefault(place, []).append(curve)
+            drawn.add(name)
+    return (Curves(panels, caption) if panels else None), drawn
+
+
+def _panel(workload: str, metric: str) -> str:
+    return workload if metric == "qps" else f"{workload}, {numbers.metric(metric)}"
+
+
+def _once(found: Finding) -> Curve:
+    points = []
+    for one in levels_of(found):
+        if numbers.is_known(one["effect"]):
+            is_known = numbers.is_known(one["low"]) and numbers.is_known(one["high"])
+            ends = (one["low"], one["high"]) if is_known else None
+            points.append(Point(one["threads"], one["effect"], ends, one.get("label") in forest.DECIDED))
+    return Curve(words.of(found, "treatment"), f"#finding-{slug(found['id'])}", tuple(points))
+
+
+def _several(contrast: Contrast) -> Curve:
+    points, sessions = [], dict[str, list[tuple[int, float]]]()
+    for one in contrast.levels:
+        if one.effect is None or one.threads is None:
+            continue
+        ends = forest.expected(one)
+        points.append(Point(one.threads, one.effect, ends, bool(ends and ends[0] * ends[1] > 0)))
+        for seen in one.sessions if len(one.sessions) > 1 else ():
+            if seen.effect is not None:
+                sessions.setdefault(seen.session, []).append((one.threads, seen.effect))
+    beside = tuple(map(tuple, sessions.values()))
+    return Curve(contrast.names["treatment"], f"#finding-{slug(contrast.id)}", tuple(points), beside)
+
+
+def _drawn(place: str, curves: Sequence[Curve], scale: Scale, shades: Mapping[str, str]) -> Html:
+    levels = sorted({one.threads for curve in curves for one in curve.points})
+    first, last = math.log(levels[0]), math.log(levels[-1])
+
+    def at(threads: int, value: float) -> tuple[float, float]:
+        across = _LEFT + (_RIGHT - _LEFT) * (math.log(threads) - first) / (last - first)
+        return round(across, 2), round(_FOOT - (_FOOT - _TOP) * scale(value) / 100, 2)
+
+    lines = [
+        {
+            "shade": shades[curve.name],
+            "band": _band(curve, at),
+            "beside": [one for own in curve.beside for one in _segments(at(*point) for point in own)],
+            "line": _segments(at(one.threads, one.value) for one in curve.points),
+            "dots": [(*at(one.threads, one.value), one.is_decided) for one in curve.points],
+        }
+        for curve in curves
+    ]
+    ticks = [(at(levels[0], tick)[1], numbers.percent(tick, 0), not tick) for tick in scale.ticks]
+    names = [
+        (at(level, 0)[0], count(level, "thread") if level == levels[0] else f"{level:,}") for level in levels
+    ]
+    alt = f"{place}, change against the baseline: " + "; ".join(f"{one.name} {one.told}" for one in curves)
+    text = shaped("curves.svg.j2", lines=lines, ticks=ticks, levels=names, theme=theme).text
+    return inline(svg.following(text), alt, class_="curve", width="100%", height=240)
+
+
+def _band(curve: Curve, at: Any) -> str:
+    """Write the corners of a band: its upper ends from left to right, its lower ones back."""
+    known = [(one.threads, one.ends) for one in curve.points if one.ends]
+    corners = [at(level, ends[1]) for level, ends in known] + [
+        at(level, ends[0]) for level, ends in known[::-1]
+    ]
+    return " ".join(f"{x},{y}" for x, y in corners)
+
+
+def _segments(points: Iterable[tuple[float, float]]) -> list[tuple[float, float, float, float]]:
+    return [(*one, *other) for one, other in pairwise(points)]
+
+
+def _swatch(shade: str) -> Html:
+    return inline(
+        svg.following(shaped("swatch.svg.j2", shade=shade).text), "", class_="swatch", width=24, height=12
+    )

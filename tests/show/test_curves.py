@@ -1,0 +1,86 @@
+"""An effect that threads change is a line over them, with its band and its sessions."""
+
+import base64
+import math
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+
+from benchbook.compare.pooled import pool
+from benchbook.show import curves, forest
+from tests.compare.sessions import finding, part, session
+
+
+def over(*levels: tuple[int, float], **more) -> dict:
+    """Return a finding with a decided effect at each thread level, a tenth to either side."""
+    points = [
+        {"threads": threads, "effect": effect, "low": effect - 0.1, "high": effect + 0.1,
+         "label": "higher" if effect > 0.1 else "lower" if effect < -0.1 else "not shown", "n": 5}
+        for threads, effect in levels
+    ]  # fmt: skip
+    return {"id": "w.haproxy.qps", "baseline": "direct", "treatment": "haproxy", "workload": "w",
+            "metric": "qps", "levels": points, "headline": False, "by_threads": points, **more}  # fmt: skip
+
+
+def svg(text: str) -> BeautifulSoup:
+    image = BeautifulSoup(text, "html.parser").find("img", class_="curve")
+    return BeautifulSoup(base64.b64decode(image["src"].partition("base64,")[2]), "html.parser")
+
+
+def test_a_line_goes_through_every_level_in_the_order_of_threads_on_a_scale_of_doublings():
+    drawn, ids = curves.of_findings({"findings": [over((1, -0.2), (4, 0.0), (16, 0.25))]})
+    assert drawn is not None and ids == {"w.haproxy.qps"}
+    dots = svg(drawn._repr_html_()).find_all("circle")
+    x = [float(one["cx"].rstrip("%")) for one in dots]
+    y = [float(one["cy"].rstrip("%")) for one in dots]
+    # 4 is half way from 1 to 16; log(0.8) = -log(1.25), so the ends are equally far from zero.
+    assert x[1] == pytest.approx((x[0] + x[2]) / 2, abs=0.02) and x[0] < x[2]
+    assert y[1] - y[2] == pytest.approx(y[0] - y[1], abs=0.02) and y[0] > y[2]
+    # The middle one is not decided: hollow.
+    assert dots[0]["fill"] == dots[2]["fill"] != dots[1]["fill"]
+
+
+def test_the_band_goes_through_both_ends_of_every_level():
+    drawn, _ = curves.of_findings({"findings": [over((1, -0.2), (4, 0.25))]})
+    corners = svg(drawn._repr_html_()).polygon["points"].split()
+    y = [float(one.partition(",")[2]) for one in corners]
+    # Upper ends at 1 and 4 threads, then the lower ones at 4 and 1: log ratios of -10, +35, +15 and -30 %.
+    logs = [math.log(1 + end) for end in (-0.1, 0.35, 0.15, -0.3)]
+    steps = [(a - b) / (y[1] - y[0]) for a, b in zip(y[1:], y, strict=False)]
+    assert steps == pytest.approx(
+        [(a - b) / (logs[1] - logs[0]) for a, b in zip(logs[1:], logs, strict=False)], abs=0.01
+    )
+
+
+def test_its_numbers_are_text_beside_the_way_to_its_table():
+    drawn, _ = curves.of_findings({"findings": [over((1, -0.2), (4, 0.25))]})
+    line = BeautifulSoup(drawn._repr_html_(), "html.parser").li
+    assert line.a["href"] == "#finding-w.haproxy.qps"
+    assert line.get_text(" ", strip=True).replace("\xa0", " ").endswith("−20 % at 1 thread, +25 % at 4")
+
+
+def test_what_one_number_tells_of_few_levels_stays_in_the_forest():
+    plain = over((1, 0.2), (4, 0.25), headline=True, effect=0.22, low=0.2, high=0.3, label="higher", n=5)
+    many = over(*((2**n, 0.2) for n in range(5)), headline=True, id="many")
+    drawn, ids = curves.of_findings({"findings": [plain, many]})
+    assert ids == {"many"} and drawn is not None
+    left = forest.of_findings({"findings": [plain, many]}, ids).rows
+    assert [row.name for row in left] == ["w", "HAProxy"]
+    assert curves.of_findings({"findings": [plain]}) == (None, set())
+
+
+def test_each_session_is_a_line_beside_their_mean():
+    made = [
+        session(
+            finding(part(0.0, 0.01), {1: part(-0.2 + more, 0.01), 8: part(0.3 + more, 0.01)}, headline=False),
+            measured=f"2026-11-0{day}T06:00",
+        )
+        for day, more in ((1, 0.0), (2, 0.02))
+    ]
+    found = pool("quick", made)
+    drawn, ids = curves.over_sessions(found)
+    assert drawn is not None and ids == {found.contrasts[0].id}
+    (curve,) = next(iter(drawn.panels.values()))
+    assert [[level for level, _ in own] for own in curve.beside] == [[1, 8], [1, 8]]
+    assert not re.search("nan|None", str(svg(drawn._repr_html_())))
