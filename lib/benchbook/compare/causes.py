@@ -67,6 +67,8 @@ def findings(
 
 def set_aside(voids: pd.DataFrame) -> dict[str, list[int]]:
     """Return {"client_full": levels} where runs were set aside because their client had no core to spare."""
+    if voids.empty:
+        return {}
     said = voids["reasons"].str.contains(CLIENT_USED, regex=False).astype(bool)
     levels = sorted({int(threads) for threads in voids.loc[said, "threads"]})
     return {"client_full": levels} if levels else {}
