@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
@@ -12,7 +13,8 @@ from benchbook.core.engines import data_groups, engine_of, is_prewarmed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
-from benchbook.measure import ledger, loading, own, proof, sysbench
+from benchbook.core.study_sections import Dataset
+from benchbook.measure import ledger, loading, own, sysbench
 from benchbook.measure.ledger import session
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
@@ -132,9 +134,35 @@ def problems(state: dict[str, Any], study: Study) -> list[str]:
             found.append(f"{name} is missing")
         elif rows != size:
             found.append(f"{name} has {rows} rows, the study says {size}")
-        elif not proof.has_index(state, number):
+        elif not has_index(state, number):
             found.append(f"{name} has no index k_{number}")
     return found
+
+
+def proof(state: dict[str, Any], asked: Dataset) -> pd.DataFrame:
+    """Return table, property, asked, found and proof, one row a property of a table."""
+    rows: list[tuple[str, str, object, object, str]] = []
+    for number in range(1, asked.tables + 1):
+        name = f"sbtest{number}"
+        counted, indexes = state["rows"].get(name), state["indexes"].get(name, [])
+        # By itself it proves nothing: the stages after this one compare it before they measure.
+        checksum = (state["checksums"] or {}).get(name)
+        rows += [
+            (name, "rows", f"{asked.table_size:,}", f"{counted or 0:,}", _agree(counted == asked.table_size)),
+            (name, "index", f"k_{number}", ", ".join(indexes), _agree(has_index(state, number))),
+            (name, "checksum", f"what seed {state['seed']} gives", checksum or "not taken: too large",
+             "compared before every measurement" if checksum else "none"),
+        ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["table", "property", "asked", "found", "proof"])
+
+
+def has_index(state: dict[str, Any], number: int) -> bool:
+    """Say whether a table has its secondary index: by name, or by its column where engines differ."""
+    return bool({f"k_{number}", "k"} & {*state["indexes"].get(f"sbtest{number}", [])})
+
+
+def _agree(is_same: bool) -> str:
+    return "the server has what was asked" if is_same else "DIFFERS"
 
 
 def of_own(site: Any, study: Study) -> dict[str, dict[str, Any]]:
