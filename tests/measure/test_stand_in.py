@@ -123,7 +123,11 @@ def test_a_group_with_a_run_that_is_not_valid_is_voided_whole_and_made_again(sto
         is_bad = folder.plan()["position"] == 1 and not second
         second.extend([folder] * (folder.plan()["position"] == 1))
         judged = validity.judge(folder)
-        return stand_in.SimpleNamespace(status=status, reasons=["V16 machine: stolen"]) if is_bad else judged
+        return (
+            stand_in.SimpleNamespace(status=status, reasons=["V16 machine: stolen"], qps=None)
+            if is_bad
+            else judged
+        )
 
     state = made.walk(judge)
     first_id, second_id = (run.run_id for run in made.runs)
@@ -147,7 +151,9 @@ def test_a_group_is_given_up_after_its_repeats_and_the_next_one_made(store, repe
     def judge(folder: RunFolder) -> Any:
         is_bad = folder.plan()["run_id"] == bad.run_id
         return (
-            stand_in.SimpleNamespace(status="invalid", reasons=["V1"]) if is_bad else validity.judge(folder)
+            stand_in.SimpleNamespace(status="invalid", reasons=["V1"], qps=None)
+            if is_bad
+            else validity.judge(folder)
         )
 
     state = made.walk(judge)
@@ -275,7 +281,7 @@ def test_a_server_that_is_silent_after_a_run_is_missing_evidence(store):
         made.site.server(None).fails = stand_in.absent
 
     made.site.spoil = spoil
-    made.walk(lambda folder: stand_in.SimpleNamespace(status="invalid", reasons=["it is gone"]))
+    made.walk(lambda folder: stand_in.SimpleNamespace(status="invalid", reasons=["it is gone"], qps=None))
     seen = RunFolder(next(path for path in made.void.glob("*.a1") if path.is_dir())).evidence()
     assert (seen["server_answers"], seen["uptime_after_s"], seen["rows_after"]) == (False, None, None)
     assert seen["ledger"]["reason"] == "the server does not answer after the run: OperationalError"

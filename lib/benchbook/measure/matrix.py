@@ -346,8 +346,7 @@ def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
 
 
 def _outcome(verdict: Judgement) -> str:
-    qps = getattr(verdict, "qps", None)
-    return verdict.status if qps is None else f"{qps:,.0f} qps, {verdict.status}"
+    return verdict.status if verdict.qps is None else f"{verdict.qps:,.0f} qps, {verdict.status}"
 
 
 def _clock(seconds: float) -> str:

@@ -39,7 +39,7 @@ class Parts:
     @property
     def is_empty(self) -> bool:
         """Say whether no part runs."""
-        return all(getattr(part, "child", None) is None for part in self.alive.values())
+        return all(part.child is None for part in self.alive.values())
 
     def forget(self, chains: dict[str, Chain], first: dict[str, Chain]) -> None:
         """Make all parts again from other chains; `first` are those with every part at its first place."""
@@ -74,14 +74,14 @@ class Parts:
         """Return where a part is reached."""
         if part.kind == "service":
             return self.network.virtual(part.rank), part.port
-        if several := getattr(self.alive.get(part.name), "addresses", None):
-            return several[0]
+        if (made := self.alive.get(part.name)) is not None and made.addresses:
+            return made.addresses[0]
         return (self.network.pod(part.rank + 1)[1] if part.where.is_pod else labs.LOOPBACK), part.port
 
     def addresses(self, part: Part) -> list[tuple[str, int]]:
         """Return where a part is reached; a cluster has several such places."""
-        several = getattr(self.get(part), "addresses", None) if part.kind == "server" else None
-        return several or [self.address(part)]
+        several = self.get(part).addresses if part.kind == "server" else ()
+        return [*several] or [self.address(part)]
 
     def group(self, part: Part) -> cgroups.Group | None:
         """Return a part's control group, made at need; None if it has none."""
@@ -115,7 +115,7 @@ class Parts:
             found += [Hop("proxy", *self.address(chain.entry))]
             found += [Hop("proxy", *one, is_behind=True) for one in ends]
         found += [Hop("server", *one) for one in self.addresses(chain.server)[1:]]
-        below = getattr(self.get(chain.server), "below", {})
+        below = self.get(chain.server).below
         return found + [Hop(kind, *one) for kind, places in below.items() for one in places]
 
     @property
@@ -131,7 +131,7 @@ class Parts:
     def stop(self, *names: str) -> None:
         """Stop parts, those nearest to the client first, and clusters at once; none named: all."""
         chosen = [part for name, part in self.alive.items() if not names or name in names]
-        clusters = [part for part in chosen if hasattr(part, "members")]
+        clusters = [part for part in chosen if part.is_cluster]
         for part in reversed([part for part in chosen if part not in clusters]):
             part.stop()
         steps.at_once([part.stop for part in clusters])
@@ -180,8 +180,8 @@ class Parts:
 
     def _addresses_at(self, part: Part, there: Part) -> list[tuple[str, int]]:
         """Return where a part would be reached in the place of another: a cluster's places go with it."""
-        several = getattr(self.get(part), "addresses_at", None) if part.kind == "server" else None
-        return several(there.port, there.rank) if several is not None else [self.address(there)]
+        several = self.get(part).addresses_at(there.port, there.rank) if part.kind == "server" else ()
+        return [*several] or [self.address(there)]
 
     def _peers(self, part: Part) -> tuple[str, ...]:
         """Return where a server's connections come from: loopback, its socket, the bridge of pods."""

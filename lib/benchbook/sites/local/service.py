@@ -6,9 +6,10 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.local.network import Network
+from benchbook.sites.machine.supervised import Made
 
 
-class Service:
+class Service(Made):
     """One virtual address with one server behind it. There is no process; the rule is made by `ensure`."""
 
     child = None
