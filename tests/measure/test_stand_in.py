@@ -15,7 +15,7 @@ import pytest
 from benchbook.core import files, paths, runfolder
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
-from benchbook.measure import books, dataset, ledger, matrix, preflight, warm_up
+from benchbook.measure import books, dataset, ledger, matrix, preflight, servers, warm_up
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.engines import dialect
@@ -354,7 +354,7 @@ def test_sessions_of_the_server_and_of_others_accounts_are_not_foreign(store):
 
 def test_each_server_of_an_arm_has_one_session_that_arms_share(store):
     made = store(arms=THREE, threads=(6,))
-    with ledger.sessions(made.site, made.study, made.study.arms) as opened:
+    with servers.sessions(made.site, made.study, made.study.arms) as opened:
         assert [len(opened[arm]) for arm in THREE] == [1, 1, 3]
         assert opened["one"][0] is opened["pair"][0]
         assert len({id(connection.server) for connection in opened["three"]}) == 3
@@ -508,9 +508,9 @@ def test_pilots_are_whole_runs_without_discard(make_study, tmp_path, monkeypatch
 def test_a_copy_that_a_cluster_lost_is_made_again_with_its_statistics(make_study):
     study = make_study()
     site = stand_in.Site(study)
-    warm_up.put_back(site, study, analyzed=True)
+    servers.put_back(site, study, analyzed=True)
     assert site.done == ["up direct", "snapshot direct", "snapshot direct", "restore"]
     assert "ANALYZE TABLE sbtest1" in site.server(None).statements
     site.server(None).statements.clear()
-    warm_up.put_back(site, study, analyzed=True)
+    servers.put_back(site, study, analyzed=True)
     assert "ANALYZE TABLE sbtest1" not in site.server(None).statements

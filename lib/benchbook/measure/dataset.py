@@ -26,13 +26,15 @@ class DatasetError(BenchbookError):
     """The tables are not what the study asks for."""
 
 
-def ensure(site: Site, study: Study, known: dict[str, Any] | None = None) -> dict[str, Any]:
+def ensure(
+    site: Site, study: Study, known: dict[str, Any] | None = None, known_own: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Make sure the prepared data is there and is what it should be; return what it is.
 
-    `known` is what prepare recorded. Data that is gone is loaded again from the study's seed; what differs is
-    put back from the prepared copy. DatasetError if it is still not as recorded. The result has the keys
-    tables, table_size, seed, rows, indexes, checksums, fingerprint, `loads`, and `events`: what was found and
-    done.
+    `known` is what prepare recorded, `known_own` what warm-up did of own scripts and their tables. Data that
+    are gone are loaded again from the study's seed; what differs is put back from the prepared copy.
+    DatasetError if it is still not as recorded. The result has the keys tables, table_size, seed, rows,
+    indexes, checksums, fingerprint, `loads`, and `events`: what was found and done.
     """
     events: list[str] = []
     kept = [arm for arm in copies(site, study) if site.has_snapshot(label(study), arm)]
@@ -62,6 +64,8 @@ def ensure(site: Site, study: Study, known: dict[str, Any] | None = None) -> dic
             f"the data could not be brought back as it was: {'; '.join(wrong)}. "
             "Run `dvc repro -f prepare@STUDY` to start again"
         )
+    if known_own is not None:
+        ensure_own(site, study, known_own)
     return _one(study, states) | {"loads": _loads(study, loaded), "events": events}
 
 
@@ -194,6 +198,12 @@ def analyze(connection: Connection, tables: int) -> list[dict[str, str]]:
     words = dialect.of(connection)
     names = (f"sbtest{number}" for number in range(1, tables + 1))
     return [row for name in names for row in words.analyze(connection, name)]
+
+
+def analyze_all(connection: Connection, study: Study) -> list[dict[str, str]]:
+    """Run ANALYZE TABLE on every table of a study, own scripts' too, and return what the server answered."""
+    answers = analyze(connection, study.dataset.tables)
+    return answers + (own.analyze(connection) if own_scripts.of(study) else [])
 
 
 def prewarm(connection: Connection, tables: int) -> None:
