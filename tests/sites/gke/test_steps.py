@@ -21,7 +21,7 @@ from benchbook.sites.kube import layout
 from tests.sites import kubernetes_study
 
 ID = "0123abcd"
-NAMES = layout.names("benchbook", "tidb", ID * 4)
+NAMES = layout.names("tidb", ID * 4)
 ZONES = ("us-central1-a", "us-central1-b", "us-central1-c")
 
 

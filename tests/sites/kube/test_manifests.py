@@ -21,7 +21,7 @@ from benchbook.sites.kube.tidb_parts import PodPlacement
 from tests.installed import package
 from tests.sites import kubernetes_study
 
-NAMES = layout.names("benchbook", "my_study", "0123456789abcdef0123456789abcdef")
+NAMES = layout.names("my_study", "0123456789abcdef0123456789abcdef")
 PASSWORD = "pa55-of-the-test"
 CRD = "BENCHBOOK_TIDB_CRD"
 
@@ -37,7 +37,7 @@ def pod(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_names_of_two_labs_never_meet_and_fit():
-    long = layout.names("benchbook", "a_study-" * 5, "f" * 32)
+    long = layout.names("a_study-" * 5, "f" * 32)
     assert NAMES.namespace == "benchbook-my-study-01234567"
     assert len(long.namespace) <= 63 and long.namespace.endswith("-ffffffff")
     assert dict(NAMES.labels)["benchbook/lab"] != dict(long.labels)["benchbook/lab"]

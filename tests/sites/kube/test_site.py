@@ -102,7 +102,7 @@ def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judge
 
 def test_the_server_takes_every_manifest(cluster: Cluster):
     """A dry run on the server's side: admitted as it stands, and nothing of it is kept."""
-    names = layout.names("benchbook", "dry-run", os.urandom(16).hex())
+    names = layout.names("dry-run", os.urandom(16).hex())
     manifests = plan.applied(study(tuple(kubernetes_study.ARMS)), names)
     cluster.apply(manifests[0])
     try:
