@@ -365,7 +365,7 @@ def _remade(where: paths.RecordedPaths, study: record.Recorded) -> tuple[Outcome
     if where.session_id != study.newest:
         described, refused = held.taken(where, entry, where.base)
         return Outcome(refused), described
-    found = held.made_again(where, entry, where.base)
+    found = held.from_raw(where, entry, where.base)
     with paths.at(where.base):
         described = sessions.described(Unpacked(where.base, found.remade.contents.study))
     more = len(found.differs) - _SHOWN

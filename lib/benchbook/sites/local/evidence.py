@@ -100,7 +100,7 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
     )
     entry = parts.address(chain.entry)
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
-    load = loads.beside(parts.lab, chain.arm.load, entry, chain.client.cpus, parts.keep)
+    load = loads.connections(parts.lab, chain.arm.load, entry, chain.client.cpus, parts.keep)
     caught = capture.beside(proxy, chain.arm.capture)
     whole = parts.get(chain.server).beside()
     with busy as beside, load as borne, caught as captured, whole as cluster:

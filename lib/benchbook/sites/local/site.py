@@ -165,7 +165,7 @@ class LocalSite(ArrangedSite[InLab]):
 
     def client(self, start: Start) -> start_at.Timed:
         where = self._parts.where(self._chain(start.arm).client)
-        return loads.started(self.lab, start, self._keep, where)
+        return loads.client(self.lab, start, self._keep, where)
 
     def watch(
         self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
