@@ -26,7 +26,7 @@ class Ready:
 def begin(
     site: Site, study: Study, arms: Sequence[str], twin: str | None, block: int
 ) -> dict[str, list[books.Record]]:
-    """Start the servers of arms anew with the prepared data, and hold them against the study.
+    """Start the servers of arms again with the prepared data, and hold them against the study.
 
     Returns the rows on each server of arms that begin cold: to prove data reads it into memory, so that such
     an arm is started again afterwards. DatasetError where data are missing.
