@@ -34,7 +34,7 @@ COMMANDS = {
     "down": ("lab.down", "stop everything this project started on this machine, remove what it set up"),
     "cluster": ("lab.cluster", "make or remove the cluster that a study describes (GKE), each command shown"),
     "calibrate": (
-        "calibrate.run",
+        "campaigns.command",
         "put questions whose answer is known to real servers, and keep the evidence",
     ),
     "stage": ("stage.command", "run one stage's notebook for a study, as the pipeline does"),

@@ -22,8 +22,6 @@ OF_CACHE = {
     "pages_read": "Innodb_pages_read",
     "bytes_read": "Innodb_data_read",
 }
-# How long its own sessions that were closed may stay in a server's list.
-LEFT_S = 1.0
 
 
 @contextmanager

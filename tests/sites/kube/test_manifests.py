@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from benchbook.commands import cli
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites.kube import accounts, layout, manifests, plan, tidb
+from benchbook.sites.kube import layout, manifests, plan, tidb, tidb_cluster
 from benchbook.sites.kube.layout import clients_inside, clients_outside
 from benchbook.sites.kube.tidb_parts import PodPlacement
 from tests.installed import package
@@ -82,7 +82,7 @@ def test_clients_and_servers_of_an_arm_are_pods_of_their_own_and_the_first_are_s
 
 
 def test_nobody_enters_a_tidb_without_a_password():
-    made = accounts.statements(PASSWORD, PASSWORD)
+    made = tidb_cluster.account_statements(PASSWORD, PASSWORD)
     assert made.rstrip().endswith("DROP USER IF EXISTS 'root'@'%';")
     with pytest.raises(ValidationError, match="not a study's to set"):
         kubernetes_study.make(engine={"name": "tidb", "settings": {"security.skip-grant-table": True}})

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchbook.core import traits
 from benchbook.core.engines import engine_of, program_of
+from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import load
@@ -16,9 +17,9 @@ from benchbook.sites.engines import commits, packages
 from benchbook.sites.local import cgroups, kernel, network, tidb_zones
 from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.layout import Chain, Part
-from benchbook.sites.local.service import Service
 from benchbook.sites.machine import prepared, steps
 from benchbook.sites.machine.here import Here
+from benchbook.sites.machine.supervised import Made
 from benchbook.sites.processes.before_exec import Where
 from benchbook.sites.processes.tcp_bytes import Hop
 from benchbook.sites.proxies.proxy import NOTHING
@@ -191,6 +192,41 @@ class Parts:
         if any(chain.by_socket for chain in mine):
             here = (*here, labs.OVER_SOCKET)
         return (*here, self.network.gateway) if is_crossed else here
+
+
+class Service(Made):
+    """One virtual address with one server behind it. There is no process; the rule is made by `ensure`."""
+
+    child = None
+
+    def __init__(
+        self, network: network.Network, name: str, rank: int, port: int, address: str, server_port: int
+    ) -> None:
+        self.network, self.role, self.rank, self.port = network, name, rank, port
+        self.address, self.server_port = address, server_port
+
+    def ensure(self) -> None:
+        """Make the rule unless it is there."""
+        self.network.service(self.role, self.rank, self.port, self.address, self.server_port)
+
+    def stop(self) -> bool:
+        """Do nothing: a rule costs nothing while it is unused, and goes when the site is closed."""
+        return True
+
+    def packets(self) -> int:
+        """Return how many connections took the rule since it was made."""
+        return self.network.packets(self.role)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the kernel does with the virtual address; SiteError if the rule is gone."""
+        rules = self.network.named(self.role)
+        if not rules:
+            raise SiteError("the service's rule is gone; call site.up(arm) again")
+        return {"service": sorted(" ".join((rule.chain, *rule.words)) for rule in rules)}
+
+    def facts(self) -> dict[str, Any]:
+        """Return how the service is made."""
+        return {"made_by": "DNAT in the nat table, chains OUTPUT and PREROUTING", "port": self.port}
 
 
 def clear(token: str, records: Path) -> list[str]:
