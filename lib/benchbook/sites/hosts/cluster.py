@@ -123,7 +123,7 @@ class Cluster(Made):
     def stop(self) -> bool:
         """Stop it, its data kept, and say that it went by itself."""
         if self.child is not None:
-            self.child: str | None = None
+            self.child = None
             self.commands.stop()
         return True
 

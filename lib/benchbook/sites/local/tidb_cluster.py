@@ -45,6 +45,7 @@ class Cluster(Made):
     """The parts of one cluster at ports from a place on; programs that are missing are built now."""
 
     is_cluster = True
+    hops: dict[str, Delay]
     # Each store sets 512 MiB of logs aside, and a small study fills a few of them.
     is_sparse = True
 
@@ -59,7 +60,7 @@ class Cluster(Made):
         self.user = data.user(machine)
         self.role, self.folder = place.name, lab.own(place.name, self.user)
         self.data, self.log = self.folder / "data", lab.run / f"{place.name}-tidb-1.log"
-        self.zones, self.hops = zones, dict[str, Delay]()
+        self.zones, self.hops = zones, {}
         self._opened = 0
         self._admin: sqlalchemy.Engine | None = None
         self._make()
