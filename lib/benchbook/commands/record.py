@@ -274,9 +274,9 @@ def registered(held: Unpacked) -> str:
     return registration.doubt(held.name, runs).text
 
 
-def entry_of(held: Unpacked, packed: Path, promised: str | None = None) -> record.Entry:
+def entry_of(held: Unpacked, packed: Path) -> record.Entry:
     """Return the index's entry of a session that is unpacked and analyzed below a root of its own."""
-    found, told = files.read_json(held.where.findings), promised or registered(held)
+    found, told = files.read_json(held.where.findings), registered(held)
     methods = sessions.methods(held)
     return record.Entry(
         measured=sessions.minute(sessions.begun(held)),
