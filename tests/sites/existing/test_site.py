@@ -454,7 +454,7 @@ def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql
         state = dataset.load(site, asked)
         assert state["rows"] == {"sbtest1": 100} and state["indexes"] == {"sbtest1": ["id unique", "k"]}
         for arm in ("one", "two"):
-            with ledger.sessions(site, asked, [arm]) as connections:
+            with servers.sessions(site, asked, [arm]) as connections:
                 dataset.prewarm_all(asked, connections)
                 planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == arm)
                 (into := tmp_path / arm).mkdir()
@@ -477,7 +477,7 @@ def test_a_query_of_somebody_else_on_their_postgresql_makes_a_run_invalid(
     asked = study(arms={"two": there, "same": there | {"clients": 2}}, database="sbtest")
     with sites.open_site(asked, open_folder / "engines") as site:
         dataset.load(site, asked)
-        with ledger.sessions(site, asked, ["two"]) as connections, site.admin("two").connect() as somebody:
+        with servers.sessions(site, asked, ["two"]) as connections, site.admin("two").connect() as somebody:
             planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == "two")
             began = threading.Timer(1.0, lambda: psql(somebody))
             began.start()
