@@ -78,7 +78,7 @@ def main(root: Path, names: list[str]) -> None:
     for name in names:
         where = record.places(name)
         entry = record.read().studies[name].sessions[where.session_id]
-        made = held.made_again(where, entry, root / name)
+        made = held.from_raw(where, entry, root / name)
         found[name] = [*made.refused, *made.differs]
     print(json.dumps(found))
 

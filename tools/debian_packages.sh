@@ -40,7 +40,8 @@ $apt install -y --no-install-recommends $packages
 for name in $packages; do
   case $name in
     mariadb-server) service=mariadb ;;
-    haproxy) service=haproxy ;;
+    haproxy | pgbouncer | postgresql) service=$name ;;
+    openssh-server) service=ssh ;;
     *) continue ;;
   esac
   if command -v systemctl >/dev/null; then systemctl disable "$service" || true; fi

@@ -5,7 +5,8 @@
 # With --check it only looks: exit 0 if .venv is as the lock says, else 1.
 # With --pages only what rebuilding the record needs: Python and .venv, no server, no sysbench, no root; the
 # modules of .venv are then compiled by the first set-up that is for more.
-# With --tests .venv also gets what only tests and lint need (tools/lock-tests.txt); once there, it stays.
+# With --tests also what only tests and lint need: packages of .venv (tools/lock-tests.txt), which stay once
+# there, and servers of the system.
 #
 # PYTHON=/path/to/python3.12 chooses the interpreter. The tests of this script describe other
 # machines with BENCHBOOK_UNAME, BENCHBOOK_OS_RELEASE, BENCHBOOK_UID and BENCHBOOK_SBIN.
@@ -67,6 +68,11 @@ look() {
   need haproxy haproxy 'HAProxy, the proxy of the default study'
   want ip iproute2
   want iptables iptables
+  if [ "$tests" = 1 ] && [ "$(os_id)" = debian ]; then
+    want sshd openssh-server
+    want pg_ctlcluster postgresql
+    want pgbouncer pgbouncer
+  fi
   look_for_python
 }
 look_for_python() {
@@ -86,7 +92,7 @@ lacks() {
   - $2"
 }
 need() { have "$1" || lacks "$2" "$3"; }
-# Arms in a pod or behind a service need these; everything else works without.
+# Some arms or tests need these; everything else works without.
 want() { have "$1" || wanted="$wanted $2"; }
 
 # --- what to say when it can't be installed here --------------------------------------------
@@ -184,7 +190,7 @@ On a Mac, with Docker running, this gives the same report in a Debian container:
     *)
       tail -n 15 "$log" >&2
       if [ -z "$packages" ]; then
-        say "$wanted could not be installed; arms in a pod or behind a service are skipped without them"
+        say "$wanted could not be installed; arms and tests that need them are skipped"
         return 0
       fi
       say "apt-get failed; everything it said is in $log"

@@ -13,9 +13,8 @@ from benchbook.commands import cli
 from benchbook.core import paths, reference, registry, schema, study_hosts
 from benchbook.core.params import Analysis, Limits, Params
 from benchbook.core.study import Study
-from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour, Zones
+from benchbook.core.study_arm import Arm, ArmBuild, ArmData, ArmEngine, Cpu, Kernel, Load, Neighbour, Zones
 from benchbook.core.study_cluster import ArmCluster, Cluster, Event
-from benchbook.core.study_engine import ArmBuild, ArmData, ArmEngine
 from benchbook.core.study_existing import Existing, Place
 from benchbook.core.study_gke import Gke, Pool
 from benchbook.core.study_kubernetes import (

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from benchbook.core.errors import BenchbookError
-from benchbook.core.sections import Sections
+from benchbook.core.load import Sections
 
 
 class Model(BaseModel):

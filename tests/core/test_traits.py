@@ -31,7 +31,6 @@ MUST_SAY = {
 ELSEWHERE = {
     "core/study_sections.py": {"mariadb"},  # the engine of a study that names none
     # What is asked of known answers: studies, as data.
-    "commands/calibrate.py": {"mariadb", "tidb"},
     "commands/campaigns.py": {"haproxy", "mariadb", "tidb"},
     # Examples for readers of the reference.
     "core/inventory.py": {"tiproxy"},

@@ -131,7 +131,7 @@ def test_a_full_disk_for_logs_costs_one_run(
 
     said = ""
     try:
-        with preflight.full_disk_is_told(here.raw):
+        with preflight.told(here.raw):
             here.walk(fill, "before")
     except NotReady as error:
         said = str(error)
@@ -291,7 +291,7 @@ def test_a_server_that_is_started_again_between_runs_is_told_in_words(
         pytest.raises(
             NotReady, match=r"ended, was restarted or refused while no run was going on .* are kept"
         ),
-        preflight.lost_server_is_told(here.raw),
+        preflight.told(here.raw),
     ):
         here.walk(None)
     monkeypatch.undo()

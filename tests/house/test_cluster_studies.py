@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from benchbook.commands import cluster
+from benchbook.commands import lab
 from benchbook.compare.claims import measured
 from benchbook.core import paths
 from benchbook.core.study import Study
@@ -120,7 +120,7 @@ def test_a_pod_of_the_baselines_own_class_without_a_neighbour_shows_nothing_of_c
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_plan_and_manifests_of_each_are_made(name: str):
-    text = plan.text(name, study(name)) + cluster.summary(study(name))
+    text = plan.text(name, study(name)) + lab.cluster_summary(study(name))
     assert "needs" in text and "makes in namespace" in text
     assert "kind: " in plan.yaml(name, study(name))
     if name.startswith("tidb"):

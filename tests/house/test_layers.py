@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -197,13 +196,6 @@ def undescribed(path: Path) -> list[str]:
             if function is node and ast.get_docstring(function) is None:
                 wanting.append(f"{function.name}: no docstring")
     return wanting
-
-
-def test_the_nearest_folder_that_is_there_is_looked_for_in_one_place():
-    """It was written four times; the agent, which is sent to hosts, takes it from where all others do."""
-    walks = re.compile(r"while not (\w+)\.exists\(\):\n\s+\1 = \1\.parent\n")
-    found = [tree.dotted(path) for path in tree.modules() if walks.search(tree.text(path))]
-    assert found == ["benchbook.sites.lab"]
 
 
 def test_public_functions_are_typed_and_described():

@@ -126,6 +126,12 @@ def test_only_what_is_missing_is_named(machine: Machine):
     assert "MariaDB" not in said
 
 
+def test_tests_ask_for_the_servers_that_only_they_need(machine: Machine):
+    machine.has("mariadbd", "haproxy", "ip", "iptables", "sshd")
+    said = machine.set_up("--tests").stderr
+    assert "--no-install-recommends sysbench postgresql pgbouncer\n" in said
+
+
 def test_a_sudo_that_needs_a_password_is_no_use_without_a_terminal(machine: Machine):
     machine.has("sudo", script="#!/bin/sh\nexit 1\n")
     assert "needs root, or sudo that works here" in refused(machine)

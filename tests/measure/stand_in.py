@@ -181,7 +181,7 @@ class Client:
     def __init__(self, site: Site, start: contract.Start, server: Server) -> None:
         self.site, self.argv, self.out, self.server = site, list(start.argv), start.out, server
         self.popen, self.pid, self.returncode, self.begun_s = self, 4000, None, start.begin_at
-        self.lasts_s = 0.0
+        self.lasts_s, self.ran_s = 0.0, None
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:

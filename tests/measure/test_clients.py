@@ -19,7 +19,7 @@ from benchbook.core import runfolder
 from benchbook.core.study import Study
 from benchbook.measure import dataset
 from benchbook.measure.execute import Run, execute
-from benchbook.measure.ledger import sessions
+from benchbook.measure.servers import sessions
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.machine import monitor

@@ -11,7 +11,7 @@ import pytest
 
 from benchbook import sites
 from benchbook.core.study import Study
-from benchbook.measure import dataset, matrix
+from benchbook.measure import dataset, ledger
 from benchbook.read import validity
 from tests.walks import Store
 
@@ -81,7 +81,7 @@ def test_a_cold_arm_that_was_read_before_its_first_query_is_void(
 
     def warmed(site: Any, arm: str) -> None:
         chill(site, arm)
-        with matrix.session(site, arm) as connection:
+        with ledger.session(site, arm) as connection:
             dataset.describe(connection, store.study)
 
     monkeypatch.setattr(type(store.site), "chill", warmed)

@@ -15,7 +15,7 @@ import pytest
 from benchbook.core import files, paths, runfolder
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
-from benchbook.measure import books, dataset, ledger, matrix, preflight, warm_up
+from benchbook.measure import books, dataset, ledger, matrix, preflight, servers, warm_up
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.engines import dialect
@@ -123,7 +123,11 @@ def test_a_group_with_a_run_that_is_not_valid_is_voided_whole_and_made_again(sto
         is_bad = folder.plan()["position"] == 1 and not second
         second.extend([folder] * (folder.plan()["position"] == 1))
         judged = validity.judge(folder)
-        return stand_in.SimpleNamespace(status=status, reasons=["V16 machine: stolen"]) if is_bad else judged
+        return (
+            stand_in.SimpleNamespace(status=status, reasons=["V16 machine: stolen"], qps=None)
+            if is_bad
+            else judged
+        )
 
     state = made.walk(judge)
     first_id, second_id = (run.run_id for run in made.runs)
@@ -147,7 +151,9 @@ def test_a_group_is_given_up_after_its_repeats_and_the_next_one_made(store, repe
     def judge(folder: RunFolder) -> Any:
         is_bad = folder.plan()["run_id"] == bad.run_id
         return (
-            stand_in.SimpleNamespace(status="invalid", reasons=["V1"]) if is_bad else validity.judge(folder)
+            stand_in.SimpleNamespace(status="invalid", reasons=["V1"], qps=None)
+            if is_bad
+            else validity.judge(folder)
         )
 
     state = made.walk(judge)
@@ -275,7 +281,7 @@ def test_a_server_that_is_silent_after_a_run_is_missing_evidence(store):
         made.site.server(None).fails = stand_in.absent
 
     made.site.spoil = spoil
-    made.walk(lambda folder: stand_in.SimpleNamespace(status="invalid", reasons=["it is gone"]))
+    made.walk(lambda folder: stand_in.SimpleNamespace(status="invalid", reasons=["it is gone"], qps=None))
     seen = RunFolder(next(path for path in made.void.glob("*.a1") if path.is_dir())).evidence()
     assert (seen["server_answers"], seen["uptime_after_s"], seen["rows_after"]) == (False, None, None)
     assert seen["ledger"]["reason"] == "the server does not answer after the run: OperationalError"
@@ -348,7 +354,7 @@ def test_sessions_of_the_server_and_of_others_accounts_are_not_foreign(store):
 
 def test_each_server_of_an_arm_has_one_session_that_arms_share(store):
     made = store(arms=THREE, threads=(6,))
-    with ledger.sessions(made.site, made.study, made.study.arms) as opened:
+    with servers.sessions(made.site, made.study, made.study.arms) as opened:
         assert [len(opened[arm]) for arm in THREE] == [1, 1, 3]
         assert opened["one"][0] is opened["pair"][0]
         assert len({id(connection.server) for connection in opened["three"]}) == 3
@@ -416,7 +422,7 @@ def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loadin
     study = make_study(arms={"direct": {}, "again": {}, "before": {"data": {"index": "before"}}})
     site, started = stand_in.Site(study), []
     site.spoil = lambda client, out: started.append(client.argv)
-    assert dataset.copies(site, study) == ["direct", "before"]
+    assert dataset.arm_of_each_copy(site, study) == ["direct", "before"]
     state = dataset.load(site, study)
     assert ["--index-first=on" in argv for argv in started] == [False, False, True, True]
     assert {arm: load["index"] for arm, load in state["loads"].items()} == {
@@ -427,11 +433,13 @@ def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loadin
         "snapshot before",
     ]
     site.in_the_way["direct"] = "no room"
-    assert dataset.copies(site, study) == ["again", "before"], (
+    assert dataset.arm_of_each_copy(site, study) == ["again", "before"], (
         "the first that can be made stands for the others"
     )
     site.data_groups = lambda: [("again", "before")]
-    assert dataset.copies(site, study) == ["again"], "a site may know better which arms share their data"
+    assert dataset.arm_of_each_copy(site, study) == ["again"], (
+        "a site may know better which arms share their data"
+    )
 
 
 def test_a_run_brings_the_site_up_only_if_something_is_missing(store, monkeypatch, tmp_path, capsys):
@@ -502,9 +510,9 @@ def test_pilots_are_whole_runs_without_discard(make_study, tmp_path, monkeypatch
 def test_a_copy_that_a_cluster_lost_is_made_again_with_its_statistics(make_study):
     study = make_study()
     site = stand_in.Site(study)
-    warm_up.put_back(site, study, analyzed=True)
+    servers.put_back(site, study, analyzed=True)
     assert site.done == ["up direct", "snapshot direct", "snapshot direct", "restore"]
     assert "ANALYZE TABLE sbtest1" in site.server(None).statements
     site.server(None).statements.clear()
-    warm_up.put_back(site, study, analyzed=True)
+    servers.put_back(site, study, analyzed=True)
     assert "ANALYZE TABLE sbtest1" not in site.server(None).statements

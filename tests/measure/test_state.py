@@ -10,7 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from benchbook.measure import books, ledger, state
+from benchbook.measure import books, servers, state
 from benchbook.read import checks_state
 from benchbook.read.evidence import Evidence
 from benchbook.sites.engines.mariadb import SOCKET
@@ -43,7 +43,7 @@ class Scene:
 
     def between(self, act: Callable[[Scene], None]) -> list[str]:
         """Return what is found wrong with a run before which something was done, after one that was sound."""
-        with ledger.sessions(self.site, self.study, ["direct"]) as connections:
+        with servers.sessions(self.site, self.study, ["direct"]) as connections:
             (connection,) = connections["direct"]
             state.arm_at_start(connection, "direct", self.site.identity("direct"))
             assert self.faults(connection) == []
@@ -180,7 +180,7 @@ def test_what_is_changed_between_two_runs_is_named(
 
 
 def test_what_is_changed_in_a_run_is_named_too(scene: Scene):
-    with ledger.sessions(scene.site, scene.study, ["direct"]) as connections:
+    with servers.sessions(scene.site, scene.study, ["direct"]) as connections:
         (connection,) = connections["direct"]
         found = scene.faults(connection, said("SET GLOBAL general_log = ON"))
         assert "server variable general_log was OFF, is ON in the run" in found
@@ -190,14 +190,14 @@ def test_what_is_changed_in_a_run_is_named_too(scene: Scene):
 def test_a_setting_that_was_changed_stays_found_in_every_later_block(scene: Scene):
     """A server that can't be started again keeps what was done to it."""
     assert scene.between(said("SET GLOBAL sync_binlog = 7")) != []
-    with ledger.sessions(scene.site, scene.study, ["direct"]) as connections:
+    with servers.sessions(scene.site, scene.study, ["direct"]) as connections:
         found = scene.faults(connections["direct"][0])
     scene.say("SET GLOBAL sync_binlog = 0")
     assert "server variable sync_binlog was 0, is 7 between the runs" in found
 
 
 def test_the_looks_are_quick(scene: Scene):
-    with ledger.sessions(scene.site, scene.study, ["direct"]) as connections:
+    with servers.sessions(scene.site, scene.study, ["direct"]) as connections:
         (connection,) = connections["direct"]
         taken = []
         for _ in range(10):

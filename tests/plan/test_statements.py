@@ -31,6 +31,6 @@ def test_a_mixture_errors_and_silence_give_no_rule():
 def test_plans_carry_digests_and_statements_and_nothing_without_own_scripts():
     own = {"scripts": {"mine": {"text": {"mine.lua": ""}, "sha256": {"mine.lua": "e3b0"}}}, "tables": {}}
     record = statements.record(own, {"mine": [pilot()]})
-    assert statements.of(record) == {"mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE}}
+    assert statements.carried(record) == {"mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE}}
     assert statements.record({}, {}) == {}
-    assert statements.of({}) == {}
+    assert statements.carried({}) == {}

@@ -175,7 +175,7 @@ def test_a_turn_holds_ten_transactions_of_the_slowest_arm_at_its_thread_level():
     writing = [row for row in settled if row["workload"] == "oltp_read_write"]
     assert [(row["threads"], row["turn_ms"]) for row in writing] == [(1, 50), (4, 100), (16, 500)]
     assert writing[1]["transaction_ms"] == pytest.approx(8.0)
-    runs = schedule.plan_runs("s", study, {}, lengths=turns.of({"turns": settled}))
+    runs = schedule.plan_runs("s", study, {}, lengths=turns.lengths({"turns": settled}))
     assert {(run.workload, run.threads, run.turn_ms) for run in runs} == {
         ("oltp_point_select", 1, 50), ("oltp_point_select", 4, 50), ("oltp_point_select", 16, 50),
         ("oltp_read_write", 1, 50), ("oltp_read_write", 4, 100), ("oltp_read_write", 16, 500),
@@ -201,7 +201,7 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
     assert [row["turn_ms"] for row in before] == [50, 50, 50, 50]
     assert all("starting_s" not in row and "edge_s" not in row for row in before)
     runs = schedule.plan_runs(
-        "s", study, {}, None, turns.of({"turns": settled}), None, turns.edges({"turns": settled})
+        "s", study, {}, None, turns.lengths({"turns": settled}), None, turns.edges({"turns": settled})
     )
     plans = {run.threads: run.to_dict() for run in runs}
     assert "edge_s" not in plans[4] and plans[64]["edge_s"] == 1.0
@@ -212,7 +212,7 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
 
 def test_transactions_of_more_than_50_ms_are_measured_in_whole_runs_and_a_study_may_say_its_length():
     # 4 threads at 40/s: 100 ms a transaction, a second for ten.
-    slow = turns.of({"turns": turns.settle(closed(), pilots(t1=500.0, t4=40.0))})
+    slow = turns.lengths({"turns": turns.settle(closed(), pilots(t1=500.0, t4=40.0))})
     runs = schedule.plan_runs("s", closed(), {}, lengths=slow)
     orders = {(run.workload, run.threads): run.order for run in runs}
     # One order for all levels of a workload, since its headline is over all of them.

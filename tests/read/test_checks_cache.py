@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchbook.core.params import Limits
-from benchbook.read import checks_cache, checks_physics
+from benchbook.read import checks_physics, checks_server
 from benchbook.read.evidence import Evidence, Excused
 from tests.read import corpus, synthetic
 
@@ -25,7 +25,7 @@ def begun(begins: str | None, pages: int, of_pool: int = 32_768, **changed: Any)
 
 
 def faults(run: Evidence) -> list[str]:
-    return checks_cache.cache(run, Limits())
+    return checks_server.cache(run, Limits())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.read import report_lines
+from benchbook.read import reports
 from benchbook.read.sysbench_log import parse_interval_line
 
 COMMON = (
@@ -57,5 +57,5 @@ def test_anything_else_is_none(text):
 
 
 def test_a_second_that_is_printed_twice_names_the_line_that_has_it_first():
-    _, wrong = report_lines.cells(f"{COMMON}\n{COMMON}\n")
+    _, wrong = reports.cells(f"{COMMON}\n{COMMON}\n")
     assert wrong == [(2, COMMON, "second 10 given twice, first on line 1; keep one")]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import rerun
+from benchbook.commands import archives
 from benchbook.core import paths
 from benchbook.core.errors import BenchbookError
 from benchbook.evidence import archive, verify
@@ -193,7 +193,7 @@ def test_a_forged_version_is_named_and_nothing_is_made_of_it(packed, tmp_path, m
     assert "\x1b" not in str(found), "a terminal obeys what stands in an archive"
     said = r"not judged, because its files contradict(.|\n)*facts\.json: for arm"
     with pytest.raises(BenchbookError, match=said):
-        rerun.read(made)
+        archives.read(made)
 
 
 def test_an_archive_without_a_part_is_refused_by_name(packed, tmp_path):
@@ -223,7 +223,7 @@ def test_a_rerun_is_judged_by_what_its_runs_give_not_by_what_it_says(packed, sit
     monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
     monkeypatch.setattr(paths, "root", lambda: site)
     made = forged(packed, tmp_path / "a.tar.gz", "data/made/findings.json", b'"n": 5', b'"n": 9')
-    taken = rerun.read(made)
+    taken = archives.read(made)
     assert taken["findings"]["findings"][0]["n"] == 5
-    assert verify.OTHER_FINDINGS in rerun.markdown(taken)
+    assert verify.OTHER_FINDINGS in archives.markdown(taken)
     assert any("n: 9 recorded, 5 here" in note for note in taken["notes"]), "the value, here and recorded"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from benchbook.commands import rerun, review
+from benchbook.commands import archives, review
 from benchbook.compare import reruns
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.show import load
@@ -141,29 +141,29 @@ def test_a_rerun_of_another_study_file_says_so(site, tmp_path, monkeypatch):
     (other / "data").mkdir(parents=True)
     shutil.copytree(site / "studies", other / "studies")
     shutil.copytree(site / "data" / "made", other / "data" / "made")
-    assert "not quite the same" not in rerun.markdown(rerun.read(other))
+    assert "not quite the same" not in archives.markdown(archives.read(other))
     (other / "studies" / "made.yaml").write_text(STUDY.replace("table_size: 10000", "table_size: 500"))
-    assert "dataset differ" in rerun.markdown(rerun.read(other))
-    assert "came without its study file" in rerun.markdown(
-        rerun.read(other / "data" / "made" / "findings.json")
+    assert "dataset differ" in archives.markdown(archives.read(other))
+    assert "came without its study file" in archives.markdown(
+        archives.read(other / "data" / "made" / "findings.json")
     )
 
 
 def test_a_rerun_that_is_kept_stands_on_the_study_s_page(site, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
-    taken = rerun.read(site / "data" / "made" / "findings.json", "elsewhere")
-    kept = rerun.keep(taken)
+    taken = archives.read(site / "data" / "made" / "findings.json", "elsewhere")
+    kept = archives.keep(taken)
     try:
         seen = load("made")
         page = "".join(table._repr_html_() for table in shown.tables(seen.findings, seen.reruns))
         assert "Rerun: elsewhere" in page and "came without its study file" in page
         assert page.count("<tr") == 1 + len(seen.findings["findings"])
         with pytest.raises(InputErrors, match="choose another name"):
-            rerun.keep(taken)
+            archives.keep(taken)
     finally:
         kept.unlink()
     with pytest.raises(InputErrors, match="lower case"):
-        rerun.keep({**taken, "name": "../out"})
+        archives.keep({**taken, "name": "../out"})
     assert "No other team has rerun" in shown.tables(seen.findings, [])[0]._repr_html_()
 
 

@@ -5,6 +5,7 @@ A change for one kind of site, engine or proxy then asks no study on another one
 
 from __future__ import annotations
 
+import argparse
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -21,7 +22,7 @@ ALWAYS = ("benchbook.sites", "benchbook.sites.provision")
 BY_MODULE = ("engines", "proxies", "tidb", "traits")
 
 
-def write() -> int:
+def run(_: argparse.Namespace) -> int:
     """Write for each study of params.yaml the SHA-256 of each file of `of_study`; return an exit code."""
     for name in load.params().studies:
         found = of_study(load.study(name))

@@ -315,7 +315,9 @@ def _settled(asked: Asked, site: Any, base: Path) -> tuple[turns.Lengths, dict[s
     )
     folders = warm_up.pilots(asked.name, short, site, base / "pilots", asked.limits.model_dump(), _quiet)
     record = statements.record(found, tidy.pilot_totals(folders))
-    return turns.of({"turns": turns.settle(study, tidy.pilot_series(folders))}), statements.of(record)
+    return turns.lengths({"turns": turns.settle(study, tidy.pilot_series(folders))}), statements.carried(
+        record
+    )
 
 
 def _facts(site: Any, study: Study) -> dict[str, Any]:

@@ -1,12 +1,16 @@
-"""Commands about this machine: what it can do, and the servers that we start on it."""
+"""Commands about where arms run: what this machine can do, its servers, and clusters that cost money."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from benchbook.commands import cluster
 from benchbook.core import load, paths
+from benchbook.core.study import Study
 
 
 def doctor_options(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +85,7 @@ def down(arguments: argparse.Namespace) -> int:
     from benchbook.sites.lab import lab_root
 
     report = clean.down(lab_root(paths.root()), purge=arguments.purge)
-    print("\n".join([str(report), *cluster.left(lab_root(paths.root()))]))
+    print("\n".join([str(report), *clusters_left(lab_root(paths.root()))]))
     return 0 if report.is_clean else 1
 
 
@@ -93,3 +97,53 @@ def _remove(name: str) -> int:
         told = site.remove()
     print("\n".join(told) or f"{name}: its servers are no others'; `make down` stops them")
     return 0
+
+
+def cluster_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook cluster` takes."""
+    parser.add_argument("study", help="name of a file in studies/")
+    parser.add_argument(
+        "act", choices=("up", "down"), help="make what is missing, or remove it once confirmed"
+    )
+
+
+def cluster(arguments: argparse.Namespace) -> int:
+    """Make or remove a study's cluster; return an exit code."""
+    from benchbook.sites.gke import commands
+    from benchbook.sites.lab import lab_folder
+
+    study, folder = load.study(arguments.study), lab_folder(paths.root(), arguments.study)
+    if arguments.act == "down":
+        return 0 if commands.down(folder) else 1
+    kubeconfig = commands.up(study, folder)
+    for volume in commands.prepare_nodes(study, folder, kubeconfig):
+        print(f"volume {volume}")
+    print(f"export BENCHBOOK_KUBECONFIG={kubeconfig}")
+    return 0
+
+
+def cluster_summary(study: Study) -> str:
+    """Return what makes a study's cluster, as `plan` shows it; empty where it names no cluster to make."""
+    if study.site.kubernetes is None or study.site.kubernetes.gke is None:
+        return ""
+    from benchbook.sites.gke import commands
+
+    return "\n".join(f"  {line}" for line in commands.summary(study))
+
+
+def clusters_left(lab_root: Path, ask: Callable[[str], str] | None = None, **given: Any) -> list[str]:
+    """Offer to remove every cluster that labs below a folder made; return what is still there, in words."""
+    from benchbook.sites.arms import clean
+    from benchbook.sites.gke import commands
+
+    # Without a person at the terminal nothing is removed.
+    question = ask or (input if sys.stdin.isatty() else lambda said: "")
+    found = []
+    for folder in clean.find_labs(lab_root):
+        known = commands.recorded(folder)
+        if known is not None and not commands.down(folder, question, **given):
+            found.append(
+                f"the cluster {known[0].name} is still there and costs money: "
+                f"`benchbook cluster {folder.name} down`"
+            )
+    return found

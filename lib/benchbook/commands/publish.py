@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from benchbook.core import paths
 from benchbook.core.errors import BenchbookError
 
 # Pages stand in reports/ beside data/; published, data/ stands in the site's own folder: one step fewer up.
@@ -33,6 +35,17 @@ class Published:
             f"{self.folder}: {self.pages} pages and {self.others} files they link to, "
             f"{self.bytes / 1e6:.1f} MB; begin at {self.folder / 'index.html'}"
         )
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook publish` takes."""
+    parser.add_argument("--to", type=Path, help="the folder (default: public)")
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Put the site together in one folder; return an exit code."""
+    print(publish(paths.root(), (arguments.to or paths.root() / "public").absolute()))
+    return 0
 
 
 def publish(root: Path, into: Path) -> Published:

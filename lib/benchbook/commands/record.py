@@ -5,6 +5,7 @@ What is no evidence is refused. What only weakens it is recorded all the same, w
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,35 @@ COMMIT = "`git add data/record` and commit; `make pages` shows it on the first p
 # Load and CPU pressure are no refusal by themselves: the study before leaves a load, and arms make pressure.
 NOISE = ("Other programs", "Steal")
 MOST_BYTES = 40_000_000
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook record` takes."""
+    parser.add_argument("study", nargs="?", help="name of a file in studies/, measured")
+    parser.add_argument(
+        "--archive", nargs="+", type=Path, default=[], metavar="FILE",
+        help="sessions measured elsewhere, as `benchbook export` wrote them there",
+    )  # fmt: skip
+    parser.add_argument("--supersede", metavar="SESSION", help="pool this session no more")
+    parser.add_argument("--arms", nargs="+", default=[], metavar="ARM", help="only these arms of it")
+    parser.add_argument("--retire", metavar="STUDY", help="measure this study no more")
+    parser.add_argument(
+        "--because", default="", metavar="WHY", help="why, in a sentence that the record keeps"
+    )
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Put sessions into the record, or say of what is there why it counts no more; return an exit code."""
+    asked = (arguments.study, arguments.archive, arguments.supersede, arguments.retire)
+    if sum(map(bool, asked)) != 1:
+        raise InputErrors(["record takes one of: a study, --archive with files, --supersede, --retire"])
+    if arguments.supersede:
+        print(supersede(arguments.supersede, arguments.because, arguments.arms))
+    elif arguments.retire:
+        print(retire(arguments.retire, arguments.because))
+    else:
+        print(take_all(arguments.archive) if arguments.archive else add(arguments.study))
+    return 0
 
 
 def add(name: str) -> str:
@@ -244,9 +274,9 @@ def registered(held: Unpacked) -> str:
     return registration.doubt(held.name, runs).text
 
 
-def entry_of(held: Unpacked, packed: Path, promised: str | None = None) -> record.Entry:
+def entry_of(held: Unpacked, packed: Path) -> record.Entry:
     """Return the index's entry of a session that is unpacked and analyzed below a root of its own."""
-    found, told = files.read_json(held.where.findings), promised or registered(held)
+    found, told = files.read_json(held.where.findings), registered(held)
     methods = sessions.methods(held)
     return record.Entry(
         measured=sessions.minute(sessions.begun(held)),

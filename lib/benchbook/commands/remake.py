@@ -6,6 +6,7 @@ The newest session of a study is made from its raw files; of earlier ones what t
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import shutil
@@ -47,6 +48,23 @@ class Outcome:
 
     refused: list[str] = field(default_factory=list)
     differs: list[str] = field(default_factory=list)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook remake` takes."""
+    parser.add_argument(
+        "--write", action="store_true", help="write what the present code finds into the record, and say it"
+    )
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Make recorded sessions again; return an exit code."""
+    from benchbook.commands import rewrite
+
+    if arguments.write:
+        print(rewrite.run())
+        return 0
+    return run()
 
 
 def run() -> int:
@@ -347,7 +365,7 @@ def _remade(where: paths.RecordedPaths, study: record.Recorded) -> tuple[Outcome
     if where.session_id != study.newest:
         described, refused = held.taken(where, entry, where.base)
         return Outcome(refused), described
-    found = held.made_again(where, entry, where.base)
+    found = held.from_raw(where, entry, where.base)
     with paths.at(where.base):
         described = sessions.described(Unpacked(where.base, found.remade.contents.study))
     more = len(found.differs) - _SHOWN

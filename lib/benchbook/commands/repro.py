@@ -8,6 +8,7 @@ then the answer is printed.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import fcntl
 import json
@@ -36,6 +37,17 @@ LOW_BYTES = 500 << 20
 OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
 # A stage that is stopped ends its servers in order first.
 ENDING_S = 30.0
+
+
+def command_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook repro` takes."""
+    parser.add_argument("arguments", nargs="*", help="[--study NAME] and words for `dvc repro`")
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Run the pipeline; return an exit code."""
+    words = arguments.arguments
+    return run(words[2:], words[1]) if words[:1] == ["--study"] else run(words)
 
 
 def run(arguments: Sequence[str], study: str | None = None) -> int:
@@ -76,7 +88,7 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
     return code
 
 
-def pages() -> int:
+def pages(_: argparse.Namespace) -> int:
     """Rebuild the record, the audits and the pages about everything; nothing is measured."""
     root = paths.root()
     with alone(root):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import subprocess
@@ -27,6 +28,17 @@ _ABSENT = "not there"
 # What a notebook's output or metadata says never decides a review: they are stored without either.
 _MOST_OF_A_DIFF = 40_000
 _MOST_OF_ALL = 600_000
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook review` takes."""
+    parser.add_argument("base", nargs="?", default="main", help="commit or branch to compare with")
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Write one page on what changed; return an exit code."""
+    print(review(arguments.base))
+    return 0
 
 
 def review(base: str) -> Path:

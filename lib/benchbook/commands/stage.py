@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import datetime
 import json
@@ -68,19 +69,25 @@ def _clean_up(name: str) -> None:
     clean.after_kill(lab_folder(paths.root(), name))
 
 
-def audit(name: str) -> int:
+def audit_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook audit` takes."""
+    parser.add_argument("source", help="name of a folder in data/published/")
+
+
+def audit(arguments: argparse.Namespace) -> int:
     """Execute the audit of a published source and render its page."""
     load.params()
-    where = paths.source(name)
-    code = show("audit", "source", name, where.notebooks, where.failed)
+    where = paths.source(arguments.source)
+    code = show("audit", "source", where.name, where.notebooks, where.failed)
     if code == 0:
         _render(where.notebooks / "audit.ipynb", where.report)
     return code
 
 
-def page(name: str) -> int:
-    """Execute a notebook about everything, one of `PAGES`, and render its page of the site."""
+def page(arguments: argparse.Namespace) -> int:
+    """Execute the notebook about everything that the command names, and render its page of the site."""
     load.params()
+    name = arguments.command
     folder = paths.root() / "data" / "site"
     code = show(name, None, None, folder / "notebooks", folder / "failed")
     if code == 0:
@@ -251,3 +258,18 @@ BENCHBOOK_ERRORS = {
     BenchbookError.__name__, InputErrors.__name__, "SiteError", "LockHeld", "SettingsDiffer", "Refused",
     "Unreachable", "AgentGone", "DatasetError", "NotReady", "NotThere", "StrangersError",
 }  # fmt: skip
+
+
+def command_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook stage` takes."""
+    parser.add_argument("stage", help="a stage in dvc.yaml, such as parse, or several as parse,analyze")
+    parser.add_argument("study", help="name of a file in studies/")
+    parser.add_argument("--here", action="store_true", help="in this process, without a kernel of its own")
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Run stages one after another until one fails; return an exit code."""
+    asked = arguments.stage.split(",")
+    if wrong := [one for one in asked if one not in STAGES]:
+        raise InputErrors([f"stage: {one}: no such stage; write one of {', '.join(STAGES)}" for one in wrong])
+    return next((code for one in asked if (code := run(one, arguments.study, arguments.here))), 0)

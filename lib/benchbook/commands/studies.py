@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 
-from benchbook.commands import cluster
+from benchbook.commands import lab
 from benchbook.core import load, paths, pooled, sizes
 from benchbook.core.errors import InputErrors
 
@@ -58,7 +58,7 @@ def plan(arguments: argparse.Namespace) -> int:
         return 0
     print(schedule.summary(arguments.study, study))
     advice = more_sessions.lines(pooled.of(arguments.study))
-    for text in filter(None, (kind.needs(arguments.study, study), cluster.summary(study), *advice)):
+    for text in filter(None, (kind.needs(arguments.study, study), lab.cluster_summary(study), *advice)):
         print(text)
     for arm, why in obstacles.foreseen(study).items():
         print(f"  not made    {arm}: {why}")

@@ -37,12 +37,6 @@ def geometric_mean(values: Sequence[float]) -> float | None:
     return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
-def mean_effect(pairs: Sequence[Pair]) -> float | None:
-    """Return the geometric mean of treatment over baseline, minus one."""
-    mean = geometric_mean([1 + pair.effect for pair in pairs])
-    return None if mean is None else mean - 1
-
-
 def cell_record(cell: Cell) -> dict[str, object]:
     """Return a value as it goes into audit.json."""
     return {

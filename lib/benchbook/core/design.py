@@ -50,7 +50,7 @@ _PLACE = {
     "existing": True,
     "tiup": {"user", "login", "identity_file", "wait_s"},
     "kubernetes": {
-        *("context", "namespace_prefix", "images", "outside", "nodes"),
+        *("context", "images", "outside", "nodes"),
         *("tolerations", "keep_data", "wait_s", "gke"),
     },
 }

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchbook.core import registry, reserved, supported, traits
-from benchbook.core.study_arm import Arm
+from benchbook.core.study_arm import Arm, ArmBuild, ArmEngine
 from benchbook.core.study_cluster import Cluster
-from benchbook.core.study_engine import ArmBuild, ArmEngine
 from benchbook.core.study_sections import Build, Engine
 
 

@@ -178,9 +178,9 @@ def read(folder: Path | None = None) -> Index:
     return validate(yamlfile.read(file, f"data/record/{INDEX}"), Index)
 
 
-def archives(folder: Path | None = None) -> list[Path]:
+def archives() -> list[Path]:
     """Return the archives of all sessions, by study and time."""
-    return sorted((folder or paths.record()).glob("[!.]*/*Z-*.tar.xz"))
+    return sorted(paths.record().glob("[!.]*/*Z-*.tar.xz"))
 
 
 def places(name: str, session: str | None = None) -> paths.RecordedPaths:

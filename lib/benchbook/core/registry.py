@@ -14,7 +14,7 @@ SITES = {
     "ssh": "benchbook.sites.hosts.site:HostsSite",
     "existing": "benchbook.sites.existing.site:ExistingSite",
 }
-# Ways of access that are no proxy. A service is a rule of the kernel (`sites.local.service`), a socket a file
+# Ways of access that are no proxy. A service is a rule of the kernel (`sites.local.running`), a socket a file
 # of the server's own machine.
 DIRECT, SERVICE, SOCKET = "direct", "service", "socket"
 WAYS = frozenset({DIRECT, SERVICE, SOCKET, traits.LOAD_BALANCER})

@@ -50,8 +50,6 @@ class Pool(Model):
     (`--local-ssd-count`)."""
     cpu_manager: Literal["none", "static"] = "none"
     """CPU manager of the nodes' kubelets: `static` gives guaranteed pods with whole cores their own cores."""
-    is_dedicated: bool = True
-    """Taint the nodes `benchbook=POOL:NoSchedule`, so that nothing else is put there."""
 
     @model_validator(mode="after")
     def _takes_so_many_disks(self) -> Pool:

@@ -30,8 +30,6 @@ class Images(Model):
     """Image of client and neighbour: `sysbench` and `python3`; `tools/images/client` builds one."""
     proxy: Image = "haproxy:2.6"
     """Image of the proxy: `haproxy` must be in its PATH."""
-    pull: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
-    """When a node fetches an image."""
 
 
 class Resources(Model):
@@ -135,8 +133,6 @@ class Kubernetes(Model):
 
     context: str | None = Field(None, min_length=1, max_length=253, examples=["gke_project_zone_name"])
     """Context of the kubeconfig; null takes its current one."""
-    namespace_prefix: str = Field("benchbook", pattern=r"^[a-z]([-a-z0-9]{0,28}[a-z0-9])?$")
-    """First part of the name of the study's own namespace; the rest is the study and the lab's id."""
     images: Images = Images()
     """Image references."""
     server: Resources = Resources()
@@ -151,8 +147,6 @@ class Kubernetes(Model):
     split_cores: bool = False
     """Keep servers on the first half of their node's cores, clients and proxies on the other: for a cluster
     whose parts share a node."""
-    client_network: Literal["pod", "host"] = "pod"
-    """Network of the client's pod."""
     outside: Name | None = Field(None, examples=["outside"])
     """Name of an inventory (docs/ssh.md) whose client hosts, outside the cluster, make the load of arms with
     `access: load_balancer`; null: no such arms."""

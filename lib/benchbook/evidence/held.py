@@ -54,7 +54,7 @@ class Held:
     differs: tuple[str, ...]
 
 
-def made_again(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> Held:
+def from_raw(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> Held:
     """Make a session again below `root`, which is empty, and hold it against its entry.
 
     BenchbookError where the archive is not whole, or parse and analyze fail on it.

@@ -74,8 +74,8 @@ class Unpacked:
     def runs(self) -> list[PlannedRun]:
         """The runs that study, facts, data and settled rates ask for."""
         settled = rates.of(self.study, self.warm_up)
-        lengths, edges = turns.of(self.warm_up), turns.edges(self.warm_up)
-        own, seed = statements.of(self.warm_up), self.session.get("seed")
+        lengths, edges = turns.lengths(self.warm_up), turns.edges(self.warm_up)
+        own, seed = statements.carried(self.warm_up), self.session.get("seed")
         return schedule.plan_runs(self.name, self.study, self.conditions, settled, lengths, own, edges, seed)
 
     @cached_property

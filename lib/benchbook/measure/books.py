@@ -18,6 +18,13 @@ SETTLED_S, LEFT_S = 5.0, 1.0
 KEPT = ("rows_before", "sample_before", "uptime_before_s", "state")
 
 
+def begin(connection: Connection) -> None:
+    """Keep what a server is, once our own sessions that were just closed are in its counters."""
+    settle(connection, LEFT_S)
+    ledger.snapshot(connection)
+    state.begin(connection)
+
+
 def before(connection: Connection, tables: int | None, known: Record | None = None) -> Record:
     """Look at one server before a run.
 
@@ -30,8 +37,7 @@ def before(connection: Connection, tables: int | None, known: Record | None = No
     settle(connection, LEFT_S)
     foreign = ledger.foreign_sessions(connection)
     if not state.has_begun(connection):
-        ledger.snapshot(connection)
-        state.begin(connection)
+        begin(connection)
     seen = state.before(connection)
     counters, uptime_s = ledger.snapshot(connection)
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
@@ -12,7 +13,8 @@ from benchbook.core.engines import data_groups, engine_of, is_prewarmed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
-from benchbook.measure import ledger, loading, own, proof, sysbench
+from benchbook.core.study_sections import Dataset
+from benchbook.measure import ledger, loading, own, sysbench
 from benchbook.measure.ledger import session
 from benchbook.measure.state import unasked_of
 from benchbook.sites.contract import Site
@@ -25,17 +27,19 @@ class DatasetError(BenchbookError):
     """The tables are not what the study asks for."""
 
 
-def ensure(site: Site, study: Study, known: dict[str, Any] | None = None) -> dict[str, Any]:
+def ensure(
+    site: Site, study: Study, known: dict[str, Any] | None = None, known_own: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Make sure the prepared data is there and is what it should be; return what it is.
 
-    `known` is what prepare recorded. Data that is gone is loaded again from the study's seed; what differs is
-    put back from the prepared copy. DatasetError if it is still not as recorded. The result has the keys
-    tables, table_size, seed, rows, indexes, checksums, fingerprint, `loads`, and `events`: what was found and
-    done.
+    `known` is what prepare recorded, `known_own` what warm-up did of own scripts and their tables. Data that
+    are gone are loaded again from the study's seed; what differs is put back from the prepared copy.
+    DatasetError if it is still not as recorded. The result has the keys tables, table_size, seed, rows,
+    indexes, checksums, fingerprint, `loads`, and `events`: what was found and done.
     """
     events: list[str] = []
-    kept = [arm for arm in copies(site, study) if site.has_snapshot(label(study), arm)]
-    lost = [arm for arm in copies(site, study) if arm not in kept]
+    kept = [arm for arm in arm_of_each_copy(site, study) if site.has_snapshot(label(study), arm)]
+    lost = [arm for arm in arm_of_each_copy(site, study) if arm not in kept]
     if lost and known is not None:
         events.append("the prepared copy is gone; the tables are loaded again from the study's seed")
     for arm in kept:
@@ -61,6 +65,8 @@ def ensure(site: Site, study: Study, known: dict[str, Any] | None = None) -> dic
             f"the data could not be brought back as it was: {'; '.join(wrong)}. "
             "Run `dvc repro -f prepare@STUDY` to start again"
         )
+    if known_own is not None:
+        ensure_own(site, study, known_own)
     return _one(study, states) | {"loads": _loads(study, loaded), "events": events}
 
 
@@ -70,13 +76,13 @@ def load(site: Site, study: Study) -> dict[str, Any]:
     Arms that differ in engine or order of loading are loaded each from the same seed, and must hold the same
     rows. `loads` then says for every arm how long it took.
     """
-    loaded = {arm: _load(site, study, arm) for arm in copies(site, study)}
+    loaded = {arm: _load(site, study, arm) for arm in arm_of_each_copy(site, study)}
     state = _one(study, {arm: state for arm, (state, _) in loaded.items()})
     site.look()
     return state | {"loads": _loads(study, loaded)}
 
 
-def copies(site: Site, study: Study) -> list[str]:
+def arm_of_each_copy(site: Site, study: Study) -> list[str]:
     """Return one arm for each copy of the data: the first that can be made of those that share it."""
     groups = ([arm for arm in group if arm in site.able] for group in site.data_groups())
     return [group[0] for group in groups if group]
@@ -135,15 +141,41 @@ def problems(state: dict[str, Any], study: Study) -> list[str]:
             found.append(f"{name} is missing")
         elif rows != size:
             found.append(f"{name} has {rows} rows, the study says {size}")
-        elif not proof.has_index(state, number):
+        elif not has_index(state, number):
             found.append(f"{name} has no index k_{number}")
     return found
+
+
+def proof(state: dict[str, Any], asked: Dataset) -> pd.DataFrame:
+    """Return table, property, asked, found and proof, one row a property of a table."""
+    rows: list[tuple[str, str, object, object, str]] = []
+    for number in range(1, asked.tables + 1):
+        name = f"sbtest{number}"
+        counted, indexes = state["rows"].get(name), state["indexes"].get(name, [])
+        # By itself it proves nothing: the stages after this one compare it before they measure.
+        checksum = (state["checksums"] or {}).get(name)
+        rows += [
+            (name, "rows", f"{asked.table_size:,}", f"{counted or 0:,}", _agree(counted == asked.table_size)),
+            (name, "index", f"k_{number}", ", ".join(indexes), _agree(has_index(state, number))),
+            (name, "checksum", f"what seed {state['seed']} gives", checksum or "not taken: too large",
+             "compared before every measurement" if checksum else "none"),
+        ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["table", "property", "asked", "found", "proof"])
+
+
+def has_index(state: dict[str, Any], number: int) -> bool:
+    """Say whether a table has its secondary index: by name, or by its column where engines differ."""
+    return bool({f"k_{number}", "k"} & {*state["indexes"].get(f"sbtest{number}", [])})
+
+
+def _agree(is_same: bool) -> str:
+    return "the server has what was asked" if is_same else "DIFFERS"
 
 
 def of_own(site: Any, study: Study) -> dict[str, dict[str, Any]]:
     """Return what own scripts' tables hold in each copy of the data, by its first arm."""
     found = {}
-    for arm in copies(site, study) if own_scripts.of(study) else []:
+    for arm in arm_of_each_copy(site, study) if own_scripts.of(study) else []:
         site.up(arm)
         with session(site, arm) as connection:
             found[arm] = own.describe(connection)
@@ -169,6 +201,12 @@ def analyze(connection: Connection, tables: int) -> list[dict[str, str]]:
     words = dialect.of(connection)
     names = (f"sbtest{number}" for number in range(1, tables + 1))
     return [row for name in names for row in words.analyze(connection, name)]
+
+
+def analyze_all(connection: Connection, study: Study) -> list[dict[str, str]]:
+    """Run ANALYZE TABLE on every table of a study, own scripts' too, and return what the server answered."""
+    answers = analyze(connection, study.dataset.tables)
+    return answers + (own.analyze(connection) if own_scripts.of(study) else [])
 
 
 def prewarm(connection: Connection, tables: int) -> None:

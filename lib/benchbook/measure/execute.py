@@ -174,7 +174,7 @@ def _end(one: Making) -> None:
     one.ended = (time.time(), time.monotonic())
     clients.kill(one.running)
     # Far away the word that it has ended comes late, and it stood still before its turns.
-    ran = getattr(one.running[0].client, "ran_s", None) if one.running else None
+    ran = one.running[0].client.ran_s if one.running else None
     if ran is not None:
         ahead = one.ended[0] - one.ended[1]
         one.started, one.ended = ((ahead + moment, moment) for moment in ran)

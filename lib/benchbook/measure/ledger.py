@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, text
 
-from benchbook.core.study import Study
 from benchbook.measure import state, sysbench
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
@@ -23,8 +22,6 @@ OF_CACHE = {
     "pages_read": "Innodb_pages_read",
     "bytes_read": "Innodb_data_read",
 }
-# How long its own sessions that were closed may stay in a server's list.
-LEFT_S = 1.0
 
 
 @contextmanager
@@ -38,37 +35,6 @@ def session(site: Site, arm: str | None = None, server: int = 0) -> Iterator[Con
     with admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         dialect.of(connection).enter(connection, site.database)
         yield connection
-
-
-@contextmanager
-def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str, tuple[Connection, ...]]]:
-    """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
-
-    A second session of its own on a server would be a stranger to the first. What each server is then is
-    kept, and the runs are held to it (`state`).
-    """
-    with ExitStack() as stack:
-        opened: dict[tuple[str, int], Connection] = {}
-        found: dict[str, tuple[Connection, ...]] = {}
-        for arm in arms:
-            keys = [
-                (site.server_of(arm), number) for number in range(study.arms[study.deployed(arm)].servers)
-            ]
-            for key in keys:
-                if key not in opened:
-                    opened[key] = stack.enter_context(session(site, arm, key[1]))
-                    _begin(opened[key])
-            found[arm] = tuple(opened[key] for key in keys)
-        yield found
-
-
-def _begin(connection: Connection) -> None:
-    """Keep what a server is, once its own sessions that were just closed are in its counters."""
-    deadline = time.monotonic() + LEFT_S
-    while foreign_sessions(connection) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    snapshot(connection)
-    state.begin(connection)
 
 
 def absent(connection: Connection) -> dict[str, dict[str, str]]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import engines, files, own_scripts, paths, runfolder, turns
@@ -17,10 +16,8 @@ from benchbook.core.errors import BenchbookError, SiteError
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.core.wording import count
-from benchbook.measure import books, dataset, preflight, warm_up
-from benchbook.measure.execute import Run, counted, execute_together
-from benchbook.measure.ledger import session, sessions
-from benchbook.measure.state import arm_at_start
+from benchbook.measure import dataset, preflight, servers
+from benchbook.measure.execute import Run, execute_together
 from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
 from benchbook.sites import open_site, provision
 from benchbook.sites.contract import Site
@@ -58,12 +55,20 @@ class Walk:
     stop: Stop | None = None
     stopped: str | None = None
     not_here: str | None = None
+    missing: set[str] | None = None
+    began: float = 0.0
 
     @property
     def opened(self) -> Site:
         """The site, once it is open."""
         assert self.site is not None
         return self.site
+
+    @property
+    def left(self) -> set[str]:
+        """The ids of runs that are to be made, once it was looked at."""
+        assert self.missing is not None
+        return self.missing
 
     def table(self) -> pd.DataFrame:
         """Return what the walk did in one row; `overhead_s` is what it took around each run, in seconds."""
@@ -101,29 +106,27 @@ def run(
     back. NotHere if too many groups were given up.
     """
     state = Walk(study, runs, None, where.raw, where.void, judge, limits, stop=stop)
-    with preflight.full_disk_is_told(where.raw):
-        missing = set(tidy_up(runs, where.raw, where.void, judge))
-    if not missing:
-        print(f"all {len(runs)} runs are there already")
-        return state
-    if _stops(state, min(run.block for run in runs if run.run_id in missing)):
-        return state
-    lab = lab_folder(paths.root(), name)
-    preflight.refuse(preflight.machine(study, {"raw logs": where.raw, "the lab": lab}, limits))
-    guards = preflight.full_disk_is_told(where.raw), preflight.lost_server_is_told(where.raw)
-    with guards[0], guards[1], open_site(study, lab) as site:
-        state.site = site
-        provision.verify(site, study, facts)
-        for event in dataset.ensure(site, study, data)["events"]:
-            state.say(event)
-        if own_scripts.of(study):
-            dataset.ensure_own(site, study, files.read_json(where.warm_up).get("own"))
-        walk(state)
-        # Between runs a part that dies costs its group alone, and the group is made again.
-        try:
-            site.look()
-        except SiteError as error:
-            state.say(str(error))
+    with preflight.told(where.raw):
+        state.missing = set(tidy_up(runs, where.raw, where.void, judge))
+        if not state.missing:
+            print(f"all {len(runs)} runs are there already")
+            return state
+        if _stops(state, min(run.block for run in runs if run.run_id in state.missing)):
+            return state
+        lab = lab_folder(paths.root(), name)
+        preflight.refuse(preflight.machine(study, {"raw logs": where.raw, "the lab": lab}, limits))
+        own = (files.read_json(where.warm_up).get("own") or {}) if own_scripts.of(study) else None
+        with open_site(study, lab) as site:
+            state.site = site
+            provision.verify(site, study, facts)
+            for event in dataset.ensure(site, study, data, own)["events"]:
+                state.say(event)
+            walk(state)
+            # Between runs a part that dies costs its group alone, and the group is made again.
+            try:
+                site.look()
+            except SiteError as error:
+                state.say(str(error))
     if state.not_here is not None:
         raise NotHere(state.not_here)
     return state
@@ -136,22 +139,23 @@ def walk(state: Walk) -> Walk:
     what disturbed it may have left something behind. Such a run voids its group, which is repeated at the end
     of its block at most `plan.max_repeats` times.
     """
-    began = time.monotonic()
-    missing = set(tidy_up(state.runs, state.raw, state.void, state.judge, state.say))
-    total = len(missing)
+    state.began = time.monotonic()
+    if state.missing is None:
+        state.missing = set(tidy_up(state.runs, state.raw, state.void, state.judge, state.say))
+    total = len(state.missing)
     state.say(f"{len(state.runs)} runs planned, {len(state.runs) - total} there already, {total} to make")
     blocks: dict[int, list[PlannedRun]] = {}
     for run in state.runs:
         blocks.setdefault(run.block, []).append(run)
     for number, block in blocks.items():
-        if any(run.run_id in missing for run in block):
+        if any(run.run_id in state.missing for run in block):
             if _stops(state, number):
                 break
-            _block(state, number, block, missing, began)
+            _block(state, number, block)
             if state.not_here is not None:
                 state.stopped = state.not_here
                 break
-    state.spent_s = time.monotonic() - began
+    state.spent_s = time.monotonic() - state.began
     return state
 
 
@@ -163,69 +167,33 @@ def _stops(state: Walk, number: int) -> bool:
     return state.stopped is not None
 
 
-def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str], began: float) -> None:
-    groups = list(dict.fromkeys(run.group for run in block if run.run_id in missing))
+def _block(state: Walk, number: int, block: list[PlannedRun]) -> None:
+    arms, twin = _arms(state), _own_twin(state)
+    groups = list(dict.fromkeys(run.group for run in block if run.run_id in state.left))
     while groups and state.not_here is None:
-        _start_anew(state, number)
-        known = _checked(state, number)
+        cold = servers.begin(state.opened, state.study, arms, twin, number)
         while groups and state.not_here is None:
             # What a cold arm has read in one group, it would have in memory in the next.
-            batch = [groups.pop(0)] if known else [groups.pop(0) for _ in list(groups)]
-            for arm in known:
+            batch = [groups.pop(0)] if cold else [groups.pop(0) for _ in list(groups)]
+            for arm in cold:
                 state.opened.chill(arm)
-            voided = _batch(state, block, batch, missing, known, began)
+            with servers.ready(state.opened, state.study, arms, cold) as ready:
+                voided = _batch(state, block, batch, ready)
             if voided is not None:
                 groups += batch if _is_given_up(state, voided) else [*batch, voided[0].group]
                 break
 
 
-def _checked(state: Walk, number: int) -> dict[str, list[books.Record]]:
-    """Hold servers and their data against the study; return the rows on each server of arms that begin cold.
-
-    To prove data reads it into memory, so that such an arm is started again afterwards.
-    """
-    found: dict[tuple[str, int], books.Record] = {}
-    cold: dict[str, list[books.Record]] = {}
-    data = state.study.dataset
-    for arm in _arms(state):
-        deployed = state.study.deployed(arm)
-        places = [(state.opened.server_of(arm), one) for one in range(state.study.arms[deployed].servers)]
-        for place in (one for one in places if one not in found):
-            with session(state.opened, arm, place[1]) as connection:
-                preflight.refuse(preflight.server(state.study, connection))
-                wrong = dataset.problems(dataset.counted(connection, state.study), state.study)
-                if wrong:
-                    raise dataset.DatasetError(
-                        f"block {number}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`"
-                    )
-                is_cold = engines.begins(state.study, deployed) == "cold"
-                tables = counted(data.tables, data.table_size)
-                found[place] = books.rows_of(connection, tables) if is_cold else {}
-        if engines.begins(state.study, deployed) == "cold":
-            cold[arm] = [found[place] for place in places]
-    return cold
-
-
 def _batch(
-    state: Walk,
-    block: list[PlannedRun],
-    batch: list[str],
-    missing: set[str],
-    known: dict[str, list[books.Record]],
-    began: float,
+    state: Walk, block: list[PlannedRun], batch: list[str], ready: servers.Ready
 ) -> list[PlannedRun] | None:
     """Make groups of runs, taken from `batch`, on servers that are up; return the first that is not valid."""
-    with sessions(state.opened, state.study, _arms(state)) as connections:
-        for arm, of_arm in connections.items():
-            arm_at_start(of_arm[0], arm, state.opened.identity(arm))
-        dataset.prewarm_all(state.study, connections)
-        rows = {one: row for arm in known for one, row in zip(connections[arm], known[arm], strict=True)}
-        while batch:
-            group = batch.pop(0)
-            members = [run for run in block if run.group == group]
-            if not _group(state, members, missing, connections, rows, began):
-                return members
-            state.tried.add(group)
+    while batch:
+        group = batch.pop(0)
+        members = [run for run in block if run.group == group]
+        if not _group(state, members, ready):
+            return members
+        state.tried.add(group)
     return None
 
 
@@ -248,16 +216,6 @@ def _is_given_up(state: Walk, members: list[PlannedRun]) -> bool:
     return True
 
 
-def _start_anew(state: Walk, block: int) -> None:
-    state.opened.down()
-    if twin := _own_twin(state):
-        state.opened.add_twin(twin, state.study.baseline)
-    state.opened.change_places(block)
-    warm_up.put_back(state.opened, state.study, state.study.warm_up.analyze)
-    for arm in _arms(state):
-        state.opened.up(arm)
-
-
 def _arms(state: Walk) -> list[str]:
     """Return the arms that the schedule has, in the study's order; those that were skipped are not in it."""
     planned = {state.study.deployed(run.arm) for run in state.runs}
@@ -272,23 +230,16 @@ def _own_twin(state: Walk) -> str | None:
     return twin if is_in_turns and turns.has_own_twin(state.study) else None
 
 
-def _group(
-    state: Walk,
-    members: list[PlannedRun],
-    missing: set[str],
-    connections: dict[str, tuple[Connection, ...]],
-    rows: dict[Connection, books.Record],
-    began: float,
-) -> bool:
+def _group(state: Walk, members: list[PlannedRun], ready: servers.Ready) -> bool:
     """Make the runs of one group, in turns or one after another; say whether all are valid, else void all."""
     for batch in [members] if members[0].partners else [[run] for run in members]:
-        runs = [_of(state, run, connections, rows) for run in batch]
+        runs = [_of(state, run, ready) for run in batch]
         tries = [attempts(state.void, run.run_id) + 1 for run in batch]
         try:
             folders = execute_together(runs, state.raw, tries)
         except SQLAlchemyError as error:
             _gone(state, members, error)
-            missing.update(run.run_id for run in members)
+            state.left.update(run.run_id for run in members)
             return False
         verdicts = {}
         for run, folder in zip(batch, folders, strict=True):
@@ -296,32 +247,29 @@ def _group(
             state.sysbench_s += float(folder.evidence()["sysbench_s"]) / len(batch)
             state.done += 1
             runfolder.keep(folder, state.raw)
-            missing.discard(run.run_id)
+            state.left.discard(run.run_id)
             if verdict.status != "valid":
                 verdicts[run.run_id] = verdict
-            _tell(state, run, verdict, len(missing) * (time.monotonic() - began) / state.done, len(missing))
+            _tell(state, run, verdict)
         if verdicts:
             voided = next(run for run in members if run.run_id in verdicts)
-            missing.update(void_group(voided, members, state.raw, state.void, verdicts))
+            state.left.update(void_group(voided, members, state.raw, state.void, verdicts))
             return False
     return True
 
 
-def _of(
-    state: Walk,
-    run: PlannedRun,
-    connections: dict[str, tuple[Connection, ...]],
-    rows: dict[Connection, books.Record],
-) -> Run:
+def _of(state: Walk, run: PlannedRun, ready: servers.Ready) -> Run:
     """Return a planned run with its arm as it stands."""
     is_own = run.partners and run.arm == _own_twin(state)
     arm = run.arm if is_own else state.study.deployed(run.arm)
-    first, *others = connections[arm]
+    first, *others = ready.connections[arm]
     begins = engines.begins(state.study, state.study.deployed(arm))
-    return Run(run, state.opened, arm, first, state.limits, tuple(others), begins, rows)
+    return Run(run, state.opened, arm, first, state.limits, tuple(others), begins, ready.rows)
 
 
-def _tell(state: Walk, run: PlannedRun, verdict: Judgement, left_s: float, left: int) -> None:
+def _tell(state: Walk, run: PlannedRun, verdict: Judgement) -> None:
+    left = len(state.left)
+    left_s = left * (time.monotonic() - state.began) / state.done
     state.say(
         f"[{len(state.runs) - left}/{len(state.runs)}] block {run.block} · {run.workload} · "
         f"{count(run.threads, 'thread')} · {run.arm}: {_outcome(verdict)} · {_clock(left_s)} left"
@@ -346,8 +294,7 @@ def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
 
 
 def _outcome(verdict: Judgement) -> str:
-    qps = getattr(verdict, "qps", None)
-    return verdict.status if qps is None else f"{qps:,.0f} qps, {verdict.status}"
+    return verdict.status if verdict.qps is None else f"{verdict.qps:,.0f} qps, {verdict.status}"
 
 
 def _clock(seconds: float) -> str:

@@ -16,7 +16,7 @@ from benchbook.core.own_scripts import OwnScript
 from benchbook.core.study import Study
 from benchbook.measure import loading, sysbench
 from benchbook.plan import order
-from benchbook.sites.contract import Start
+from benchbook.sites.contract import Site, Start
 from benchbook.sites.engines import dialect
 
 PREPARE = Path(__file__).with_name("lua") / "own.lua"
@@ -142,10 +142,9 @@ def changed(study: Study, known: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def of_run(site: Any, workload: str) -> OwnScript | None:
+def of_run(site: Site, workload: str) -> OwnScript | None:
     """Return the own script of a workload of a site's study, None for one of sysbench's."""
-    study = getattr(site, "study", None)
-    return own_scripts.of(study).get(workload) if study is not None else None
+    return own_scripts.of(site.study).get(workload)
 
 
 def label(study: Study) -> str:

@@ -88,8 +88,8 @@ def server(study: Study, connection: Connection) -> list[str]:
 
 
 @contextmanager
-def full_disk_is_told(raw: Path) -> Iterator[None]:
-    """Turn the error of a full disk into words; what is there already is kept and taken up again."""
+def told(raw: Path) -> Iterator[None]:
+    """Turn the errors of a full disk, and of a server that went away, into words with what is kept."""
     try:
         yield
     except OSError as error:
@@ -99,13 +99,6 @@ def full_disk_is_told(raw: Path) -> Iterator[None]:
             f"no space left on the disk of {raw} ({free_bytes(raw) // 1024} KiB free): the run that went on "
             "is lost, all before it are kept; free some space and run it again"
         ) from None
-
-
-@contextmanager
-def lost_server_is_told(raw: Path) -> Iterator[None]:
-    """Turn the error of a server that went away, or ran out of disk, into words with what is kept."""
-    try:
-        yield
     except SQLAlchemyError as error:
         message = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
         raise NotReady(

@@ -26,6 +26,10 @@ class Judgement(Protocol):
     def reasons(self) -> list[str]:
         """Each failed check in words."""
 
+    @property
+    def qps(self) -> float | None:
+        """Queries a second, as far as they are known."""
+
 
 Judge = Callable[[RunFolder], Judgement]
 

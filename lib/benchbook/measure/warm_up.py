@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import own_scripts, runfolder
@@ -16,9 +15,9 @@ from benchbook.core.errors import BenchbookError
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.core.wording import count
-from benchbook.measure import dataset, own
+from benchbook.measure import dataset, own, servers
 from benchbook.measure.execute import Run, execute
-from benchbook.measure.ledger import session, sessions
+from benchbook.measure.ledger import session
 from benchbook.plan import schedule
 from benchbook.sites.contract import Site
 
@@ -26,33 +25,17 @@ from benchbook.sites.contract import Site
 def warm(site: Site, study: Study) -> list[dict[str, str]]:
     """Run ANALYZE TABLE where the study asks for it, keep it in the copy, prewarm; return the answers."""
     answers: list[dict[str, str]] = []
-    put_back(site, study)
-    for arm in dataset.copies(site, study):
+    servers.put_back(site, study)
+    for arm in dataset.arm_of_each_copy(site, study):
         if is_analyzed(study, arm):
             which = {} if arm == study.baseline else {"arm": arm}
             with session(site, arm) as connection:
-                answers += [row | which for row in _analyze(connection, study)]
+                answers += [row | which for row in dataset.analyze_all(connection, study)]
             site.snapshot(dataset.label(study), arm)
-    with sessions(site, study, site.able) as connections:
+    with servers.sessions(site, study, site.able) as connections:
         dataset.prewarm_all(study, connections)
     site.look()
     return answers
-
-
-def put_back(site: Site, study: Study, analyzed: bool = False) -> None:
-    """Put the prepared copy back on every server, loaded again where none is left, `analyzed` if it was."""
-    label = dataset.label(study)
-    copies = dataset.copies(site, study)
-    # A cluster may lose a pod, and the copy with it.
-    # Elsewhere a copy that one of several arms lacks is brought back by the site, or refused.
-    looked_at = copies if own_scripts.of(study) or len(copies) == 1 else []
-    if not all(site.has_snapshot(label, arm) for arm in looked_at):
-        dataset.load(site, study)
-        for arm in copies if analyzed else []:
-            with session(site, arm) as connection:
-                _analyze(connection, study)
-            site.snapshot(label, arm)
-    site.restore(label)
 
 
 def pilots(
@@ -132,7 +115,7 @@ def _made(
 ) -> runfolder.RunFolder:
     arm = study.deployed(pilot.arm)
     # A session for each pilot: a server that was started again answers nobody who was connected before.
-    with sessions(site, study, [arm]) as connections:
+    with servers.sessions(site, study, [arm]) as connections:
         first, *others = connections[arm]
         return execute(Run(pilot, site, arm, first, limits, tuple(others)), into, attempt)
 
@@ -143,8 +126,3 @@ def own_found(site: Any, study: Study) -> dict[str, Any]:
         return {}
     site.restore(dataset.label(study))
     return own.found(study, dataset.of_own(site, study))
-
-
-def _analyze(connection: Connection, study: Study) -> list[dict[str, str]]:
-    answers = dataset.analyze(connection, study.dataset.tables)
-    return answers + (own.analyze(connection) if own_scripts.of(study) else [])

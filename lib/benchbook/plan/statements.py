@@ -44,7 +44,7 @@ def record(own: Mapping[str, Any], totals: Mapping[str, Sequence[Mapping[str, in
     return {"own": {**own, "statements": learned(totals)}}
 
 
-def of(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def carried(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return what plans carry of own scripts, from `warm_up.json`: `files` and `statements`."""
     own = warm_up.get("own") or {}
     return {

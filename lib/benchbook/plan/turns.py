@@ -70,7 +70,7 @@ def _starting(seen: pd.DataFrame, threads: int) -> dict[str, float]:
     return {"starting_s": starting_s} | ({"edge_s": edge_s} if edge_s > EDGE_S else {})
 
 
-def of(warm_up: Mapping[str, Any]) -> Lengths:
+def lengths(warm_up: Mapping[str, Any]) -> Lengths:
     """Return the settled lengths in ms by workload and threads; 0 where transactions are too long."""
     found: dict[str, dict[int, int]] = {}
     for row in warm_up.get("turns", ()):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchbook.core.errors import did_you_mean
 from benchbook.core.source import FIXED, SCALES, Column, Source, Table
-from benchbook.read import report_lines
+from benchbook.read import reports
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 SEPARATED = re.compile(r"-?\d{1,3}([ ,'_\N{NO-BREAK SPACE}]\d{3})+(\.\d+)?")
@@ -165,7 +165,7 @@ class TableReader:
                 levels[group] = threads
 
     def _report_lines(self, text: str) -> list[dict[str, object]]:
-        rows, wrong = report_lines.cells(text)
+        rows, wrong = reports.cells(text)
         for number, line, what in wrong:
             self.complain(number, "line", line, what)
         self.text = pd.DataFrame({"line": text.splitlines()})

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import (
-    checks_cache,
     checks_clock,
     checks_cluster,
     checks_each,
@@ -54,7 +53,7 @@ CHECKS: tuple[tuple[str, str, Callable[[Evidence, Limits], list[str]]], ...] = (
     ("V22", "beginning", checks_each.beginning),
     ("V23", "turns", checks_turns.turns),
     ("V24", "cluster", checks_cluster.cluster),
-    ("V25", "cache", of_servers(checks_cache.cache)),
+    ("V25", "cache", of_servers(checks_server.cache)),
     ("V26", "physics", checks_physics.physics),
 )
 

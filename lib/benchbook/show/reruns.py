@@ -28,7 +28,7 @@ NONE = join(
 def tables(first: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> list[Table]:
     """Set every rerun that was kept beside the first findings; without one, a table that says so.
 
-    `kept` are the files of data/reruns (see `benchbook.commands.rerun.read`).
+    `kept` are the files of data/reruns (see `benchbook.commands.archives.read`).
     """
     if not kept:
         return [Table("reruns", "Reruns by others", [], [], empty=NONE)]

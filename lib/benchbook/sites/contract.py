@@ -78,6 +78,10 @@ class Client(Protocol):
     def begun_s(self) -> float | None:
         """When its program began, in seconds."""
 
+    @property
+    def ran_s(self) -> tuple[float, float] | None:
+        """When it began and ended, where another clock than ours is the one that tells."""
+
 
 class Watch(abc.ABC):
     """Watches machines and parts during one run; `stop` comes after all clients have been waited for.

@@ -21,7 +21,7 @@ from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger, sysbench
+from benchbook.measure import dataset, servers, sysbench
 from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
@@ -183,7 +183,7 @@ def judged(folder: RunFolder) -> Any:
 
 def made(site: Any, arm: str, into: Path, workload: str = "oltp_read_write") -> RunFolder:
     site.up(arm)
-    with ledger.sessions(site, site.study, [arm]) as connections:
+    with servers.sessions(site, site.study, [arm]) as connections:
         first, *_ = connections[arm]
         return execute(Run(planned(site, arm, workload), site, arm, first, LIMITS), into, 1)
 
@@ -227,7 +227,7 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Pa
     site = loaded
     endpoint = site.up("direct")
     password = site.lab.password(accounts.DRIVER)
-    with ledger.sessions(site, site.study, ["direct"]) as connections:
+    with servers.sessions(site, site.study, ["direct"]) as connections:
         (first,) = connections["direct"]
         run = Run(planned(site, "direct"), site, "direct", first, LIMITS)
         real = site.during
@@ -280,7 +280,7 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
     site = loaded
     site.restore()
     site.up("direct")
-    with ledger.sessions(site, site.study, ["direct"]) as connections:
+    with servers.sessions(site, site.study, ["direct"]) as connections:
         (first,) = connections["direct"]
         run = Run(planned(site, "direct", "oltp_point_select"), site, "direct", first, LIMITS)
         # Reading tables loads a library into our session, with settings of its own.
@@ -314,7 +314,7 @@ def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(
     site = loaded
     site.restore()
     site.up("direct")
-    with ledger.sessions(site, site.study, ["direct"]) as connections:
+    with servers.sessions(site, site.study, ["direct"]) as connections:
         (first,) = connections["direct"]
         run = Run(planned(site, "direct", "oltp_point_select"), site, "direct", first, LIMITS)
         assert judged(execute(run, tmp_path / "1", 1)).status == "valid"
@@ -342,7 +342,7 @@ def test_a_killed_server_voids_the_run_and_comes_back(loaded: Any, tmp_path: Pat
 
     site.watch = watch
     try:
-        with ledger.sessions(site, site.study, ["direct"]) as connections:
+        with servers.sessions(site, site.study, ["direct"]) as connections:
             (first,) = connections["direct"]
             folder = execute(Run(planned(site, "direct"), site, "direct", first, LIMITS), tmp_path, 1)
     finally:

@@ -20,7 +20,7 @@ from benchbook.commands import cli, lab
 from benchbook.core import turns
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger
+from benchbook.measure import dataset, ledger, servers
 from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
@@ -256,12 +256,12 @@ def test_a_setting_that_its_owner_changes_between_blocks_is_named(study, theirs,
     """The server is not ours to start again, so it is held to what it was when the walk began."""
     with sites.open_site(study(), open_folder / "ours") as site:
         dataset.ensure(site, site.study)
-        with ledger.sessions(site, site.study, site.able) as connections:
+        with servers.sessions(site, site.study, site.able) as connections:
             assert judged_of(site, tmp_path, connections["one"][0], 0).status == "valid"
         with theirs[1].admin().connect() as connection:
             connection.exec_driver_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
         try:
-            with ledger.sessions(site, site.study, site.able) as connections:
+            with servers.sessions(site, site.study, site.able) as connections:
                 judged = judged_of(site, tmp_path, connections["two"][0], 1)
         finally:
             with theirs[1].admin().connect() as connection:
@@ -275,7 +275,7 @@ def test_rows_that_somebody_changes_between_runs_are_noticed_on_a_shared_server(
 ):
     with sites.open_site(study(is_shared=True), open_folder / "ours") as site:
         dataset.ensure(site, site.study)
-        with ledger.sessions(site, site.study, site.able) as connections:
+        with servers.sessions(site, site.study, site.able) as connections:
             assert judged_of(site, tmp_path, connections["one"][0], 0).status == "valid"
             # The time of a table's last change has seconds.
             time.sleep(1.1)
@@ -454,7 +454,7 @@ def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql
         state = dataset.load(site, asked)
         assert state["rows"] == {"sbtest1": 100} and state["indexes"] == {"sbtest1": ["id unique", "k"]}
         for arm in ("one", "two"):
-            with ledger.sessions(site, asked, [arm]) as connections:
+            with servers.sessions(site, asked, [arm]) as connections:
                 dataset.prewarm_all(asked, connections)
                 planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == arm)
                 (into := tmp_path / arm).mkdir()
@@ -477,7 +477,7 @@ def test_a_query_of_somebody_else_on_their_postgresql_makes_a_run_invalid(
     asked = study(arms={"two": there, "same": there | {"clients": 2}}, database="sbtest")
     with sites.open_site(asked, open_folder / "engines") as site:
         dataset.load(site, asked)
-        with ledger.sessions(site, asked, ["two"]) as connections, site.admin("two").connect() as somebody:
+        with servers.sessions(site, asked, ["two"]) as connections, site.admin("two").connect() as somebody:
             planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == "two")
             began = threading.Timer(1.0, lambda: psql(somebody))
             began.start()

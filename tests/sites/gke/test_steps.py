@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from benchbook.commands import cluster
+from benchbook.commands import lab
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_gke import Gke
@@ -21,7 +21,7 @@ from benchbook.sites.kube import layout
 from tests.sites import kubernetes_study
 
 ID = "0123abcd"
-NAMES = layout.names("benchbook", "tidb", ID * 4)
+NAMES = layout.names("tidb", ID * 4)
 ZONES = ("us-central1-a", "us-central1-b", "us-central1-c")
 
 
@@ -367,10 +367,10 @@ def test_down_asks_for_each_cluster_by_its_name_and_keeps_it_otherwise(open_fold
         asked_for.append(said)
         return name
 
-    left = cluster.left(root, lambda said: answer(said, "no"), run=recorder)
+    left = lab.clusters_left(root, lambda said: answer(said, "no"), run=recorder)
     assert len(left) == 1 and "benchbook cluster my-study down" in left[0]
     assert "Remove the cluster tidb" in asked_for[0] and not recorder.verbs("delete")
-    assert cluster.left(root, lambda said: answer(said, "tidb"), run=recorder) == []
+    assert lab.clusters_left(root, lambda said: answer(said, "tidb"), run=recorder) == []
     assert len(recorder.verbs("delete")) == 1
-    assert cluster.left(root, lambda said: answer(said, "tidb"), run=recorder) == []
+    assert lab.clusters_left(root, lambda said: answer(said, "tidb"), run=recorder) == []
     assert len(recorder.verbs("delete")) == 1

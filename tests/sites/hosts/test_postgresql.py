@@ -13,7 +13,7 @@ import pytest
 from benchbook import sites
 from benchbook.core import inventory
 from benchbook.core.runfolder import RunFolder
-from benchbook.measure import dataset, ledger
+from benchbook.measure import dataset, ledger, servers
 from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
@@ -45,7 +45,7 @@ def made(site: Any, arm: str, into: Path) -> RunFolder:
     planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == arm)
     into.mkdir()
     site.up(arm)
-    with ledger.sessions(site, site.study, [arm]) as connections:
+    with servers.sessions(site, site.study, [arm]) as connections:
         return execute(Run(planned, site, arm, connections[arm][0], LIMITS), into, 1)
 
 

@@ -15,13 +15,13 @@ from ruamel.yaml import YAML
 from benchbook.commands import cli
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites.kube import accounts, layout, manifests, plan, tidb
+from benchbook.sites.kube import layout, manifests, plan, tidb, tidb_cluster
 from benchbook.sites.kube.layout import clients_inside, clients_outside
 from benchbook.sites.kube.tidb_parts import PodPlacement
 from tests.installed import package
 from tests.sites import kubernetes_study
 
-NAMES = layout.names("benchbook", "my_study", "0123456789abcdef0123456789abcdef")
+NAMES = layout.names("my_study", "0123456789abcdef0123456789abcdef")
 PASSWORD = "pa55-of-the-test"
 CRD = "BENCHBOOK_TIDB_CRD"
 
@@ -37,7 +37,7 @@ def pod(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_names_of_two_labs_never_meet_and_fit():
-    long = layout.names("benchbook", "a_study-" * 5, "f" * 32)
+    long = layout.names("a_study-" * 5, "f" * 32)
     assert NAMES.namespace == "benchbook-my-study-01234567"
     assert len(long.namespace) <= 63 and long.namespace.endswith("-ffffffff")
     assert dict(NAMES.labels)["benchbook/lab"] != dict(long.labels)["benchbook/lab"]
@@ -82,7 +82,7 @@ def test_clients_and_servers_of_an_arm_are_pods_of_their_own_and_the_first_are_s
 
 
 def test_nobody_enters_a_tidb_without_a_password():
-    made = accounts.statements(PASSWORD, PASSWORD)
+    made = tidb_cluster.account_statements(PASSWORD, PASSWORD)
     assert made.rstrip().endswith("DROP USER IF EXISTS 'root'@'%';")
     with pytest.raises(ValidationError, match="not a study's to set"):
         kubernetes_study.make(engine={"name": "tidb", "settings": {"security.skip-grant-table": True}})

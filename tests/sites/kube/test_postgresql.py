@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from benchbook import sites
 from benchbook.core.study import Study
-from benchbook.measure import dataset, warm_up
+from benchbook.measure import dataset, servers
 from benchbook.measure.ledger import session
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.kube.api import VARIABLES
@@ -59,7 +59,7 @@ def test_postgresql_in_a_pod_is_measured_valid_and_its_data_are_put_back(
     into.mkdir()
     with sites.open_site(spec, folder) as site:
         dataset.load(site, spec)
-        warm_up.put_back(site, spec)
+        servers.put_back(site, spec)
         for arm in spec.arms:
             _, judged = run(site, spec, arm, into)
             assert (judged.status, judged.ledger) == ("valid", "agrees"), (arm, judged.reasons)

@@ -24,9 +24,10 @@ from sqlalchemy import text
 from benchbook import sites
 from benchbook.core import applied
 from benchbook.core.errors import SiteError
-from benchbook.measure import dataset, warm_up
+from benchbook.measure import dataset, servers
 from benchbook.measure.execute import Run, execute
-from benchbook.measure.ledger import session, sessions
+from benchbook.measure.ledger import session
+from benchbook.measure.servers import sessions
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.arms import clean
@@ -101,7 +102,7 @@ def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judge
 
 def test_the_server_takes_every_manifest(cluster: Cluster):
     """A dry run on the server's side: admitted as it stands, and nothing of it is kept."""
-    names = layout.names("benchbook", "dry-run", os.urandom(16).hex())
+    names = layout.names("dry-run", os.urandom(16).hex())
     manifests = plan.applied(study(tuple(kubernetes_study.ARMS)), names)
     cluster.apply(manifests[0])
     try:
@@ -125,7 +126,7 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, f
         assert site.able == list(ARMS)
         loaded = dataset.load(site, spec)
         assert loaded["rows"] == {"sbtest1": 500, "sbtest2": 500}
-        warm_up.put_back(site, spec)
+        servers.put_back(site, spec)
         seen = {}
         for arm in ARMS:
             site.up(arm)
@@ -183,7 +184,7 @@ def test_several_clients_and_servers_begin_together_and_their_books_agree(folder
     into.mkdir()
     with sites.open_site(spec, folder) as site:
         dataset.load(site, spec)
-        warm_up.put_back(site, spec)
+        servers.put_back(site, spec)
         hosts = [(one.host, one.port) for one in site.endpoints("both")]
         # Clients take turns among the servers, each of which holds the prepared rows.
         assert hosts[:2] == hosts[2:] and len(set(hosts)) == 2
@@ -244,7 +245,7 @@ def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whol
         assert judged.status != "valid" and judged.reasons
         made.path.rename(root / "killed")
         site.down()
-        warm_up.put_back(site, spec, True)
+        servers.put_back(site, spec, True)
         site.up("pod")
         assert site.identity("pod")["pod"] != before["pod"]
         made, judged = run(site, spec, "pod", into)
@@ -300,7 +301,7 @@ TURNS = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 3, "order": "turns", "
 def in_turns(site: Any, spec: Any, root: Path) -> Store:
     """Return a walk over a study in turns, its data loaded."""
     dataset.load(site, spec)
-    warm_up.put_back(site, spec)
+    servers.put_back(site, spec)
     return Store(site, spec, root)
 
 
@@ -452,7 +453,7 @@ def test_sysbench_in_the_servers_container_shares_its_limits(cluster: Cluster, f
     into.mkdir()
     with sites.open_site(spec, folder) as site:
         dataset.load(site, spec)
-        warm_up.put_back(site, spec)
+        servers.put_back(site, spec)
         made, judged = run(site, spec, "guaranteed", into)
         assert (judged.status, judged.ledger) == ("valid", "agrees"), judged.reasons
         told = site.facts("guaranteed")
@@ -524,7 +525,7 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
             with sites.open_site(spec, folder) as site:
                 assert [site.missing(arm) for arm in spec.arms] == [None, None]
                 dataset.load(site, spec)
-                warm_up.put_back(site, spec)
+                servers.put_back(site, spec)
                 assert site.up("balancer").host == BALANCED
                 made, judged = run(site, spec, "balancer", into)
                 assert (judged.status, judged.ledger) == ("valid", "agrees"), judged.reasons

@@ -26,7 +26,7 @@ from ruamel.yaml import YAML
 
 from benchbook import sites
 from benchbook.core.errors import SettingsDiffer, SiteError
-from benchbook.measure import dataset, execute, warm_up
+from benchbook.measure import dataset, execute, servers
 from benchbook.measure.ledger import session
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
@@ -86,7 +86,7 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
         assert site.able == list(PODS)
         loaded = dataset.load(site, spec)
         assert loaded["rows"] == {"sbtest1": 500, "sbtest2": 500}
-        warm_up.put_back(site, spec)
+        servers.put_back(site, spec)
         for arm in PODS:
             made, judged = run(site, spec, arm, into)
             assert judged.status == "valid", (arm, judged.reasons)

@@ -27,7 +27,7 @@ STOP_S = 30.0
 OTHER_FILES = 1024
 
 
-def started(lab: labs.Lab, start: Start, keep: Sequence[int], where: Where = ANYWHERE) -> start_at.Timed:
+def client(lab: labs.Lab, start: Start, keep: Sequence[int], where: Where = ANYWHERE) -> start_at.Timed:
     """Start a load client, supervised like a server; with `begin_at` its program begins at that moment."""
     argv, note = start.argv, None
     if start.begin_at is not None:
@@ -50,7 +50,7 @@ def started(lab: labs.Lab, start: Start, keep: Sequence[int], where: Where = ANY
 
 
 @contextlib.contextmanager
-def beside(
+def connections(
     lab: labs.Lab,
     asked: Load | None,
     to: tuple[str, int],

@@ -35,9 +35,7 @@ def _misspelt(study: Study) -> Iterator[str]:
         engine = engine_of(study, arm)
         places = study.arms[arm].engine
         own = set(places.settings) if places is not None else set()
-        # A cluster names no program that lists its settings: it reads them back once it is up.
-        judge = getattr(load(program_of(engine)), "misspelt", None)
-        for name, near in judge(engine).items() if judge else ():
+        for name, near in load(program_of(engine)).misspelt(engine).items():
             where = f"arms.{arm}.engine" if name in own else "engine"
             if where != "engine" or arm == study.baseline:
                 yield f"{where}.settings.{name}: unknown to the server; did you mean {near}?"

@@ -160,7 +160,7 @@ class ExistingSite(HeldSite):
         cwd = Path(self._scratch.name) if self._tls else start.cwd
         # libpq would encrypt wherever the server can.
         env = {**(start.env or {}), "PGSSLMODE": "disable"}
-        self._clients.append(loads.started(self.lab, replace(start, cwd=cwd, env=env), (self._lock.fd,)))
+        self._clients.append(loads.client(self.lab, replace(start, cwd=cwd, env=env), (self._lock.fd,)))
         return self._clients[-1]
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:

@@ -74,7 +74,7 @@ def _install(version: str, tool: steps.Gcloud) -> None:
 def prepare_nodes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
     """Make settings and disks of the nodes, each read back on every node, and return the volumes of disks."""
     asked, lab, here = _asked(study), labs.open_lab(folder), layout.asked(study)
-    names = layout.names("benchbook", "disks", lab.token)
+    names = layout.names("disks", lab.token)
     settings, mounts = nodes.settings(asked, names, NODE_IMAGE), disks.mounting(asked, names, NODE_IMAGE)
     if settings is None and not mounts:
         return []

@@ -191,9 +191,9 @@ def _pool(asked: Gke, name: str, said: Pool, settings: Path) -> Step:
         f"--num-nodes={said.nodes}",
         f"--node-locations={','.join(said.zones or asked.zones)}",
         f"--node-labels=benchbook-pool={name}",
+        # Nothing else is put there.
+        f"--node-taints=benchbook={name}:NoSchedule",
     ]
-    if said.is_dedicated:
-        words.append(f"--node-taints=benchbook={name}:NoSchedule")
     if said.local_ssds:
         words.append(SSDS[said.ssd_interface].format(said.local_ssds))
     if node_settings(asked, said):

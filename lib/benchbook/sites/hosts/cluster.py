@@ -29,6 +29,7 @@ from benchbook.sites.hosts.machine import READ_S, OnHost
 from benchbook.sites.hosts.tiup import Commands
 from benchbook.sites.lab import ADMIN, Lab
 from benchbook.sites.machine.contract import Request
+from benchbook.sites.machine.supervised import Made
 from benchbook.sites.tidb import data as accounts
 from benchbook.sites.tidb import pools
 from benchbook.sites.tidb.status import Status
@@ -37,7 +38,7 @@ LOOK_S = 1.0
 REFUSED = 1045
 
 
-class Cluster:
+class Cluster(Made):
     """One cluster. `hosts` are all of its hosts by name, `looks` what they are, `peers` as for a server."""
 
     has_copies = False

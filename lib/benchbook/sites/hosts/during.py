@@ -36,7 +36,7 @@ def of_arm(arm: Arm, chain: Chain, running: Any, lab: Lab) -> Iterator[dict[str,
 def load(
     host: Host, lab: Lab, asked: Load | None, to: Place, cpus: tuple[int, ...] | None
 ) -> Iterator[dict[str, Any]]:
-    """Hold and make connections from a host while the block runs; the record is that of `loads.beside`."""
+    """Hold and make connections from a host while the block runs; the record is of `loads.connections`."""
     record: dict[str, Any] = {}
     if asked is None:
         yield record

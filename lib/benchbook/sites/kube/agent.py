@@ -107,7 +107,7 @@ class PodHost(Host):
         made: dict[str, Any] = {
             "name": name,
             "image": image,
-            "imagePullPolicy": self.here.images.pull,
+            "imagePullPolicy": "IfNotPresent",
             "command": IDLE,
         }
         made |= {"targetContainerName": own, "volumeMounts": _mounts(self.pod)}

@@ -181,9 +181,9 @@ class Cluster:
             raise SiteError(f"{pod}: {' '.join(argv[:3])} did not end within 600 s")
         return Done(code, out, err)
 
-    def must(self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes = b"") -> str:
+    def must(self, namespace: str, pod: str, argv: Sequence[str]) -> str:
         """Run a command in a pod and return what it printed; SiteError with its words if it fails."""
-        done = self.run(namespace, pod, argv, stdin)
+        done = self.run(namespace, pod, argv)
         if done.code != 0:
             said = done.err.decode("utf-8", "replace").strip() or done.text
             raise SiteError(f"{pod}: {' '.join(argv[:3])} failed with {done.code}: {said[-500:]}")

@@ -149,7 +149,7 @@ def _client(arms: Arms, chain: Chain, lives: Any, mine: Any | None) -> dict[str,
         return {"client": "in the server's container", "client_network": "the server's socket"}
     is_beside = lives.spec.node_name == mine.spec.node_name
     place = "on the server's node" if is_beside else "on another node"
-    return {"client": place, "client_network": arms.space.here.client_network}
+    return {"client": place, "client_network": "pod"}
 
 
 def _sysbench(arms: Arms, pod: Any, far: Mapping[str, Any] | None) -> str | None:

@@ -114,14 +114,14 @@ class Names:
         return {"apiVersion": api, "kind": kind, "metadata": metadata, **rest}
 
 
-def names(prefix: str, study: str, token: str) -> Names:
+def names(study: str, token: str) -> Names:
     """Return namespace and labels of a study; `token` is that of its lab, which nobody else has."""
     id = token[:8]
-    room = NAME_BYTES - len(prefix) - len(id) - 2
+    room = NAME_BYTES - len(MANAGER) - len(id) - 2
     middle = re.sub(r"[^a-z0-9]+", "-", study.lower())[:room].strip("-") or "study"
     label = study[:NAME_BYTES].strip("-_.")
     own = {"app.kubernetes.io/managed-by": MANAGER, "benchbook/study": label, "benchbook/lab": token}
-    return Names(f"{prefix}-{middle}-{id}", tuple(sorted(own.items())))
+    return Names(f"{MANAGER}-{middle}-{id}", tuple(sorted(own.items())))
 
 
 def asked(study: Study) -> Kubernetes:
@@ -159,7 +159,7 @@ def chains(study: Study) -> dict[str, Chain]:
             where = InPod("pod", _limited(quota), nodes.get("proxy", ()))
             hops.append(share("proxy", where, to=servers[0], program=arm.access))
         quota = arm.cpu["client"].quota if "client" in arm.cpu else here.client.cpu
-        where = InPod(here.client_network, _equal(quota, here.client.memory_mib), nodes.get("client", ()))
+        where = InPod("pod", _equal(quota, here.client.memory_mib), nodes.get("client", ()))
         has_pods = arm.access != "load_balancer" and here.client_in != "server"
         clients = [share("client", where, 0, number) for number in range(arm.clients if has_pods else 0)]
         found[name] = Chain(arm, servers, tuple(hops), tuple(clients), _neighbour(arm, servers[0], share))

@@ -35,7 +35,7 @@ class StudyNamespace:
         self.study, self.lab = study, lab
         self.here = layout.asked(study)
         self.cluster = Cluster(self.here.context)
-        self.names = layout.names(self.here.namespace_prefix, lab.folder.name, lab.token)
+        self.names = layout.names(lab.folder.name, lab.token)
         self.applied: dict[str, list[dict[str, Any]]] = {}
         self._hosts: dict[str, PodHost] = {}
         self._over = threading.Event()
@@ -135,10 +135,7 @@ class StudyNamespace:
         def ready() -> bool:
             found = look(self.cluster, self.namespace)
             if found is not None and (found.metadata.labels or {}).get("benchbook/lab") != self.lab.token:
-                raise SiteError(
-                    f"the namespace {self.namespace} is there and is not ours; "
-                    "set another site.kubernetes.namespace_prefix"
-                )
+                raise SiteError(f"the namespace {self.namespace} is there and is not ours; rename the study")
             return found is None or found.status.phase == "Active"
 
         if not wait_for(ready, GONE_S):

@@ -21,7 +21,7 @@ REPLICAS = 3
 
 def lines(name: str, study: Study) -> list[str]:
     """Return what a study needs and makes in a cluster, in lines as `benchbook plan` shows them."""
-    here, names = asked(study), layout.names(asked(study).namespace_prefix, name, UNKNOWN)
+    here, names = asked(study), layout.names(name, UNKNOWN)
     chains = layout.chains(study)
     found = [
         "needs",
@@ -53,7 +53,7 @@ def text(name: str, study: Study) -> str:
 
 def yaml(name: str, study: Study) -> str:
     """Return all manifests of a study as YAML, with nothing of it secret."""
-    names = layout.names(asked(study).namespace_prefix, name, UNKNOWN)
+    names = layout.names(name, UNKNOWN)
     return manifests.text(applied(study, names))
 
 

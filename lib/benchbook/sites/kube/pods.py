@@ -28,7 +28,7 @@ def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
     container = {
         "name": "server",
         "image": here.images.server,
-        "imagePullPolicy": here.images.pull,
+        "imagePullPolicy": "IfNotPresent",
         "command": OF_SERVER,
         **_ports(part),
         "resources": resources(part.where.room),
@@ -46,7 +46,7 @@ def proxy(study: Study, part: Part, digest: str) -> dict[str, Any]:
     container = {
         "name": "proxy",
         "image": here.images.proxy,
-        "imagePullPolicy": here.images.pull,
+        "imagePullPolicy": "IfNotPresent",
         "command": proxies.of(part.program).command(CONFIG),
         "ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}],
         "resources": resources(part.where.room),
@@ -62,7 +62,7 @@ def client(study: Study, part: Part, digest: str) -> dict[str, Any]:
     container = {
         "name": part.kind,
         "image": here.images.client,
-        "imagePullPolicy": here.images.pull,
+        "imagePullPolicy": "IfNotPresent",
         "command": IDLE,
         "resources": resources(part.where.room),
         "volumeMounts": [{"name": "jobs", "mountPath": HOME}],

@@ -17,7 +17,7 @@ from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import api, evidence, layout, loaded, obstacles, plan, running, turns
+from benchbook.sites.kube import api, evidence, layout, obstacles, plan, running, tidb_cluster, turns
 from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
@@ -173,24 +173,28 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     def data_groups(self) -> list[list[str]]:
         """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""
-        return data_groups(self.study.arms) if self.space.here.tidb is None else loaded.groups(self.chains)
+        return (
+            data_groups(self.study.arms)
+            if self.space.here.tidb is None
+            else tidb_cluster.by_cluster(self.chains)
+        )
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
         """Keep a copy of the baseline's data for all; of a TiDB cluster note that it is loaded."""
         if self.space.here.tidb is not None:
-            return loaded.note(self.lab.folder, label, self._server(arm))
+            return tidb_cluster.note_loaded(self.lab.folder, label, self._server(arm))
         prepared.keep(self._server(arm), self._awake(), label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         if self.space.here.tidb is not None:
-            return loaded.has(self.lab.folder, label, self._server(arm))
+            return tidb_cluster.is_loaded(self.lab.folder, label, self._server(arm))
         # A pod that was lost has lost its copy.
         return all(prepared.is_kept(server, label) for server in self._awake())
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server; a TiDB cluster keeps what it has."""
         if self.space.here.tidb is not None:
-            return loaded.must_have(self.lab.folder, label, self._servers())
+            return tidb_cluster.must_be_loaded(self.lab.folder, label, self._servers())
         prepared.put_back(self._awake(), label)
 
     def chill(self, arm: str) -> None:

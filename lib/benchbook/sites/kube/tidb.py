@@ -66,7 +66,7 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
         "pvReclaimPolicy": "Delete",
         "enableDynamicConfiguration": release(here.tidb.version) >= TELLS_STATUS_ADDRESS,
         "hostNetwork": arm.network == "host",
-        "imagePullPolicy": here.images.pull,
+        "imagePullPolicy": "IfNotPresent",
         "discovery": {},
         # Old operators name a scheduler of their own unless told otherwise, which nobody installs for us.
         "schedulerName": "default-scheduler",

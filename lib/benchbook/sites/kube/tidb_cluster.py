@@ -7,16 +7,20 @@ back: they are loaded once, and taken as they are.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pymysql
 import sqlalchemy
 
+from benchbook.core import files
 from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
 from benchbook.sites import sql
-from benchbook.sites.kube import accounts, connect, tidb, tidb_wait
-from benchbook.sites.kube.layout import Part
+from benchbook.sites.engines.postgresql_dialect import ADMIN as OWN_ADMIN
+from benchbook.sites.kube import connect, tidb, tidb_wait
+from benchbook.sites.kube.layout import Chain, Part
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.tidb_parts import ADMIN, PORT, Parts
 from benchbook.sites.tidb import config, data
@@ -26,6 +30,10 @@ PLURAL = "tidbclusters"
 LISTENING_S = 60.0
 # ER_ACCESS_DENIED_ERROR, of a server that does answer.
 DENIED = 1045
+# The account of a new TiDB that anybody may use.
+OPEN = "'root'@'%'"
+# Which tables were loaded into which cluster: one that was made again is another, and its tables are gone.
+LOADED = "loaded.json"
 
 
 class TidbCluster:
@@ -146,7 +154,7 @@ class TidbCluster:
         """Make schema and accounts over the new cluster's open administrator, who is gone thereafter."""
         if connect.ask(*self.parts.reached(), "SELECT 1") is not None:
             return
-        statements = accounts.statements(self.space.lab.password(), self.space.admin_password())
+        statements = account_statements(self.space.lab.password(), self.space.admin_password())
         with self._first() as connection, connection.cursor() as cursor:
             for statement in statements.splitlines():
                 cursor.execute(statement)
@@ -183,3 +191,58 @@ class TidbCluster:
         connect.tell(connection, record)
         books: Callable[[], Any] = self.parts.books
         record.info.update(books=books, connected=self.parts.connected, **NOT_COUNTED)
+
+
+def account_statements(password: str, admin_password: str) -> str:
+    """Return the statements that make the schema and its two accounts, and remove the one that is open.
+
+    The administrator is let in from the pod itself alone, where its agent is.
+    """
+    made = []
+    for name, host, word, right in (
+        (labs.USER, "%", password, f"ALL PRIVILEGES ON {labs.SCHEMA}.*"),
+        (OWN_ADMIN, "127.0.0.1", admin_password, "ALL PRIVILEGES ON *.*"),
+    ):
+        further = " WITH GRANT OPTION" if name == OWN_ADMIN else ""
+        account = f"'{name}'@'{host}'"
+        made += [
+            f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY '{word}';",
+            f"ALTER USER {account} IDENTIFIED BY '{word}';",
+            f"GRANT {right} TO {account}{further};",
+        ]
+    made.append(f"DROP USER IF EXISTS {OPEN};")
+    return "\n".join([f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA};", *made]) + "\n"
+
+
+def by_cluster(chains: Mapping[str, Chain]) -> list[list[str]]:
+    """Return the arms by the cluster that they share, those of the baseline first."""
+    found: dict[Part, list[str]] = {}
+    for arm, chain in chains.items():
+        found.setdefault(chain.server, []).append(arm)
+    return list(found.values())
+
+
+def note_loaded(folder: Path, label: str, server: TidbCluster) -> None:
+    """Note that the tables of a label are loaded."""
+    path = folder / LOADED
+    known = files.read_json(path) if path.exists() else {}
+    files.write_json(path, known | {server.part.name: {"label": label, "cluster": server.uid()}})
+
+
+def is_loaded(folder: Path, label: str | None, server: TidbCluster) -> bool:
+    """Say whether the tables of a label (None: of any) were loaded into the cluster that is there now."""
+    path = folder / LOADED
+    known = (files.read_json(path) if path.exists() else {}).get(server.part.name)
+    if known is None or known["cluster"] != server.uid():
+        return False
+    return label is None or known["label"] == label
+
+
+def must_be_loaded(folder: Path, label: str | None, servers: Iterable[TidbCluster]) -> None:
+    """Take the tables as they are: what reads left whole is whole, what was changed is loaded again."""
+    for server in servers:
+        if not is_loaded(folder, label, server):
+            raise SiteError(
+                f"TidbCluster {server.part.name} holds no tables of this data set; run the prepare stage"
+            )
+        server.ensure()

@@ -51,8 +51,8 @@ def facts(
             "through the hop": delay.ping_ms(*parts.address(relay), parts.lab),
             "beside it": delay.ping_ms(*server, parts.lab),
         }
-    if hasattr(parts.get(chain.server), "moment"):
-        found["moment"]["cluster"] = parts.get(chain.server).moment()
+    if cluster := parts.get(chain.server).moment():
+        found["moment"]["cluster"] = cluster
     host, port = parts.address(chain.entry)
     found["moment"]["endpoint"] = "the server's socket" if chain.by_socket else f"{host}:{port}"
     if chain.others:
@@ -100,15 +100,15 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
     )
     entry = parts.address(chain.entry)
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
-    load = loads.beside(parts.lab, chain.arm.load, entry, chain.client.cpus, parts.keep)
+    load = loads.connections(parts.lab, chain.arm.load, entry, chain.client.cpus, parts.keep)
     caught = capture.beside(proxy, chain.arm.capture)
-    whole = getattr(parts.get(chain.server), "beside", contextlib.nullcontext)()
+    whole = parts.get(chain.server).beside()
     with busy as beside, load as borne, caught as captured, whole as cluster:
         record |= {"cluster": cluster} if cluster else {}
         record |= {"load": borne} if borne else {}
         record |= {"capture": captured} if captured else {}
         yield record
-    if chain.proxy is not None and getattr(parts.get(chain.proxy), "pools_sessions", False):
+    if chain.proxy is not None and parts.get(chain.proxy).pools_sessions:
         record["pools_sessions"] = True
     if _is_probed(parts, chain.server):
         record["has_probes"] = True
@@ -128,7 +128,7 @@ def _is_probed(parts: Parts, server: Part) -> bool:
     """Say whether a proxy that is up, of whichever arm, asks this server now and then whether it lives."""
     proxies = [chain.proxy for chain in parts.chains.values() if chain.server == server]
     up = [parts.alive[proxy.name] for proxy in proxies if proxy is not None and proxy.name in parts.alive]
-    return any(getattr(one, "has_probes", False) and one.child is not None for one in up)
+    return any(one.has_probes and one.child is not None for one in up)
 
 
 def _cable(server: Part) -> dict[str, Any] | None:

@@ -38,8 +38,8 @@ def of(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:
         return found + list(filter(None, [commits.obstacle(engine.build)]))
     if engine is not None and (why := packages.obstacle(engine)) is not None:
         return [*found, why]
-    ask = getattr(load(program_of(engine)), "obstacle", None) if engine is not None else None
-    found += [reason] if ask is not None and (reason := ask(engine)) else []
+    if engine is not None and (reason := load(program_of(engine)).obstacle(engine)):
+        found.append(reason)
     return list(dict.fromkeys(found))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchbook.core import traits
 from benchbook.core.engines import engine_of, program_of
+from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import load
@@ -16,9 +17,9 @@ from benchbook.sites.engines import commits, packages
 from benchbook.sites.local import cgroups, kernel, network, tidb_zones
 from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.layout import Chain, Part
-from benchbook.sites.local.service import Service
 from benchbook.sites.machine import prepared, steps
 from benchbook.sites.machine.here import Here
+from benchbook.sites.machine.supervised import Made
 from benchbook.sites.processes.before_exec import Where
 from benchbook.sites.processes.tcp_bytes import Hop
 from benchbook.sites.proxies.proxy import NOTHING
@@ -39,7 +40,7 @@ class Parts:
     @property
     def is_empty(self) -> bool:
         """Say whether no part runs."""
-        return all(getattr(part, "child", None) is None for part in self.alive.values())
+        return all(part.child is None for part in self.alive.values())
 
     def forget(self, chains: dict[str, Chain], first: dict[str, Chain]) -> None:
         """Make all parts again from other chains; `first` are those with every part at its first place."""
@@ -74,14 +75,14 @@ class Parts:
         """Return where a part is reached."""
         if part.kind == "service":
             return self.network.virtual(part.rank), part.port
-        if several := getattr(self.alive.get(part.name), "addresses", None):
-            return several[0]
+        if (made := self.alive.get(part.name)) is not None and made.addresses:
+            return made.addresses[0]
         return (self.network.pod(part.rank + 1)[1] if part.where.is_pod else labs.LOOPBACK), part.port
 
     def addresses(self, part: Part) -> list[tuple[str, int]]:
         """Return where a part is reached; a cluster has several such places."""
-        several = getattr(self.get(part), "addresses", None) if part.kind == "server" else None
-        return several or [self.address(part)]
+        several = self.get(part).addresses if part.kind == "server" else ()
+        return [*several] or [self.address(part)]
 
     def group(self, part: Part) -> cgroups.Group | None:
         """Return a part's control group, made at need; None if it has none."""
@@ -115,7 +116,7 @@ class Parts:
             found += [Hop("proxy", *self.address(chain.entry))]
             found += [Hop("proxy", *one, is_behind=True) for one in ends]
         found += [Hop("server", *one) for one in self.addresses(chain.server)[1:]]
-        below = getattr(self.get(chain.server), "below", {})
+        below = self.get(chain.server).below
         return found + [Hop(kind, *one) for kind, places in below.items() for one in places]
 
     @property
@@ -131,7 +132,7 @@ class Parts:
     def stop(self, *names: str) -> None:
         """Stop parts, those nearest to the client first, and clusters at once; none named: all."""
         chosen = [part for name, part in self.alive.items() if not names or name in names]
-        clusters = [part for part in chosen if hasattr(part, "members")]
+        clusters = [part for part in chosen if part.is_cluster]
         for part in reversed([part for part in chosen if part not in clusters]):
             part.stop()
         steps.at_once([part.stop for part in clusters])
@@ -180,8 +181,8 @@ class Parts:
 
     def _addresses_at(self, part: Part, there: Part) -> list[tuple[str, int]]:
         """Return where a part would be reached in the place of another: a cluster's places go with it."""
-        several = getattr(self.get(part), "addresses_at", None) if part.kind == "server" else None
-        return several(there.port, there.rank) if several is not None else [self.address(there)]
+        several = self.get(part).addresses_at(there.port, there.rank) if part.kind == "server" else ()
+        return [*several] or [self.address(there)]
 
     def _peers(self, part: Part) -> tuple[str, ...]:
         """Return where a server's connections come from: loopback, its socket, the bridge of pods."""
@@ -191,6 +192,41 @@ class Parts:
         if any(chain.by_socket for chain in mine):
             here = (*here, labs.OVER_SOCKET)
         return (*here, self.network.gateway) if is_crossed else here
+
+
+class Service(Made):
+    """One virtual address with one server behind it. There is no process; the rule is made by `ensure`."""
+
+    child = None
+
+    def __init__(
+        self, network: network.Network, name: str, rank: int, port: int, address: str, server_port: int
+    ) -> None:
+        self.network, self.role, self.rank, self.port = network, name, rank, port
+        self.address, self.server_port = address, server_port
+
+    def ensure(self) -> None:
+        """Make the rule unless it is there."""
+        self.network.service(self.role, self.rank, self.port, self.address, self.server_port)
+
+    def stop(self) -> bool:
+        """Do nothing: a rule costs nothing while it is unused, and goes when the site is closed."""
+        return True
+
+    def packets(self) -> int:
+        """Return how many connections took the rule since it was made."""
+        return self.network.packets(self.role)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the kernel does with the virtual address; SiteError if the rule is gone."""
+        rules = self.network.named(self.role)
+        if not rules:
+            raise SiteError("the service's rule is gone; call site.up(arm) again")
+        return {"service": sorted(" ".join((rule.chain, *rule.words)) for rule in rules)}
+
+    def facts(self) -> dict[str, Any]:
+        """Return how the service is made."""
+        return {"made_by": "DNAT in the nat table, chains OUTPUT and PREROUTING", "port": self.port}
 
 
 def clear(token: str, records: Path) -> list[str]:

@@ -146,13 +146,12 @@ class LocalSite(ArrangedSite[InLab]):
             child = self._parts.get(part).child
             if child is not None:
                 kind = "server" if part.kind == "server" else "proxy"
-                pids = getattr(self._parts.get(part), "pids", {})
+                pids = self._parts.get(part).pids
                 found.setdefault(kind, []).extend(
                     [pid for its in pids.values() for pid in its] or [child.pid]
                 )
                 found |= {name: its for name, its in pids.items() if its}
-            hops = getattr(self._parts.get(part), "hops", {}).values()
-            if between := [hop.child.pid for hop in hops if hop.child]:
+            if between := [hop.child.pid for hop in self._parts.get(part).hops.values() if hop.child]:
                 found.setdefault("proxy", []).extend(between)
         return found
 
@@ -166,7 +165,7 @@ class LocalSite(ArrangedSite[InLab]):
 
     def client(self, start: Start) -> start_at.Timed:
         where = self._parts.where(self._chain(start.arm).client)
-        return loads.started(self.lab, start, self._keep, where)
+        return loads.client(self.lab, start, self._keep, where)
 
     def watch(
         self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
@@ -179,14 +178,12 @@ class LocalSite(ArrangedSite[InLab]):
     def _families(self, arm: str) -> list[int]:
         """Return the processes of an arm's parts whose children do their work."""
         programs = [self._parts.get(part) for part in self._chain(arm).parts]
-        return [one.child.pid for one in programs if getattr(one, "has_children", False) and one.child]
+        return [one.child.pid for one in programs if one.has_children and one.child]
 
     def look(self) -> None:
         now = time.time()
         programs = [
-            one
-            for part in self._parts.alive.values()
-            for one in (*getattr(part, "members", [part]), *getattr(part, "hops", {}).values())
+            one for part in self._parts.alive.values() for one in (*part.members, *part.hops.values())
         ]
         dead = [one for one in programs if one.child is not None and not one.child.is_alive]
         if dead:

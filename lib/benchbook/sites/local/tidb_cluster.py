@@ -27,6 +27,7 @@ from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.tidb_zones import Zones
 from benchbook.sites.machine import prepared, steps
 from benchbook.sites.machine.here import Here
+from benchbook.sites.machine.supervised import Made
 from benchbook.sites.tidb import build, config, data, placement
 
 STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
@@ -40,10 +41,11 @@ GONE_S = 5.0
 TRIES = 4
 
 
-class Cluster:
+class Cluster(Made):
     """The parts of one cluster at ports from a place on; programs that are missing are built now."""
 
-    has_copies = True
+    is_cluster = True
+    hops: dict[str, Delay]
     # Each store sets 512 MiB of logs aside, and a small study fills a few of them.
     is_sparse = True
 
@@ -58,7 +60,7 @@ class Cluster:
         self.user = data.user(machine)
         self.role, self.folder = place.name, lab.own(place.name, self.user)
         self.data, self.log = self.folder / "data", lab.run / f"{place.name}-tidb-1.log"
-        self.zones, self.hops = zones, dict[str, Delay]()
+        self.zones, self.hops = zones, {}
         self._opened = 0
         self._admin: sqlalchemy.Engine | None = None
         self._make()
@@ -67,6 +69,11 @@ class Cluster:
     def obstacle(engine: Any) -> str | None:
         """Return why this machine can't make such a cluster, or None; nothing is built to find out."""
         return build.cluster_obstacle(engine.version)
+
+    @staticmethod
+    def misspelt(engine: Any) -> dict[str, str]:
+        """Return nothing: no program of it lists its settings."""
+        return {}
 
     def _make(self) -> None:
         port, size = self.place.port, self.size

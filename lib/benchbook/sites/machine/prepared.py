@@ -170,7 +170,7 @@ def _copy(server: Any, name: str, to: str) -> None:
         )
     source, target = f"{machine.folder}/{name}", f"{machine.folder}/{to}"
     # Files that are mostly set aside are not written in full; a server that counts on that does not say so.
-    holes = ["--sparse=always"] if getattr(server, "is_sparse", False) else []
+    holes = ["--sparse=always"] if server.is_sparse else []
     # Written out before the server starts, so that the disk is not busy with it while we measure.
     for argv in (["cp", "-a", "--reflink=auto", *holes, source, target], ["sync", "-f", target]):
         machine.work(argv, "the data could not be copied", COPY_S)

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from benchbook.core import applied
@@ -17,13 +18,59 @@ from benchbook.sites import settings
 from benchbook.sites.machine import steps
 from benchbook.sites.machine.contract import Machine
 
+Address = tuple[str, int]
 LAST_LINES = 5
 IN_USE = re.compile(r"[Aa]ddress already in use")
 TRIES, TRY_AGAIN_S = 5, 0.5
 GIVEN_AWAY = "net/ipv4/ip_local_port_range"
 
 
-class Supervised:
+class Made:
+    """A part as a site has it, a process or a whole cluster: here is what one process without more says.
+
+    With `has_children` processes that it starts do its work. With `has_probes` it asks servers whether they
+    live, with `pools_sessions` it opens their sessions unasked. With `has_copies` its data can be copied;
+    `is_sparse` says that most of their files is set aside. `hops` hold bytes back between a cluster's parts.
+    """
+
+    has_children = has_probes = pools_sessions = is_sparse = is_cluster = False
+    has_copies = True
+    hops: Mapping[str, Supervised] = MappingProxyType({})
+
+    @property
+    def members(self) -> Sequence[Any]:
+        """The parts that it is made of, in the order in which they are started."""
+        return [self]
+
+    @property
+    def addresses(self) -> Sequence[Address]:
+        """Where it is reached, if in several places."""
+        return ()
+
+    def addresses_at(self, port: int, rank: int) -> Sequence[Address]:
+        """Return what `addresses` would be in the place of another one."""
+        return ()
+
+    @property
+    def below(self) -> Mapping[str, Sequence[Address]]:
+        """Where what lies behind it is reached, by kind."""
+        return {}
+
+    @property
+    def pids(self) -> Mapping[str, list[int]]:
+        """Its processes by kind, if they are of several."""
+        return {}
+
+    def beside(self) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Do what belongs to a run while the block runs; the record tells of it afterwards."""
+        return contextlib.nullcontext({})
+
+    def moment(self) -> dict[str, Any]:
+        """Return what is told of a cluster that changes from hour to hour."""
+        return {}
+
+
+class Supervised(Made):
     """One process of a machine at one place, in a folder of its own. Nothing is started before `_begin`.
 
     `what` names it in messages. `user` is whom it runs as (None: us). A class names its settings file
@@ -31,22 +78,19 @@ class Supervised:
     line that say where it is or which start this is (`own_options`), how they write an address and its port
     (`addresses_as`), the signal that asks it to end
     (`gentle`), what goes when it ends (`leftovers`, files of its folder), and what a line of its log holds
-    that tells of an error (`crash`). With `has_children` its work is done by processes that it starts.
+    that tells of an error (`crash`).
     """
 
     what = "the server"
     start_s = 20.0
     stop_s = 5.0
     gentle = signal.SIGTERM
-    has_children = False
     config_name = "config"
     config_files: tuple[str, ...] = ()
     own_options: frozenset[str] = frozenset()
     addresses_as: tuple[str, ...] = ("{}:{}",)
     leftovers: tuple[str, ...] = ()
     crash = re.compile(r"(?!)")
-    has_probes = False
-    has_copies = True
 
     def __init__(self, machine: Machine, place: labs.Place, user: str | None = None) -> None:
         self.machine, self.place, self.user = machine, place, user

@@ -40,6 +40,8 @@ class Timed(process.Child):
     """A child that began, or will begin, at a moment; `note` is where it says when it did."""
 
     note: Path | None = None
+    # This machine's own clock tells.
+    ran_s: None = None
 
     @property
     def begun_s(self) -> float | None:

@@ -31,7 +31,6 @@ class Proxy(Supervised):
 
     what = "the proxy"
     traits: Traits
-    pools_sessions = False
     version_words = re.compile(VERSION)
 
     def __init__(

@@ -1,0 +1,114 @@
+"""The servers of a study between groups of runs: put back, proven, each opened once, and warmed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from benchbook.core import engines, own_scripts
+from benchbook.core.study import Study
+from benchbook.measure import books, dataset, ledger, preflight, state
+from benchbook.measure.execute import counted
+from benchbook.sites.contract import Site
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What runs are handed: a session with each server of every arm, and the rows of those that are cold."""
+
+    connections: dict[str, tuple[Connection, ...]]
+    rows: dict[Connection, books.Record]
+
+
+def begin(
+    site: Site, study: Study, arms: Sequence[str], twin: str | None, block: int
+) -> dict[str, list[books.Record]]:
+    """Start the servers of arms again with the prepared data, and hold them against the study.
+
+    Returns the rows on each server of arms that begin cold: to prove data reads it into memory, so that such
+    an arm is started again afterwards. DatasetError where data are missing.
+    """
+    site.down()
+    if twin:
+        site.add_twin(twin, study.baseline)
+    site.change_places(block)
+    put_back(site, study, study.warm_up.analyze)
+    for arm in arms:
+        site.up(arm)
+    found: dict[tuple[str, int], books.Record] = {}
+    cold: dict[str, list[books.Record]] = {}
+    for arm in arms:
+        is_cold = engines.begins(study, study.deployed(arm)) == "cold"
+        for number, place in enumerate(_places(site, study, arm)):
+            if place not in found:
+                with ledger.session(site, arm, number) as connection:
+                    found[place] = _proven(connection, study, block, is_cold)
+        if is_cold:
+            cold[arm] = [found[place] for place in _places(site, study, arm)]
+    return cold
+
+
+def _proven(connection: Connection, study: Study, block: int, is_cold: bool) -> books.Record:
+    """Hold a server and its data against the study; return its rows if they are needed."""
+    preflight.refuse(preflight.server(study, connection))
+    if wrong := dataset.problems(dataset.counted(connection, study), study):
+        raise dataset.DatasetError(f"block {block}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`")
+    tables = counted(study.dataset.tables, study.dataset.table_size)
+    return books.rows_of(connection, tables) if is_cold else {}
+
+
+def _places(site: Site, study: Study, arm: str) -> list[tuple[str, int]]:
+    """Return what tells each server of an arm from all others."""
+    return [(site.server_of(arm), number) for number in range(study.arms[study.deployed(arm)].servers)]
+
+
+@contextmanager
+def ready(
+    site: Site, study: Study, arms: Sequence[str], cold: Mapping[str, Sequence[books.Record]]
+) -> Iterator[Ready]:
+    """Open the servers of arms, and warm those that are to be warm; `cold` is what `begin` returned."""
+    with sessions(site, study, arms) as connections:
+        for arm, of_arm in connections.items():
+            state.arm_at_start(of_arm[0], arm, site.identity(arm))
+        dataset.prewarm_all(study, connections)
+        rows = {one: row for arm in cold for one, row in zip(connections[arm], cold[arm], strict=True)}
+        yield Ready(connections, rows)
+
+
+@contextmanager
+def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str, tuple[Connection, ...]]]:
+    """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
+
+    A second session of its own on a server would be a stranger to the first. What each server is then is
+    kept, and the runs are held to it (`state`).
+    """
+    with ExitStack() as stack:
+        opened: dict[tuple[str, int], Connection] = {}
+        found: dict[str, tuple[Connection, ...]] = {}
+        for arm in arms:
+            keys = _places(site, study, arm)
+            for key in keys:
+                if key not in opened:
+                    opened[key] = stack.enter_context(ledger.session(site, arm, key[1]))
+                    books.begin(opened[key])
+            found[arm] = tuple(opened[key] for key in keys)
+        yield found
+
+
+def put_back(site: Site, study: Study, analyzed: bool = False) -> None:
+    """Put the prepared copy back on every server, loaded again where none is left, `analyzed` if it was."""
+    label = dataset.label(study)
+    copies = dataset.arm_of_each_copy(site, study)
+    # A cluster may lose a pod, and the copy with it.
+    # Elsewhere a copy that one of several arms lacks is brought back by the site, or refused.
+    looked_at = copies if own_scripts.of(study) or len(copies) == 1 else []
+    if not all(site.has_snapshot(label, arm) for arm in looked_at):
+        dataset.load(site, study)
+        for arm in copies if analyzed else []:
+            with ledger.session(site, arm) as connection:
+                dataset.analyze_all(connection, study)
+            site.snapshot(label, arm)
+    site.restore(label)
