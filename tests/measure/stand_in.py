@@ -211,6 +211,7 @@ class Watch:
     cores: int = 2
     counts_s: float = 0.0
     counted: dict[str, dict[str, float]] = field(default_factory=dict)
+    strangers: dict[str, Any] = field(default_factory=dict)
 
     @property
     def client_cpu_s(self) -> float:

@@ -18,7 +18,7 @@ import pytest
 from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.evidence import disclosed
-from benchbook.measure import dataset, ledger
+from benchbook.measure import dataset, servers
 from tests import strangers
 from tests.measure.test_matrix import clients
 from tests.measure.test_state import Scene
@@ -145,7 +145,7 @@ def test_what_was_made_before_the_first_run_of_a_session_is_named(
     site.up("direct")
     scene = Scene(site, make_study)
     scene.say(statement)
-    with ledger.sessions(site, scene.study, ["direct"]) as connections:
+    with servers.sessions(site, scene.study, ["direct"]) as connections:
         found = scene.faults(connections["direct"][0])
     site.restore()
     site.up("direct")

@@ -26,12 +26,12 @@ def make(with_record: bool) -> int:
     before: dict[str, Any] = files.read_json(file) if file.is_file() else {}
     with parallel.processes() as submit:
         audits = [] if before.get("sources") == _sources(root) else load.params("sources").sources
-        made = [submit(stage.audit, name) for name in audits]
+        made = [submit(stage.make_audit, name) for name in audits]
         if with_record:
             remake.make(submit)
         codes += [task.result() for task in made]
         if before.get("all") != _all(root):
-            codes += [task.result() for task in [submit(stage.page, name) for name in stage.PAGES]]
+            codes += [task.result() for task in [submit(stage.make_page, name) for name in stage.PAGES]]
     if not any(codes):
         files.write_json(file, {"sources": _sources(root), "all": _all(root)})
     return max(codes, default=0)

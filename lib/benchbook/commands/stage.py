@@ -75,9 +75,14 @@ def audit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def audit(arguments: argparse.Namespace) -> int:
-    """Execute the audit of a published source and render its page."""
+    """Execute the audit of a published source and render its page; return an exit code."""
+    return make_audit(arguments.source)
+
+
+def make_audit(source: str) -> int:
+    """Make the page of the source called `source`; return an exit code."""
     load.params()
-    where = paths.source(arguments.source)
+    where = paths.source(source)
     code = show("audit", "source", where.name, where.notebooks, where.failed)
     if code == 0:
         _render(where.notebooks / "audit.ipynb", where.report)
@@ -85,9 +90,13 @@ def audit(arguments: argparse.Namespace) -> int:
 
 
 def page(arguments: argparse.Namespace) -> int:
-    """Execute the notebook about everything that the command names, and render its page of the site."""
+    """Execute the notebook about everything that the command names, and render it; return an exit code."""
+    return make_page(arguments.command)
+
+
+def make_page(name: str) -> int:
+    """Make the page about everything called `name`, one of `PAGES`; return an exit code."""
     load.params()
-    name = arguments.command
     folder = paths.root() / "data" / "site"
     code = show(name, None, None, folder / "notebooks", folder / "failed")
     if code == 0:
