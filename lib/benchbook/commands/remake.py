@@ -100,9 +100,9 @@ def make(submit: parallel.Submit) -> None:
             print(f"record {count} of {len(due)}: {name} {session}: {told}")
         print(f"page of {name}: {text or 'rendered'}", flush=True)
         refused += [f"page of {name}: {text}"] if text else []
-    outcomes = {one: outcome_of(*one) for one in there}
-    refused += [text for outcome in outcomes.values() for text in outcome.refused]
-    differs = [text for outcome in outcomes.values() for text in outcome.differs]
+    all_there = [outcome_of(*one) for one in there]
+    refused += [text for outcome in all_there for text in outcome.refused]
+    differs = [text for outcome in all_there for text in outcome.differs]
     files.write_json(base() / TROUBLE, {"refused": refused, "differs": differs})
     print(_summary(index, there, due), flush=True)
 

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import connection
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 # Below so many tasks one process has done them before others have started.
 WORTH_IT = 200
@@ -19,8 +19,15 @@ MOST = 8
 # Tasks handed out ahead of the one whose result is waited for: results never pile up.
 AHEAD = 2
 
-Submit = Callable[..., Future[Any]]
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Submit(Protocol):
+    """What hands a function and its arguments to another process."""
+
+    def __call__(self, function: Callable[P, R], /, *given: P.args, **named: P.kwargs) -> Future[R]: ...
 
 
 @contextmanager
@@ -55,10 +62,10 @@ def processes() -> Iterator[Submit]:
         yield pool.submit
 
 
-def _at_once(function: Callable[..., Any], *given: Any) -> Future[Any]:
-    done: Future[Any] = Future()
+def _at_once(function: Callable[P, R], /, *given: P.args, **named: P.kwargs) -> Future[R]:
+    done: Future[R] = Future()
     try:
-        done.set_result(function(*given))
+        done.set_result(function(*given, **named))
     except Exception as error:
         done.set_exception(error)
     return done
