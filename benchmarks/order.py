@@ -70,7 +70,7 @@ def agrees_with_findings(scenario: Scenario, campaigns: int) -> int:
             runs.append({name: getattr(run, name) for name in columns} | {"qps": float(np.exp(log))})
         made = findings.make("simulated", study(seed), _tidy(runs), Analysis())
         interval = t_interval(ratios.mean(axis=1), Analysis().level)
-        found = [made["findings"][0][name] for name in ("effect", "low", "high")]
+        found = [getattr(made.findings[0], name) for name in ("effect", "low", "high")]
         expected = [interval.effect, interval.low, interval.high]
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     return campaigns

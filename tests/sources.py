@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from benchbook.compare import audit
 from benchbook.core import source
+from benchbook.core.audit import Audit
 from benchbook.core.source import Published
 from benchbook.read import published
 
@@ -18,7 +18,7 @@ def read(name: str) -> Published:
 
 
 @cache
-def audited(name: str) -> dict[str, Any]:
+def audited(name: str) -> Audit:
     """Return the audit of a source."""
     return audit.audit(read(name))
 
@@ -28,6 +28,6 @@ def every() -> dict[str, Published]:
     return {name: read(name) for name in source.names()}
 
 
-def audits() -> dict[str, dict[str, Any]]:
+def audits() -> dict[str, Audit]:
     """Return all audits by name."""
     return {name: audited(name) for name in source.names()}

@@ -6,6 +6,8 @@ from itertools import count
 from scipy.special import stdtrit
 
 from benchbook.compare.pooled import Brought, brought
+from benchbook.core.findings import Finding
+from tests import found
 
 LEVEL = 0.98
 MILAN = "AMD EPYC (family 25, model 1, stepping 1)"
@@ -27,32 +29,31 @@ def part(log_effect: float, error: float, n: int = 5, label: str = "higher", **m
     }
 
 
-def finding(whole: dict, levels: dict[int, dict] | None = None, treatment: str = "haproxy", **more) -> dict:
+def finding(
+    whole: dict, levels: dict[int, dict] | None = None, treatment: str = "haproxy", **more
+) -> Finding:
     """Make a finding of a treatment against direct connections, on point selects."""
     names = {"haproxy": "HAProxy", "direct_again": "direct connections again"}
-    return {
+    made = {
         "id": f"oltp_point_select.{treatment}.qps",
         "workload": "oltp_point_select",
         "baseline": "direct",
         "treatment": treatment,
-        "metric": "qps",
-        "headline": True,
         "names": {
             "workload": "point selects",
             "baseline": "direct connections",
             "treatment": names.get(treatment, treatment),
         },
-        "levels": [{"threads": threads, **own} for threads, own in (levels or {}).items()],
-        **whole,
-        **more,
+        "levels": [{"threads": threads, "note": None, **own} for threads, own in (levels or {}).items()],
     }
+    return found.finding(**made | whole | more)
 
 
 def session(
-    *findings: dict,
+    *findings: Finding,
     measured: str,
     processor: str = XEON,
-    aa: dict | None = None,
+    aa: Finding | None = None,
     design: str = "a1",
     name: str = "",
     **more,
@@ -64,13 +65,9 @@ def session(
         "direct": {"machine": machine, "engine": engine, "proxy": None, "network": "host"},
         "haproxy": {"machine": machine, "engine": engine, "proxy": {"name": "haproxy", "version": "2.6.12"}},
     }
-    found = {
-        "title": "What does a proxy cost?",
-        "findings": list(findings),
-        "aa": aa,
-        "quiet": {"steal_pct": 0.5},
-    }
-    return brought(name or f"s{next(_NUMBER)}", measured, design, found, arms, **more)
+    whole = found.findings(*findings, title="What does a proxy cost?", aa=aa)
+    whole = whole.model_copy(update={"quiet": found.changed(whole.quiet, steal_pct=0.5)})
+    return brought(name or f"s{next(_NUMBER)}", measured, design, whole, arms, **more)
 
 
 def sessions(*logs: float, error: float = 0.005, processors=(XEON, MILAN), **more) -> list[Brought]:

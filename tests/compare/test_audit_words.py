@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from benchbook.core.audit import Audit
 from benchbook.core.source import names
 from tests import sources
 
@@ -31,8 +32,9 @@ DOCUMENT = (
 )
 
 
-def text(found: dict[str, Any]) -> str:
+def text(audit: Audit) -> str:
     """Write an audit down to its tables' heads, checks and claims: a line a check, a key, a cell."""
+    found = audit.plain
     lines = [f"counts: {_json(found['counts'])}"]
     lines += [f"leaves open: {one}" for one in found["leaves_open"]]
     lines += [f"{key}: {_json(found[key])}" for key in DOCUMENT]

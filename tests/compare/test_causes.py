@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import causes, spent
-from benchbook.core.causes import Causes
 
 LEVEL = 0.98
 NAMES = {"direct": "direct connections", "haproxy": "HAProxy"}
@@ -55,7 +54,7 @@ def cause(make_runs, make_study, threads, told=None, **arms):
     study = make_study(threads=(threads,))
     told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
     found = causes.findings(study, runs, costs, told, LEVEL, NAMES)
-    return Causes.model_validate(found["causes"])
+    return found
 
 
 def test_a_full_server_that_a_query_costs_less_is_the_cause(make_runs, make_study):
@@ -122,7 +121,7 @@ def test_waiting_for_a_core_is_told_from_other_waiting_and_nothing_is_called_idl
     runs, costs = tables(make_runs, 8, **arms)
     costs["wait_us"] = costs["wait_us"].fillna(5.0) * [1 + 0.001 * (place % 7) for place in range(len(costs))]
     found = causes.findings(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
-    (one,) = Causes.model_validate(found["causes"]).contrasts
+    (one,) = found.contrasts
     assert one.sentence == (
         "because a query takes 233 µs more: +200 µs of waiting for the server's core, +23 µs of waiting "
         "and +10 µs of the server's processor"
@@ -140,7 +139,7 @@ def test_waiting_names_the_pages_that_were_not_in_memory(make_runs, make_study):
     # Pages a query differ a little from block to block, so that there is an interval.
     costs["page_reads"] *= [1 + 0.001 * (place % 7) for place in range(len(costs))]
     found = causes.findings(make_study(threads=(1,)), runs, costs, told, LEVEL, NAMES)
-    (one,) = Causes.model_validate(found["causes"]).contrasts
+    (one,) = found.contrasts
     # 1e6/4,000 - 1e6/10,000 = 150 us, of which 8 are the server's processor time.
     assert one.sentence.endswith(
         "150 µs more: +142 µs of waiting (the server had 0.80 pages not in its memory a query, not 0.00)"
@@ -246,7 +245,7 @@ def test_cores_that_are_nearly_full_serve_what_their_cost_says_and_the_work_behi
     costs["page_reads"] *= [1 + 0.001 * (place % 7) for place in range(len(costs))]
     told = {"direct": facts(), "haproxy": facts()}
     found = causes.findings(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
-    (one,) = Causes.model_validate(found["causes"]).contrasts
+    (one,) = found.contrasts
     assert one.sentence == (
         "because the server's core is full with direct connections and a query costs it 100 % more with "
         "HAProxy, and 7 % of it stays idle with HAProxy "
@@ -288,8 +287,8 @@ def test_runs_that_a_full_client_set_aside_are_told_by_their_levels():
         "threads": [8, 64, 64],
         "reasons": ["V16: 9 % of the time was stolen", "V15: the client used 97 % of its cores", ""],
     })  # fmt: skip
-    assert causes.set_aside(voids) == {"client_full": [64]}
-    assert causes.set_aside(voids[:1]) == causes.set_aside(voids[:0]) == {}
+    assert causes.set_aside(voids) == [64]
+    assert causes.set_aside(voids[:1]) == causes.set_aside(voids[:0]) == []
 
 
 def test_a_neighbour_takes_what_the_server_lacks(make_runs, make_study):
@@ -302,7 +301,7 @@ def test_a_neighbour_takes_what_the_server_lacks(make_runs, make_study):
     runs.loc[runs["arm"] == "haproxy", "cpu_machine_pct"] += 50 * 0.48
     told = {"direct": facts(), "haproxy": facts(neighbour={"processes": 1})}
     found = causes.findings(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
-    (one,) = Causes.model_validate(found["causes"]).contrasts
+    (one,) = found.contrasts
     assert one.sentence.endswith("and a neighbour leaves it 0.48 of that with HAProxy")
 
 
@@ -314,9 +313,9 @@ def laws(make_runs, make_study, spent_by, threads=8, told=None, machine=1.0, fir
     told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
     asked = make_study(threads=(threads,), **study)
     found = causes.findings(asked, runs, costs, told, LEVEL, NAMES, rows=100)
-    known = found["causes"]["physics"]
-    assert len(causes.doubts_of(found)) == sum(law["passed"] is False for law in known)
-    return {law["law"]: law["detail"] for law in known if law["passed"] is False}
+    known = found.physics
+    assert len(causes.doubts_of(found)) == sum(law.passed is False for law in known)
+    return {law.law: law.detail for law in known if law.passed is False}
 
 
 def test_books_that_break_physics_are_a_doubt(make_runs, make_study):
@@ -328,7 +327,7 @@ def test_books_that_break_physics_are_a_doubt(make_runs, make_study):
     broken = laws(make_runs, make_study, arms)
     assert "used 1.28 of 1 cores" in broken.pop("busy cores are no more than there are")
     assert "+15.0 % received bytes" in broken.pop("a query carries the same bytes in all arms")
-    assert broken == {} and causes.doubts_of({}) == []
+    assert broken == {} and causes.doubts_of(None) == []
     # Another engine says the same in other words.
     other = {"direct": facts(), "haproxy": facts(engine={"name": "postgresql"})}
     assert len(laws(make_runs, make_study, arms, told=other)) == 1
@@ -390,5 +389,5 @@ def test_a_cold_arm_reads_from_the_disk_in_the_first_second_of_its_runs(make_run
 
 def test_without_costs_there_are_no_causes(make_runs, make_study):
     runs, costs = tables(make_runs, 8, direct=(1e4, {"server": 9.0}, {}), haproxy=(1e4, {"server": 9.0}, {}))
-    assert causes.findings(make_study(threads=(8,)), runs, None, {}, LEVEL, NAMES) == {}
-    assert causes.findings(make_study(threads=(8,)), runs, costs[:0], {}, LEVEL, NAMES) == {}
+    assert causes.findings(make_study(threads=(8,)), runs, None, {}, LEVEL, NAMES) is None
+    assert causes.findings(make_study(threads=(8,)), runs, costs[:0], {}, LEVEL, NAMES) is None

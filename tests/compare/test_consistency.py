@@ -7,6 +7,7 @@ import pytest
 
 from benchbook.compare import consistency, laws, printed, tables
 from benchbook.core import histogram
+from benchbook.core.findings import Check
 from benchbook.core.source import Published
 from tests import sources as shared
 
@@ -41,7 +42,7 @@ def cells(rows: list[tuple], **more: object) -> pd.DataFrame:
 
 
 def failed(found: list[dict]) -> list[dict]:
-    return [one for one in found if one["passed"] is False]
+    return [one for one in found if one.passed is False]
 
 
 def test_littles_law_on_the_basic_proxy_tables(sources: dict[str, Published]):
@@ -49,11 +50,11 @@ def test_littles_law_on_the_basic_proxy_tables(sources: dict[str, Published]):
     source = sources["tiproxy-haproxy"]
     basic = source.cells[source.cells["table"].str.contains("point-select|read-only|write-only|read-write")]
     found = laws.littles_law(basic, {name: load.statements for name, load in source.source.workloads.items()})
-    assert [one["where"] for one in failed(found)] == [
+    assert [one.where for one in failed(found)] == [
         "haproxy-read-write, arm haproxy, workload oltp_read_write, threads 200"
     ]
-    assert "ratio 1.0642" in found[0]["detail"]
-    assert found[-1]["detail"].endswith(": 23.")
+    assert "ratio 1.0642" in found[0].detail
+    assert found[-1].detail.endswith(": 23.")
 
 
 def test_littles_law_allows_for_rounding():
@@ -68,8 +69,8 @@ def test_littles_law_allows_for_rounding():
 def test_every_published_percentile_but_one_is_on_sysbench_s_grid(sources: dict[str, Published]):
     """48 distinct Kubernetes cells and 24 of the proxies' basic tables are among them."""
     off = [one for source in sources.values() for one in failed(laws.percentile_grid(source.cells))]
-    assert [one["where"].split(",")[0] for one in off] == ["read-only"]
-    assert "63.20" in off[0]["detail"]
+    assert [one.where.split(",")[0] for one in off] == ["read-only"]
+    assert "63.20" in off[0].detail
 
 
 def test_an_average_of_two_grid_values_is_off_the_grid():
@@ -84,15 +85,15 @@ def test_cells_on_the_grid_are_counted_and_the_coarse_ones_apart():
     texts, grid = ("9.91", "10.09", "12"), "Percentiles on sysbench's grid"
     rows = [("t", "a", threads, "latency_p95_ms", text) for threads, text in enumerate(texts)]
     (one,) = laws.percentile_grid(cells(rows[:2]))
-    assert (one["passed"], one["where"], one["detail"]) == (True, "everywhere", f"{grid}: 2.")
+    assert (one.passed, one.where, one.detail) == (True, "everywhere", f"{grid}: 2.")
     found = laws.percentile_grid(cells([*rows, ("t", "a", 9, "latency_p95_ms", "10.00")]))
-    assert [(one["passed"], one["where"], one["detail"]) for one in found] == [
+    assert [(one.passed, one.where, one.detail) for one in found] == [
         (False, "t, arm a, workload load, threads 9",
          "10.00 (latency_p95_ms) is not a value of sysbench's histogram; the nearest is 10.09 ms. "
          "An average of several percentiles looks like this."),
         (True, "everywhere else", f"{grid} (1 too coarsely rounded to tell): 2."),
     ]  # fmt: skip
-    assert laws.percentile_grid(cells([("t", "a", 9, "latency_p95_ms", "0.00")]))[0]["passed"] is None
+    assert laws.percentile_grid(cells([("t", "a", 9, "latency_p95_ms", "0.00")]))[0].passed is None
 
 
 def test_each_law_says_what_it_found_and_how_many_cells_agree():
@@ -104,7 +105,7 @@ def test_each_law_says_what_it_found_and_how_many_cells_agree():
     place = "t, arm a, workload load, threads 8"
     found = laws.littles_law(cells(rows), {})
     # 8 threads / 100 a second are 80 ms, twice the 40 that were printed: half of what that latency gives.
-    assert found == [
+    assert [one.plain for one in found] == [
         {"check": "Little's law", "passed": False, "where": place, "tables": ["t"], "row": 8,
          "detail": "8 threads / 100 TPS = 80.00 ms, printed 40.00 ms: ratio 2.0000, throughput −50.0 % "
          "against what that latency gives."},
@@ -112,7 +113,7 @@ def test_each_law_says_what_it_found_and_how_many_cells_agree():
          "detail": "Cells that agree within 1 % or their rounding: 1."},
     ]  # fmt: skip
     found = laws.statements_per_transaction(cells(rows), {"load": 20})
-    assert found == [
+    assert [one.plain for one in found] == [
         {"check": "statements per transaction", "passed": False, "where": place, "tables": ["t"],
          "detail": "1000 / 100 = 10.000 statements, the script sends 20."},
         {"check": "statements per transaction", "passed": True, "where": "everywhere else", "tables": [],
@@ -121,25 +122,25 @@ def test_each_law_says_what_it_found_and_how_many_cells_agree():
 
 
 def test_latencies_out_of_order_are_written_out():
-    def of(least: str, mean: str, most: str, p99: str) -> list[dict]:
+    def of(least: str, mean: str, most: str, p99: str) -> list[Check]:
         parts = {"min": least, "avg": mean, "max": most, "p99": p99}
         rows = [("t", "a", 4, f"latency_{one}_ms", text) for one, text in parts.items()]
         return laws.latency_order(cells(rows))
 
     # A percentile may be above the maximum by the width of its bucket, 1.8 %, and no more.
-    assert of("1", "2", "100", "101.8")[0]["passed"] is True
-    assert of("1", "2", "100", "101.9") == [
+    assert of("1", "2", "100", "101.8")[0].passed is True
+    assert [one.plain for one in of("1", "2", "100", "101.9")] == [
         {"check": "order of latencies", "passed": False, "where": "t, arm a, workload load, threads 4",
          "tables": ["t"],
          "detail": "latency_min_ms 1, latency_avg_ms 2, latency_max_ms 100, latency_p99_ms 101.9."}
     ]  # fmt: skip
-    assert of("3", "2", "100", "50")[0]["passed"] is False
-    assert of("1", "2", "2", "2")[0]["detail"] == "Rows in order: 1."
+    assert of("3", "2", "100", "50")[0].passed is False
+    assert of("1", "2", "2", "2")[0].detail == "Rows in order: 1."
 
 
 def test_a_percentile_in_whole_milliseconds_proves_nothing():
     found = laws.percentile_grid(cells([("t", "a", 1, "latency_p99_ms", "12")]))
-    assert not failed(found) and "too coarsely rounded" in found[0]["detail"]
+    assert not failed(found) and "too coarsely rounded" in found[0].detail
 
 
 def test_statements_per_transaction():
@@ -149,15 +150,15 @@ def test_statements_per_transaction():
 
 
 def test_the_load_balancer_table_is_the_cos_table(sources: dict[str, Published]):
-    found = {one["where"]: one for one in consistency.of_source(sources["tidb-kubernetes"])}
+    found = {one.where: one for one in consistency.of_source(sources["tidb-kubernetes"])}
     same = found["cos and load-balancer"]
-    assert same["passed"] is False and "12 of 12 numbers are equal" in same["detail"]
-    assert "os (cos, ubuntu)" in same["detail"]
+    assert same.passed is False and "12 of 12 numbers are equal" in same.detail
+    assert "os (cos, ubuntu)" in same.detail
 
 
 def test_one_measurement_may_be_printed_twice(sources: dict[str, Published]):
-    found = {one["where"]: one for one in consistency.of_source(sources["tidb-kubernetes"])}
-    assert found["host-network and cos"]["passed"] is True
+    found = {one.where: one for one in consistency.of_source(sources["tidb-kubernetes"])}
+    assert found["host-network and cos"].passed is True
 
 
 ROWS = [("one", "a", n, "qps", f"{100 + n}.5") for n in range(1, 7)]
@@ -167,13 +168,13 @@ def test_a_copied_table_with_one_digit_changed_is_still_found():
     copy = [("two", "b", n, metric, text) for _, _, n, metric, text in ROWS]
     copy[2] = ("two", "b", 3, "qps", "999.5")
     found = failed(tables.equal_tables(cells(ROWS + copy), {"a": {"cpu": 1}, "b": {"cpu": 2}}))
-    assert found[0]["detail"].startswith("5 of 6 numbers are equal") and "cpu (1, 2)" in found[0]["detail"]
+    assert found[0].detail.startswith("5 of 6 numbers are equal") and "cpu (1, 2)" in found[0].detail
 
 
 def test_a_copied_arm_inside_one_table_is_found():
     copy = [("one", "b", n, metric, text) for _, _, n, metric, text in ROWS]
     found = failed(tables.equal_tables(cells(ROWS + copy), {}))
-    assert found[0]["where"] == "one (a) and one (b)" and "arm (a, b)" in found[0]["detail"]
+    assert found[0].where == "one (a) and one (b)" and "arm (a, b)" in found[0].detail
 
 
 def test_one_setting_printed_twice_with_a_different_number_is_a_fault():
@@ -181,15 +182,15 @@ def test_one_setting_printed_twice_with_a_different_number_is_a_fault():
     copy[0] = ("two", "a", 1, "qps", "7.5")
     settings = {"a": {"cpu": 1}}
     assert failed(tables.equal_tables(cells(ROWS + copy), settings))
-    assert "101.5 in one and 7.5 in two" in failed(tables.repeated_cells(cells(ROWS + copy)))[0]["detail"]
+    assert "101.5 in one and 7.5 in two" in failed(tables.repeated_cells(cells(ROWS + copy)))[0].detail
 
 
 def test_growth_is_recomputed_against_both_bases(sources: dict[str, Published]):
     source = sources["tidb-upgrade"]
     found = failed(printed.growth_base(source.cells, {"qps_growth_pct": ("qps", {"arm": "2.1.8"})}))
     assert len(found) == 3
-    assert all(one["detail"].endswith("It was divided by the new value.") for one in found)
-    assert "23300 / 8210 − 1 = +183.80 %, (23300 − 8210) / 23300 = +64.76 %" in found[0]["detail"]
+    assert all(one.detail.endswith("It was divided by the new value.") for one in found)
+    assert "23300 / 8210 − 1 = +183.80 %, (23300 − 8210) / 23300 = +64.76 %" in found[0].detail
 
 
 def growth(percent: str) -> list[dict]:
@@ -202,7 +203,7 @@ def growth(percent: str) -> list[dict]:
     ("percent", "said"), [("33", "by the new value"), ("33.3", "by the new value"), ("40", "neither")]
 )
 def test_a_growth_over_the_wrong_base(percent: str, said: str):
-    assert said in failed(growth(percent))[0]["detail"]
+    assert said in failed(growth(percent))[0].detail
 
 
 def test_a_growth_over_the_old_value_passes():
@@ -217,7 +218,7 @@ def test_threads_that_fall_are_told():
 def test_blanks_gaps_and_announced_threads_are_missing():
     rows = [*ROWS, *(("two", "b", n, "qps", "7.5") for n in (1, 2, 3, 4, 5)), ("two", "b", 7, "qps", "")]
     found = tables.missing_cells(cells(rows), [("a", "b")], {"load": (1, 64)})
-    assert [one["detail"] for one in found] == [
+    assert [one.detail for one in found] == [
         "qps is blank.",
         "No numbers at 6 threads, where a has them.",
         "No numbers at 64 threads, which the document says were run.",
@@ -244,8 +245,8 @@ def test_our_own_runs_pass_through_the_same_checks():
         [line, line | {"run_id": "r2", "block": 2}, line | {"run_id": "r3", "latency_avg_ms": 9.0}]
     )
     found = failed(consistency.of_runs(runs))
-    assert [one["check"] for one in found] == ["Little's law"]
-    assert "8 threads / 1000 TPS = 8.00 ms, printed 9 ms" in found[0]["detail"]
+    assert [one.check for one in found] == ["Little's law"]
+    assert "8 threads / 1000 TPS = 8.00 ms, printed 9 ms" in found[0].detail
 
 
 def test_a_window_that_cuts_through_long_transactions_may_move_their_mean():
@@ -278,10 +279,10 @@ def test_numbers_that_agree_and_levels_that_lack_are_counted_and_listed():
     """Six numbers, of which five are printed twice alike; at 5 and 6 threads the other arm has none."""
     copy = [("two", *rest) for _, *rest in ROWS]
     copy[0] = ("two", "a", 1, "qps", "7.5")
-    assert tables.repeated_cells(cells(ROWS + copy))[-1]["detail"] == "Numbers printed twice that agree: 5."
+    assert tables.repeated_cells(cells(ROWS + copy))[-1].detail == "Numbers printed twice that agree: 5."
     few = [("two", "b", n, "qps", "7.5") for n in (1, 2, 3, 4)]
     (lack,) = tables.missing_cells(cells([*ROWS, *few]), [("a", "b")], {})
-    assert lack["detail"] == "No numbers at 5, 6 threads, where a has them."
+    assert lack.detail == "No numbers at 5, 6 threads, where a has them."
 
 
 def test_a_window_that_cuts_through_transactions_may_move_their_statements():
@@ -295,10 +296,10 @@ def test_a_window_that_cuts_through_transactions_may_move_their_statements():
     many = line | {"run_id": "r2", "threads": 1, "qps": 2240.0, "queries": 672000, "transactions": 33600}
     found = consistency.of_runs(pd.DataFrame([line, many]))
     assert not failed(found)
-    (told,) = (one for one in found if one["check"] == "statements per transaction")
-    assert told["detail"] == "Cells that agree within 1 % or what their windows cut through: 2."
+    (told,) = (one for one in found if one.check == "statements per transaction")
+    assert told.detail == "Cells that agree within 1 % or what their windows cut through: 2."
     (wrong,) = failed(consistency.of_runs(pd.DataFrame([line | {"measured_s": 30.0}, many])))
-    assert wrong["check"] == "statements per transaction" and "= 19.047 statements" in wrong["detail"]
+    assert wrong.check == "statements per transaction" and "= 19.047 statements" in wrong.detail
 
 
 def test_what_a_window_cuts_through_tells_no_cells_apart():
@@ -312,5 +313,5 @@ def test_what_a_window_cuts_through_tells_no_cells_apart():
         for arm, speed in (("direct", 1000.0), ("haproxy", 900.0))
         for block in range(20)
     ]  # fmt: skip
-    (told,) = (one for one in consistency.of_runs(pd.DataFrame(runs)) if one["check"] == "equal tables")
-    assert (told["passed"], told["detail"][-2:]) == (True, "1.")
+    (told,) = (one for one in consistency.of_runs(pd.DataFrame(runs)) if one.check == "equal tables")
+    assert (told.passed, told.detail[-2:]) == (True, "1.")

@@ -3,7 +3,10 @@
 import pandas as pd
 import pytest
 
+from benchbook.compare.checking import check
 from benchbook.compare.doubts import facts_that_differ, void_counts, warnings, wide
+from benchbook.core.findings import Attempts
+from tests.found import changed, finding
 
 ARMS = ["direct", "haproxy", "direct_again"]
 
@@ -28,30 +31,30 @@ def _runs(counts):
 
 
 def test_no_voids_need_no_test():
-    assert void_counts(_runs({"direct": 5, "haproxy": 5}), _voids({}), ARMS, "direct")["fisher_p"] is None
+    assert void_counts(_runs({"direct": 5, "haproxy": 5}), _voids({}), ARMS, "direct").fisher_p is None
 
 
 def test_arms_voided_at_different_rates_are_a_finding():
     found = void_counts(
         _runs({"direct": 20, "haproxy": 20}), _voids({("haproxy", "invalid"): 8}), ARMS[:2], "direct"
     )
-    assert found["by_arm"]["haproxy"] == {"runs": 28, "voided": 8}
+    assert found.by_arm["haproxy"] == Attempts(runs=28, voided=8)
     # C(28,8) / C(48,8) for the lower tail: 3108105 / 377348994 = .00824, plus smaller terms above.
-    assert found["fisher_p"] == pytest.approx(0.0142, abs=0.003)
-    assert "itself is a finding" in found["note"]
+    assert found.fisher_p == pytest.approx(0.0142, abs=0.003)
+    assert "itself is a finding" in found.note
 
 
 def test_a_run_that_lost_its_partner_is_not_held_against_its_arm():
     voids = _voids({("haproxy", "invalid"): 3, ("direct", "partner"): 3})
     found = void_counts(_runs({"direct": 10, "haproxy": 10}), voids, ARMS[:2], "direct")
-    assert found["by_arm"]["direct"] == {"runs": 13, "voided": 0}
-    assert found["fisher_p"] == pytest.approx(0.22, abs=0.01)
+    assert found.by_arm["direct"] == Attempts(runs=13, voided=0)
+    assert found.fisher_p == pytest.approx(0.22, abs=0.01)
 
 
 def test_an_arm_that_never_ran_is_not_tested():
     found = void_counts(_runs({"direct": 10}), _voids({("direct", "invalid"): 1}), ARMS, "direct")
-    assert found["fisher_p"] is None
-    assert "cannot be compared" in found["note"]
+    assert found.fisher_p is None
+    assert "cannot be compared" in found.note
 
 
 def test_facts_that_differ_are_found_at_any_depth_and_own_names_are_not():
@@ -77,7 +80,7 @@ def test_facts_that_differ_are_found_at_any_depth_and_own_names_are_not():
             **dict.fromkeys(own, 2),
         },
     }
-    assert facts_that_differ(facts) == [
+    assert [one.plain for one in facts_that_differ(facts)] == [
         {"fact": "proxy", "values": {"direct": None, "haproxy": "2.6"}},
         {"fact": "settings.buffer", "values": {"direct": 1, "haproxy": 3}},
     ]
@@ -88,8 +91,8 @@ def test_warnings_speak_of_length_missing_arms_failed_checks_and_marked_runs(mak
     runs = _runs({"direct": 2})
     runs.loc[0, "warnings"] = "steal 3 %"
     voids = void_counts(runs, _voids({("direct", "invalid"): 2}), ARMS[:2], "direct")
-    found = warnings(study, runs, voids, [{"check": "little", "passed": False, "where": "t4", "detail": ""}])
-    text = " ".join(one["text"] for one in found)
+    found = warnings(study, runs, voids, [check("little", False, "t4", "")])
+    text = " ".join(one.text for one in found)
     for part in (
         "3 s measured after 1 s",
         "Arm haproxy has no run",
@@ -103,11 +106,9 @@ def test_warnings_speak_of_length_missing_arms_failed_checks_and_marked_runs(mak
 def test_a_check_that_fails_in_many_places_is_told_once(make_study):
     runs = _runs({"direct": 5, "haproxy": 5})
     voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
-    checks = [
-        {"check": "little", "passed": False, "where": f"t{level}", "detail": ""} for level in (1, 4, 16)
-    ]
+    checks = [check("little", False, f"t{level}", "") for level in (1, 4, 16)]
     (said,) = warnings(make_study(), runs, voids, checks)
-    assert (said["title"], said["text"]) == ("Failed check", "Check failed: little (t1 and 2 more).")
+    assert (said.title, said.text) == ("Failed check", "Check failed: little (t1 and 2 more).")
 
 
 def test_a_sound_study_has_no_warnings(make_study):
@@ -129,7 +130,6 @@ def test_a_sound_study_has_no_warnings(make_study):
 def test_a_contrast_is_doubted_by_its_own_width(
     effect: float | None, low: float | None, high: float | None, is_wide: bool
 ):
-    names = {"treatment": "the pod", "workload": "writes"}
-    one = {"metric": "qps", "effect": effect, "low": low, "high": high, "names": names}
+    one = finding(effect=effect, low=low, high=high)
     assert len(wide([one])) == is_wide
-    assert wide([one | {"metric": "latency_p99_ms"}]) == []
+    assert wide([changed(one, metric="latency_p99_ms")]) == []

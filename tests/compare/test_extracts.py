@@ -6,26 +6,24 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import extracts
+from tests.found import changed, finding, findings, level
 
 QPS = {
     "workload": "reads", "metric": "qps", "treatment": "proxy", "baseline": "direct", "effect": -0.123456789,
     "low": -0.2, "high": None, "n": 5, "label": "lower", "claim": "s/c", "verdict": "confirmed",
-    "headline": True,
-    "levels": [
-        {"threads": 4, "effect": -0.1, "low": -0.15, "high": -0.05, "label": "lower"},
-        {"threads": 16, "effect": None, "low": None, "high": None, "label": "not shown"},
-    ],
+    "levels": [level(4, -0.1, -0.15, -0.05, label="lower"), level(16, None, None, None)],
 }  # fmt: skip
 LATENCY = QPS | {"metric": "latency_p99_ms", "effect": 0.5, "low": 0.25, "high": 0.75, "verdict": None}
 AA = QPS | {"treatment": "direct_again", "effect": 0.001, "low": -0.01, "high": 0.012, "levels": []}
 AA |= {"label": "not shown"}
-FOUND = {
-    "blocks": {"planned": 6, "complete": 5},
-    "voids": {"by_arm": {"direct": {"voided": 2, "runs": 9}, "proxy": {"voided": 1, "runs": 8}}},
-    "machine_minutes": 12.5,
-    "findings": [QPS, LATENCY],
-    "aa": AA,
-}
+BY_ARM = {"direct": {"voided": 2, "runs": 9}, "proxy": {"voided": 1, "runs": 8}}
+FOUND = findings(
+    finding(**QPS),
+    finding(**LATENCY),
+    voids={"by_arm": BY_ARM, "fisher_p": None, "note": ""},
+    machine_minutes=12.5,
+    aa=finding(**AA),
+)
 
 
 def test_effects_by_workload_treatment_and_metric():
@@ -50,7 +48,7 @@ def test_effects_by_workload_treatment_and_metric():
             },
         },
     }
-    assert "direct_again" not in extracts.metrics(FOUND | {"aa": None})["reads"]
+    assert "direct_again" not in extracts.metrics(changed(FOUND, aa=None))["reads"]
 
 
 def test_thread_levels_are_those_of_qps():
@@ -62,7 +60,7 @@ def test_thread_levels_are_those_of_qps():
         {"workload": "reads", "treatment": "proxy", "threads": 16, "effect_pct": None, "low_pct": None,
          "high_pct": None, "shown": "not shown"},
     ]  # fmt: skip
-    assert list(extracts.by_threads({"findings": []}).columns) == list(table.columns)
+    assert list(extracts.by_threads(findings()).columns) == list(table.columns)
 
 
 def test_blocks_have_the_mean_over_their_thread_levels(make_runs, make_study):
@@ -84,4 +82,4 @@ def test_every_finding_is_a_row_the_pair_of_equals_first():
         "blocks": 5, "shown": "lower", "claim": "s/c", "verdict": "confirmed",
     }  # fmt: skip
     assert list(table["treatment"]) == ["direct_again", "proxy", "proxy"]
-    assert list(extracts.table(FOUND | {"aa": None})["metric"]) == ["qps", "latency_p99_ms"]
+    assert list(extracts.table(changed(FOUND, aa=None))["metric"]) == ["qps", "latency_p99_ms"]

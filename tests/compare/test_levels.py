@@ -23,12 +23,12 @@ def rows(qps: dict[int, float], **beside: dict[int, float]) -> list[tuple]:
 def test_a_third_less_with_busier_processors_is_a_collapse():
     """900 to 500 is -44.4 %, and CPU goes from 380 to 395."""
     table = cells(rows({8: 600, 16: 900, 32: 500}, cpu_tidb_pct={8: 200, 16: 380, 32: 395}))
-    (found,) = [one for one in levels.collapses(table) if one["passed"] is False]
-    assert found["detail"] == (
+    (found,) = [one for one in levels.collapses(table) if one.passed is False]
+    assert found.detail == (
         "From 16 to 32 threads QPS falls from 900 to 500 (\N{MINUS SIGN}44.4 %); "
         "tidb uses more CPU (380 to 395)."
     )
-    assert (found["tables"], found["row"]) == (["t"], 32)
+    assert (found.tables, found.row) == (["t"], 32)
 
 
 @pytest.mark.parametrize(
@@ -42,25 +42,25 @@ def test_a_third_less_with_busier_processors_is_a_collapse():
 )
 def test_other_changes_are_none(qps, cpu):
     found = levels.collapses(cells(rows(qps, cpu_tidb_pct=cpu)))
-    assert [one["passed"] for one in found] == [True]
+    assert [one.passed for one in found] == [True]
 
 
 @pytest.mark.parametrize("beside", [{}, {"cpu_tidb_pct": {16: math.nan, 32: math.nan}}])
 def test_without_processor_time_that_is_said(beside):
     table = cells(rows({16: 900, 32: 500}, **beside))
-    (found,) = [one for one in levels.collapses(table) if one["passed"] is False]
-    assert found["detail"].endswith("no processor time is printed beside it.")
+    (found,) = [one for one in levels.collapses(table) if one.passed is False]
+    assert found.detail.endswith("no processor time is printed beside it.")
 
 
 def test_the_scalability_law_is_fitted_where_it_can_be():
     """X(N) = 1000 N / (1 + 0.02 (N - 1) + 0.001 N (N - 1)): its peak is sqrt(0.98 / 0.001) = 31.3 threads."""
     qps = {n: 1000 * n / (1 + 0.02 * (n - 1) + 0.001 * n * (n - 1)) for n in (1, 2, 4, 8, 16, 32, 64)}
     (found,) = levels.scalability(cells(rows(qps)))
-    assert found["passed"] is True
-    assert "One thread 1000 QPS, contention 0.02, coherency 0.001, highest at 31 threads" in found["detail"]
+    assert found.passed is True
+    assert "One thread 1000 QPS, contention 0.02, coherency 0.001, highest at 31 threads" in found.detail
     jumps = {**qps, 8: qps[8] / 2}
     (off,) = levels.scalability(cells(rows(jumps)))
-    assert off["passed"] is False
+    assert off.passed is False
 
 
 @pytest.mark.parametrize(
@@ -73,21 +73,19 @@ def test_the_scalability_law_is_fitted_where_it_can_be():
 )
 def test_or_it_is_refused_aloud(qps, reason):
     (found,) = levels.scalability(cells(rows(qps)))
-    assert found["passed"] is None
-    assert (
-        found["detail"].startswith("Refused for t, arm a, workload load, QPS:") and reason in found["detail"]
-    )
+    assert found.passed is None
+    assert found.detail.startswith("Refused for t, arm a, workload load, QPS:") and reason in found.detail
 
 
 def test_a_percentile_bounds_the_mean_where_none_is_printed():
     """8 threads at 4000 QPS have a mean of 2 ms; a p95 of 50 ms alone asks for 0.05 x 50 = 2.5 ms."""
     found = laws.littles_law(cells(rows({8: 4000}, latency_p95_ms={8: 50.0})), {"load": 1.0})
     (failed,) = found
-    assert failed["passed"] is False and failed["row"] == 8
-    assert "a mean of 2.00 ms. As 5% take the printed 50 ms" in failed["detail"]
-    assert "2.50 ms at least" in failed["detail"]
+    assert failed.passed is False and failed.row == 8
+    assert "a mean of 2.00 ms. As 5% take the printed 50 ms" in failed.detail
+    assert "2.50 ms at least" in failed.detail
     (fits,) = laws.littles_law(cells(rows({8: 4000}, latency_p95_ms={8: 39.0})), {"load": 1.0})
-    assert fits["passed"] is True and "leaves room" in fits["detail"]
+    assert fits.passed is True and "leaves room" in fits.detail
     # A printed mean is held against the law itself, and its percentile no more.
     both = cells(rows({8: 4000}, latency_p95_ms={8: 50.0}, latency_avg_ms={8: 2.0}))
-    assert [one["passed"] for one in laws.littles_law(both, {"load": 1.0})] == [True]
+    assert [one.passed for one in laws.littles_law(both, {"load": 1.0})] == [True]

@@ -29,19 +29,19 @@ def _runs(apart, server=None, arms=("direct", "haproxy")):
 
 def test_the_time_between_partners_is_given_by_block():
     table = partners.blocks(_runs(USUAL))
-    assert [one["max_s"] for one in table] == USUAL
-    assert not any(one["is_far"] or one["left_out"] for one in table)
+    assert [one.max_s for one in table] == USUAL
+    assert not any(one.is_far or one.left_out for one in table)
 
 
 def test_three_arms_lie_apart_by_the_longest_gap_between_neighbours():
     (one,) = partners.blocks(_runs([7.0], arms=("direct", "haproxy", "direct_again")))
-    assert one["max_s"] == 7.0
+    assert one.max_s == 7.0
 
 
 def test_partners_far_apart_are_a_doubt_but_count():
     # 2100 s is more than four times the usual 10 s.
     runs = _runs([*USUAL[:4], 2100.0])
-    assert [one["is_far"] for one in partners.blocks(runs)] == [False] * 4 + [True]
+    assert [one.is_far for one in partners.blocks(runs)] == [False] * 4 + [True]
     assert partners.usable(runs)[1] == []
 
 
@@ -68,7 +68,7 @@ def test_a_server_started_before_its_block_or_right_beside_its_partner_is_usual(
 def test_tables_without_the_age_of_servers_leave_nothing_out(column):
     runs = _runs([*USUAL[:4], 2100.0], server={(5, "haproxy"): 7000.0}).drop(columns=column)
     assert partners.usable(runs)[1] == []
-    assert partners.blocks(runs)[4]["is_far"]
+    assert partners.blocks(runs)[4].is_far
 
 
 def test_a_block_that_is_left_out_is_missing_from_the_effect_and_named(
@@ -82,9 +82,9 @@ def test_a_block_that_is_left_out_is_missing_from_the_effect_and_named(
     runs.loc[late, ["started_s", "server_started_s"]] = [9000.0, 8000.0]
     tidy = {"runs": runs, "voids": no_voids, "histograms": no_histograms}
     made = findings.make("s", make_study(blocks=6), tidy, Analysis())
-    assert made["findings"][0]["effect"] == pytest.approx(-0.308, abs=1e-3)
-    assert made["blocks"]["complete"] == 5
-    assert [one["text"] for one in made["warnings"] if one["title"] == "Time between partners"] == [
+    assert made.findings[0].effect == pytest.approx(-0.308, abs=1e-3)
+    assert made.blocks.complete == 5
+    assert [one.text for one in made.warnings if one.title == "Time between partners"] == [
         "Block 6: left out on oltp_point_select at 4 threads, because partners started 148 minutes apart and "
         "a server was started in between."
     ]

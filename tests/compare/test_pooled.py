@@ -11,15 +11,25 @@ from benchbook.compare.pooled import brought, pool, standard_error
 from benchbook.compare.pooled_words import words_in
 from benchbook.core import pooled as core
 from benchbook.core.errors import BenchbookError
+from benchbook.core.findings import Findings
 from tests.compare.sessions import TURIN, XEON, finding, part, session, sessions
+from tests.found import changed, findings, level
+from tests.found import finding as findable
 
 DATA = Path(__file__).parents[1] / "data" / "quick-sessions.json"
+
+
+def told(short: dict) -> Findings:
+    """Return findings of which only what pooling takes was kept."""
+    own, aa = [findable(**one) for one in short["findings"]], findable(**short["aa"])
+    whole = findings(*own, title=short["title"], aa=aa)
+    return whole.model_copy(update={"quiet": changed(whole.quiet, **short["quiet"])})
 
 
 def recorded():
     """Five sessions of `quick` that were measured in November 2026."""
     return [
-        brought(one["id"], one["measured"], "a1", one["findings"], one["facts"])
+        brought(one["id"], one["measured"], "a1", told(one["findings"]), one["facts"])
         for one in json.loads(DATA.read_text())
     ]
 
@@ -31,12 +41,12 @@ def only(found) -> core.PooledEffect:
 
 def test_the_error_of_a_session_follows_from_its_interval():
     # t with 4 degrees of freedom at 98 % is 3.747.
-    assert standard_error(part(0.1, 0.02)) == pytest.approx(0.02)
-    assert standard_error({"low": math.expm1(-3.747), "high": math.expm1(3.747), "level": 0.98, "n": 5}) == (
+    assert standard_error(findable(**part(0.1, 0.02))) == pytest.approx(0.02)
+    assert standard_error(level(1, 0.0, math.expm1(-3.747), math.expm1(3.747))) == (
         pytest.approx(1.0, abs=1e-4)
     )
-    assert standard_error({"low": None, "high": None, "level": 0.98, "n": 2}) is None
-    assert standard_error({"low": -1.0, "high": 2.0, "level": 0.98, "n": 5}) is None
+    assert standard_error(level(1, 0.0, None, None, n=2)) is None
+    assert standard_error(level(1, 0.0, -1.0, 2.0)) is None
 
 
 def test_recorded_sessions_of_one_night_count_as_one_occasion():
@@ -168,13 +178,11 @@ def test_headlines_have_one_number_and_one_range():
 def test_no_headline_is_longer_than_twenty_five_words():
     long = "selects of random points (rows-10000) with a thread for each connection"
     for logs in ((0.1,), (0.1, 0.1), (0.1,) * 4, (0.1, -0.3), (0.0,), (0.0, 0.0), (0.0,) * 4):
-        several = sessions(*logs)
-        for one in several:
-            one.findings["findings"][0]["names"] |= {"treatment": "the server without ANALYZE"}
+        names = {"baseline": "direct connections", "treatment": "the server without ANALYZE"}
+        several = sessions(*logs, names=names | {"workload": "point selects"})
         assert words_in(only(pool("quick", several)).headline) <= 25, logs
-        for one in several:
-            one.findings["findings"][0]["names"] |= {"workload": long}
         # Names this long can't fit; what can be left out is.
+        several = sessions(*logs, names=names | {"workload": long})
         assert words_in(only(pool("quick", several)).headline) <= 33, logs
     for contrast in pool("quick", recorded()).contrasts:
         for effect in contrast.finest:

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import quiet, words
+from tests.found import finding
 
 FACTS = {
     "direct": {"proxy": None, "machine": {"cores": 2, "congestion_control": "cubic"},
@@ -31,7 +32,7 @@ def _runs(**columns):
 
 
 def _by_title(runs, names, facts=FACTS, monitor=None):
-    return {one["title"]: one for one in quiet.doubts(runs, facts, monitor, names)}
+    return {one.title: one for one in quiet.doubts(runs, facts, monitor, names)}
 
 
 def _facts(**changes):
@@ -40,8 +41,8 @@ def _facts(**changes):
 
 def test_a_quiet_machine_raises_no_doubt_and_says_so_in_one_line(names):
     assert _by_title(_runs(), names) == {}
-    aa = {"low": -0.012, "high": 0.009, "level": 0.98}
-    assert quiet.seen(_runs(), FACTS, None, aa)["line"] == (
+    aa = finding(low=-0.012, high=0.009)
+    assert quiet.seen(_runs(), FACTS, None, aa).line == (
         "Load 0.4 on 2 cores before measuring; other programs used 0.00 cores during runs; the host took "
         "0.0\xa0% of the time for others (steal); equal arms (A/A) came out within "
         "−1.2 to +0.9\xa0% of each other."
@@ -50,27 +51,25 @@ def test_a_quiet_machine_raises_no_doubt_and_says_so_in_one_line(names):
 
 def test_a_load_of_eleven_on_two_cores_favours_the_arm_with_fewer_programs(names):
     found = _by_title(_runs(), names, _facts(moment={"load_1min": 11.0}))["Load"]
-    assert found["favours"] == ["direct"]
-    assert (
-        "The load was 11.0 on 2 cores" in found["text"] and "can favour direct connections" in found["text"]
-    )
+    assert found.favours == ["direct"]
+    assert "The load was 11.0 on 2 cores" in found.text and "can favour direct connections" in found.text
 
 
 def test_other_programs_that_ran_beside_one_arm_favour_the_other(names):
     # 90 % of 2 cores are 1.8, of which the arm's parts used 1.0.
     found = _by_title(_runs(cpu_machine_pct=[50.0, 90.0] * 2), names)["Other programs"]
-    assert found["favours"] == ["direct"]
-    assert "0.00 cores beside direct connections and 0.80 cores beside HAProxy, of 2" in found["text"]
+    assert found.favours == ["direct"]
+    assert "0.00 cores beside direct connections and 0.80 cores beside HAProxy, of 2" in found.text
     alike = _by_title(_runs(cpu_machine_pct=90.0), names)["Other programs"]
-    assert (alike["favours"], alike["text"].endswith("It met all arms alike.")) == ([], True)
+    assert (alike.favours, alike.text.endswith("It met all arms alike.")) == ([], True)
 
 
 def test_an_arms_own_neighbour_is_no_other_program(names, make_study):
     busy = _runs(cpu_machine_pct=[50.0, 90.0] * 2)
     assert quiet.doubts(busy, FACTS, None, names, ["haproxy"]) == []
     # 0.8 cores beside HAProxy are its neighbour's and not measured; beside direct connections nobody ran.
-    assert quiet.seen(busy, FACTS, None, None, ["haproxy"])["others_cores"] == 0.0
-    assert quiet.seen(busy, FACTS, None, None, ["direct", "haproxy"])["others_cores"] is None
+    assert quiet.seen(busy, FACTS, None, None, ["haproxy"]).others_cores == 0.0
+    assert quiet.seen(busy, FACTS, None, None, ["direct", "haproxy"]).others_cores is None
     beside = make_study(arms={"direct": {}, "haproxy": {"access": "haproxy", "neighbour": {"processes": 1}}})
     assert quiet.accompanied(beside) == ["haproxy"]
 
@@ -80,14 +79,14 @@ def test_pressure_counts_only_where_the_arms_own_threads_cant_explain_it(names):
         return pd.DataFrame({"run_id": [run] * 3, "part": "machine", "psi_cpu_pct": [40.0, 60.0, 50.0]})
 
     found = _by_title(_runs(), names, monitor=monitor("a"))["CPU pressure"]
-    assert "At 1 thread some task waited for a core 50 % of the time" in found["text"]
+    assert "At 1 thread some task waited for a core 50 % of the time" in found.text
     assert "CPU pressure" not in _by_title(_runs(), names, monitor=monitor("d"))
 
 
 def test_steal_names_the_arm_that_lost_less(names):
     found = _by_title(_runs(steal_pct=[1.0, 6.0] * 2), names)["Steal"]
-    assert found["favours"] == ["direct"]
-    assert "1.0 % in runs of direct connections and 6.0 % in runs of HAProxy" in found["text"]
+    assert found.favours == ["direct"]
+    assert "1.0 % in runs of direct connections and 6.0 % in runs of HAProxy" in found.text
 
 
 def test_bbr_is_a_doubt_only_where_results_are_large(names):
@@ -95,15 +94,15 @@ def test_bbr_is_a_doubt_only_where_results_are_large(names):
     assert "BBR" not in _by_title(_runs(), names, paced)
     # 200 MiB/s over 1,000 queries a second are 204.8 KiB a query.
     found = _by_title(_runs(sent_server_mib_s=200.0), names, paced)["BBR"]
-    assert found["favours"] == ["haproxy"]
-    assert "205 KiB a query on point selects" in found["text"]
+    assert found.favours == ["haproxy"]
+    assert "205 KiB a query on point selects" in found.text
     assert "BBR" not in _by_title(_runs(sent_server_mib_s=200.0), names)
 
 
 def test_what_is_not_known_is_left_out(names):
     bare = _runs().drop(columns=["cpu_machine_pct", "sent_server_mib_s", "steal_pct"])
     assert _by_title(bare, names, {}) == {}
-    assert quiet.seen(bare, {}, None, None)["line"] == "Nothing was recorded about it."
+    assert quiet.seen(bare, {}, None, None).line == "Nothing was recorded about it."
 
 
 def test_in_turns_the_machine_was_busy_for_all_arms_of_a_group(names):
@@ -122,4 +121,4 @@ def test_in_turns_the_size_of_results_is_what_the_monitor_saw(names):
     monitor = pd.DataFrame(
         {"run_id": list("abcd"), "part": "server", "sent_mib_s": 200.0, "psi_cpu_pct": None}
     )
-    assert "205 KiB a query" in _by_title(_runs(sent_server_mib_s=None), names, paced, monitor)["BBR"]["text"]
+    assert "205 KiB a query" in _by_title(_runs(sent_server_mib_s=None), names, paced, monitor)["BBR"].text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchbook.compare import reruns
+from tests.found import finding, findings
 
 # A loss of 30 % has a band of a fifth of it on each side: -36 to -24 %.
 NOTHING_SHOWN = "we did not show an effect, so there is nothing to confirm"
@@ -12,8 +13,8 @@ OURS = {"id": "a", "label": "lower", "headline": True, "effect": -0.30, "low": -
 
 
 def judged(ours: dict, theirs: dict | None) -> reruns.Judged:
-    second = {"findings": [] if theirs is None else [{"id": "a", "headline": True, **theirs}]}
-    (one,) = reruns.judge({"findings": [OURS | ours]}, second)
+    second = findings(*([] if theirs is None else [finding(id="a", **theirs)]))
+    (one,) = reruns.judge(findings(finding(**OURS | ours)), second)
     return one
 
 
@@ -77,7 +78,7 @@ def test_an_interval_down_to_nothing_is_still_one():
 def test_what_can_not_be_judged_says_why(ours, theirs, obstacle):
     found = judged(ours, theirs)
     assert (found.obstacle, found.verdict, found.band) == (obstacle, None, None)
-    assert found.first["id"] == "a" and (found.second is None) == (theirs is None)
+    assert found.first.id == "a" and (found.second is None) == (theirs is None)
 
 
 def test_other_sections_than_those_that_ask_the_question_may_differ():

@@ -82,6 +82,6 @@ def test_the_report_says_that_and_why_it_stopped(make_study, make_runs, no_voids
     study["plan"]["stop"] = "decided"
     tidy = {"runs": make_runs({"haproxy": {4: CLEAR}}), "voids": no_voids, "histograms": no_histograms}
     made = findings.make("s", Study.model_validate(study), tidy, Analysis())
-    (said,) = [one["text"] for one in made["warnings"] if "20 planned blocks" in one["text"]]
+    (said,) = [one.text for one in made.warnings if "20 planned blocks" in one.text]
     assert said.startswith("Stopped after 5 of 20 planned blocks: everything was decided at the look at 5")
-    assert made["look"]["n"] == 5
+    assert made.look.n == 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchbook.compare import sentences, words
+from tests.found import finding
 
 FOUND = {
     "workload": "oltp_point_select", "baseline": "direct", "treatment": "haproxy", "metric": "qps",
@@ -36,7 +37,7 @@ LEVELS = [
 
 
 def _said(**changes) -> str:
-    return sentences.sentence({**FOUND, **changes}).replace("\xa0", " ")
+    return sentences.sentence(finding(**FOUND | changes)).replace("\xa0", " ")
 
 
 def test_an_effect_is_subject_verb_number_interval_and_blocks():
@@ -54,14 +55,14 @@ def test_an_arm_is_called_as_the_study_says_in_sentences_and_without_article_in_
     names = {"workload": "point selects", "baseline": "the n1 machine", "treatment": "the c2 machine"}
     said = _said(treatment="c2", baseline="n1", names=names)
     assert said.startswith("The c2 machine served 23.7 % fewer queries per second than the n1 machine on")
-    found = FOUND | {"names": names}
+    found = finding(**FOUND | {"names": names})
     assert (words.of(found, "treatment"), words.inside(found, "treatment")) == (
         "c2 machine",
         "the c2 machine",
     )
     phrase = {"names": names | {"treatment": "several zones", "baseline": "one zone"}}
     assert _said(**phrase).startswith("Several zones served 23.7 % fewer queries per second than one zone")
-    assert "Several zones served" in sentences.headline([FOUND | phrase])
+    assert "Several zones served" in sentences.headline([finding(**FOUND | phrase)])
     twin = {"names": names | {"treatment": "before again", "baseline": "before"}}
     assert _said(**twin).startswith("before again served"), "a key is not changed, in its twin's name neither"
     key = {"names": names | {"treatment": "v2 and more"}}
@@ -82,15 +83,16 @@ def test_an_interval_without_zero_that_the_correction_for_many_contrasts_left_is
         "Once all contrasts of the study are counted (Holm), no difference is decided between HAProxy and "
         "direct connections on point selects: +7.6 % (98 % interval +0.4 to +15.2 %, 5 blocks)."
     )
-    told = sentences.headline([FOUND, FOUND | lost])
+    told = sentences.headline([finding(**FOUND), finding(**FOUND | lost)])
     assert "(Holm), no difference is decided between HAProxy and direct" in told
     assert "was shown" not in told
 
 
 def test_thread_levels_of_two_workloads_are_one_sentence_and_can_be_left_out():
-    test = {"depends_on_threads": {"p": 0.001}, "levels": LEVELS}
+    test = {"depends_on_threads": {"f": 9.0, "df1": 2, "df2": 8, "p": 0.001}, "levels": LEVELS}
     writes = {**FOUND["names"], "workload": "inserts"}
-    group = [{**FOUND, **test}, {**FOUND, **test, "workload": "oltp_insert", "names": writes}]
+    other = {"workload": "oltp_insert", "names": writes}
+    group = [finding(**FOUND | test), finding(**FOUND | test | other)]
     said = sentences.headline(group).replace("\xa0", " ")
     levels = "24.4 % fewer at 1 thread, 11.9 % fewer at 4 threads and no difference was shown at 16 threads"
     assert said.endswith(f"The effect depends on threads: on point selects {levels}; on inserts {levels}.")

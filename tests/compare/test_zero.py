@@ -24,8 +24,8 @@ def test_littles_law_says_nothing_of_zero(tps, latency, says):
     rows += [("t", "a", 4, "tps", "100"), ("t", "a", 4, "latency_avg_ms", "40.00")]
     exact = cells(rows).assign(half_unit=0.0)
     found = laws.littles_law(exact, {})
-    assert [(one["passed"], one["detail"]) for one in found if one["passed"] is None] == [(None, says)]
-    assert found[-1]["passed"] is True and found[-1]["detail"].endswith(": 1.")
+    assert [(one.passed, one.detail) for one in found if one.passed is None] == [(None, says)]
+    assert found[-1].passed is True and found[-1].detail.endswith(": 1.")
     assert not failed(found)
 
 
@@ -51,7 +51,7 @@ def test_runs_of_ours_that_did_nothing_are_no_error():
 def test_a_growth_over_zero_is_no_number(old, new):
     table = cells([("t", "a", 1, "qps", old), ("t", "a", 2, "qps", new), ("t", "a", 2, "growth", "50")])
     found = printed.growth_base(table, {"growth": ("qps", {"threads": 1})})
-    assert [(one["passed"], one["detail"]) for one in found] == [
+    assert [(one.passed, one.detail) for one in found] == [
         (None, f"printed 50 %, from {old} to {new}: no growth over 0."),
         (None, "Nothing to check: no table has the numbers for it."),
     ]

@@ -115,13 +115,13 @@ def judged(name: str) -> dict[str, object]:
 def outcome(claim: str, name: str) -> str | None:
     """Return what a study came to: a verdict, `illustrated` where there are numbers, or None."""
     made, one = judged(name)["made"], judged(name)["study"]
-    for put in made.get("claims") or ():
-        if put["claim"] == claim and any(part["value"] is not None for part in put["parts"]):
-            return put["verdict"] if put["judged"] else "illustrated"
-    for found in made["findings"]:
-        if found["claim"] == claim and found["effect"] is not None:
-            return found["verdict"]
-        if claim in one.arms[found["treatment"]].illustrates and found["effect"] is not None:
+    for put in made.claims or ():
+        if put.claim == claim and any(part.value is not None for part in put.parts):
+            return put.verdict if put.judged else "illustrated"
+    for found in made.findings:
+        if found.claim == claim and found.effect is not None:
+            return found.verdict
+        if claim in one.arms[found.treatment].illustrates and found.effect is not None:
             return "illustrated"
     return None
 
@@ -159,11 +159,9 @@ def test_a_trend_of_point_selects_is_shown_by_point_selects_alone():
     name = "lab-cluster-zones"
     assert len(tree.study(name).workloads) == 2
     (put,) = [
-        one
-        for one in judged(name)["made"]["claims"]
-        if one["claim"] == "tidb-kubernetes/zones-with-concurrency"
+        one for one in judged(name)["made"].claims if one.claim == "tidb-kubernetes/zones-with-concurrency"
     ]
-    assert put["parts"] and {"oltp_point_select" in part["where"] for part in put["parts"]} == {True}
+    assert put.parts and {"oltp_point_select" in part.where for part in put.parts} == {True}
 
 
 def test_the_table_of_the_load_balancer_is_another_one_and_gives_no_verdict():

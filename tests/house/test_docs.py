@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from benchbook.compare import pooled
 from benchbook.core import paths, record
+from benchbook.core.findings import Findings
 from benchbook.core.params import Params
 from benchbook.core.study import Study
 from benchbook.core.study_base import described
@@ -79,7 +80,7 @@ def test_the_finding_in_readme_is_what_the_sessions_of_the_record_say_together()
     known = record.read().studies["quick"]
     brought = [
         pooled.brought(
-            *(one, entry.measured, entry.design, held(file, "findings.json")),
+            *(one, entry.measured, entry.design, Findings.model_validate(held(file, "findings.json"))),
             facts=held(file, "facts.json")["arms"],
             superseded=entry.superseded.reason if entry.superseded else None,
         )

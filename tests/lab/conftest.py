@@ -74,4 +74,4 @@ def _measure() -> None:
     frames = tidy.load(where.tidy)
     checks = consistency.of_runs(frames["runs"])
     made = findings.make("two-arms", study, frames, params.analysis, (), checks, facts["arms"])
-    findings.save(where.findings, made)
+    made.write(where.findings)

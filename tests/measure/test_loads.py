@@ -187,10 +187,10 @@ def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(
     tables = tidy.read_study(store.raw, store.void, schedule.table(store.runs), LIMITS)
     frames = {name: pa.Table.to_pandas(tables[name]) for name in ("runs", "voids", "histograms")}
     found = findings.make("test", store.study, frames, Analysis())
-    p99 = next(one for one in found["findings"] if one["metric"] == "latency_p99_ms")
+    p99 = next(one for one in found.findings if one.metric == "latency_p99_ms")
     # A sixth of the transactions waited up to a second: the slowest hundredth 0.9 s and more.
     assert frames["runs"].query("arm == 'stopped'")["latency_p99_ms"].min() > 850
-    assert (p99["n"], p99["label"]) == (5, "higher")
-    assert p99["low"] > 5
+    assert (p99.n, p99.label) == (5, "higher")
+    assert p99.low > 5
     ratio = frames["runs"].groupby("arm")["qps"].mean()
     assert ratio["stopped"] / ratio["direct"] == pytest.approx(1, abs=0.03)

@@ -15,6 +15,7 @@ import pytest
 from benchbook import sites
 from benchbook.compare import consistency, findings
 from benchbook.core.causes import Cause
+from benchbook.core.findings import Findings
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.measure import dataset
@@ -91,7 +92,7 @@ def named(study: Study, lab: Path, tmp_path: Path) -> dict[int, Cause]:
     return {one.threads: one for one in causes.known(measured(study, lab, tmp_path))}
 
 
-def measured(study: Study, lab: Path, tmp_path: Path) -> dict[str, Any]:
+def measured(study: Study, lab: Path, tmp_path: Path) -> Findings:
     """Measure a study and return its findings."""
     with sites.open_site(study, lab / "lab") as site:
         if not site.has_snapshot(dataset.label(study)):
@@ -103,9 +104,9 @@ def measured(study: Study, lab: Path, tmp_path: Path) -> dict[str, Any]:
     frames = tidy.load(tmp_path / "tidy")
     checks = consistency.of_runs(frames["runs"])
     found = findings.make("planted", study, frames, Analysis(), (), checks, facts)
-    for one in found["causes"]["contrasts"]:
-        print(one["threads"], one["qps"], one["cost"], one["sentence"] or one["reason"])
-    print(*[(one["threads"], one["arm"], one["places"]) for one in found["causes"]["cells"]], sep="\n")
+    for one in found.causes.contrasts:
+        print(one.threads, one.qps, one.cost, one.sentence or one.reason)
+    print(*[(one.threads, one.arm, one.places) for one in found.causes.cells], sep="\n")
     return found
 
 
@@ -182,8 +183,8 @@ def test_a_cold_pool_is_named(lab: Path, tmp_path: Path):
         plan={"seed": 3, "blocks": 5, "discard_s": 0, "run_s": 2, "order": "runs", "max_repeats": 3},
     )
     found = measured(study, lab, tmp_path)
-    (one,) = (cause for cause in found["causes"]["contrasts"] if cause["threads"] == 1)
+    (one,) = (cause for cause in found.causes.contrasts if cause.threads == 1)
     pages = "pages not in its memory a query, not 0.00"
-    assert one["qps"]["high"] < 0 and any(pages in text for text in one["beside"])
+    assert one.qps.high < 0 and any(pages in text for text in one.beside)
     # Where other programs take the machine, no cause is sure.
-    assert pages in one["sentence"] if one["sentence"] else one["reason"].startswith("other programs")
+    assert pages in one.sentence if one.sentence else one.reason.startswith("other programs")

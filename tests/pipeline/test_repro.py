@@ -13,6 +13,7 @@ import pytest
 
 from benchbook.commands import answer, pages, repro
 from benchbook.core.errors import BenchbookError, InputErrors
+from tests.found import findings
 from tests.house import tree
 
 QUICK = "  quick: studies/quick.yaml\n"
@@ -178,15 +179,13 @@ def test_what_was_kept_is_counted_when_it_is_stopped(clone: Path):
 
 def test_the_answer_is_words_without_markup(clone: Path):
     planned(clone, "own", 2, 2)
-    found = {
-        "question": "Does it cost anything?",
-        "blocks": {"complete": 1, "planned": 5},
-        "look": {"n": 0, "next": 5, "level": 0.98},
-        "machine_minutes": 6.2,
-        "findings": [],
-    }
+    found = findings(
+        question="Does it cost anything?",
+        blocks={"complete": 1, "planned": 5},
+        look={"n": 0, "next": 5, "level": 0.98, "note": ""},
+    )
     assert answer.text("own") == []
-    (clone / "data" / "own" / "findings.json").write_text(json.dumps(found))
+    found.write(clone / "data" / "own" / "findings.json")
     text = "\n".join(answer.text("own"))
     assert text.startswith("own: Does it cost anything?\n  ")
     assert "1 of" in text and "2 runs" in text

@@ -12,7 +12,10 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from benchbook.compare import partners, sentences, words
+from benchbook.core.findings import Finding, Findings
 from benchbook.show.evidence import Evidence
+from tests.found import changed, finding
+from tests.found import findings as whole
 
 WORKLOADS = {"oltp_point_select": (21_000.0, 1), "oltp_read_write": (9_500.0, 20)}
 THREADS = (1, 4, 16)
@@ -173,20 +176,16 @@ def _histograms(random: np.random.Generator, runs: pd.DataFrame) -> pd.DataFrame
     return pd.concat(parts, ignore_index=True)
 
 
-def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> dict[str, Any]:
+def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Findings:
     """Compute findings of the contract's shape: t intervals on block means of log ratios."""
     listed = [_finding(runs, workload, "direct", treatment) for workload in dict.fromkeys(runs["workload"])]
-    listed[0] |= {
-        "claim": "example-source/proxy-costs-little",
-        "band": [-0.07, -0.03],
-        "verdict": "contradicted",
-    }
-    listed[-1] |= {
-        "claim": "example-source/proxy-costs-writes",
-        "band": [-0.16, -0.08],
-        "verdict": "confirmed",
-    }
-    return {
+    claims = (
+        ("proxy-costs-little", [-0.07, -0.03], "contradicted"),
+        ("proxy-costs-writes", [-0.16, -0.08], "confirmed"),
+    )
+    for place, (claim, band, verdict) in zip((0, -1), claims, strict=True):
+        listed[place] = changed(listed[place], claim=f"example-source/{claim}", band=band, verdict=verdict)
+    made = {
         "study": "quick",
         "title": "What a proxy costs",
         "made_by": {"benchbook": "0.1.0"},
@@ -197,18 +196,19 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> dic
         "look": {"n": blocks, "level": 0.98, "next": 10, "note": "first of the looks at 5, 10 and 20 blocks"},
         "machine_minutes": 11.6,
         "aa": _finding(runs, next(iter(dict.fromkeys(runs["workload"]))), "direct", "direct_again"),
-        "findings": listed,
         "facts_differ": [{"fact": "access", "values": {"direct": "direct", treatment: "haproxy"}}],
         "checks": [
             {
                 "check": "little",
                 "passed": True,
+                "tables": [],
                 "where": "all runs",
                 "detail": "threads = tps × mean latency within 2 %",
             },
             {
                 "check": "grid",
                 "passed": True,
+                "tables": [],
                 "where": "all runs",
                 "detail": "percentiles lie on sysbench's grid",
             },
@@ -260,9 +260,10 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> dic
             for arm in ("direct", treatment)
         ],
     }
+    return whole(*listed, **made)
 
 
-def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -> dict[str, Any]:
+def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -> Finding:
     own = runs[(runs["workload"] == workload) & runs["arm"].isin([baseline, treatment])]
     wide = own.assign(log=np.log(own["qps"])).pivot(index="block", columns=["threads", "arm"], values="log")
     ratios = pd.DataFrame(
@@ -322,7 +323,8 @@ def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -
         "pairs": len(own) // 2,
         "warnings": [],
     }
-    return {**made, "sentence": sentences.sentence(made)}
+    found = finding(**made)
+    return found.model_copy(update={"sentence": sentences.sentence(found)})
 
 
 def _level(ratios: pd.Series) -> dict[str, Any]:
@@ -361,7 +363,7 @@ def empty(made: Evidence) -> Evidence:
     """Give the same study with nothing measured."""
     tables = ("runs", "intervals", "histograms", "voids")
     cut = {name: getattr(made, name).head(0) for name in tables}
-    return replace(made, findings={**made.findings, "aa": None, "findings": []}, **cut)
+    return replace(made, findings=changed(made.findings, aa=None, findings=[]), **cut)
 
 
 def write(made: Evidence, root: Path) -> None:
@@ -370,7 +372,8 @@ def write(made: Evidence, root: Path) -> None:
     (folder / "tidy").mkdir(parents=True)
     for table in ("runs", "intervals", "histograms", "voids"):
         getattr(made, table).to_parquet(folder / "tidy" / f"{table}.parquet")
-    for name in ("findings", "facts", "dataset", "warm_up"):
+    made.findings.write(folder / "findings.json")
+    for name in ("facts", "dataset", "warm_up"):
         (folder / f"{name}.json").write_text(json.dumps(getattr(made, name)), encoding="utf-8")
     for place in [*made.runs["folder"], *made.voids["folder"]]:
         (folder / place).mkdir(parents=True)

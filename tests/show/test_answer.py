@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from benchbook.core.findings import Finding, Findings
 from benchbook.show import answer, causes
+from tests.found import answer as put
+from tests.found import changed, findings
 from tests.show.test_rows import finding
 
 
-def said(*found: dict[str, Any], **more: Any) -> list[str]:
-    return [one.text.replace("\xa0", " ") for one in answer.said({"findings": list(found), **more})]
+def said(*found: Finding, **more: Any) -> list[str]:
+    return [one.text.replace("\xa0", " ") for one in answer.said(findings(*found, **more))]
 
 
 def test_one_effect_is_a_sentence_with_one_number_and_one_range():
@@ -68,9 +71,10 @@ def test_an_interval_without_zero_that_the_correction_did_not_leave_shown_is_cal
 
 
 def test_many_thread_levels_say_where_most_was_served():
-    found = [{"arm": arm, "workload": "w", "threads": [1, 2, 4, 8, 16], "observed_max_threads": threads}
+    found = [{"arm": arm, "workload": "w", "threads": [1, 2, 4, 8, 16], "observed_max_threads": threads,
+              "observed_max_qps": 9.0, "usl": None, "peak_threads": None, "peak_qps": None, "reason": None}
              for arm, threads in (("direct", 8), ("haproxy", 16), ("direct_again", 4))]  # fmt: skip
-    names = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}}
+    names = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}, "workloads": {}}
     assert said(scaling=found, names=names) == [
         "Most was served by direct connections at 8 threads and HAProxy at 16 threads."
     ]
@@ -88,15 +92,15 @@ def test_many_thread_levels_say_where_most_was_served():
     ],
 )  # fmt: skip
 def test_a_trend_and_a_proportion_answer_before_the_contrasts(kind, places, values, told):
-    scale = "ratio" if kind == "proportional" else "share"
+    scale = "value" if kind == "proportional" else "share"
     parts = [{"where": where, "value": value, "low": value - 0.1, "high": value + 0.1, "scale": scale}
              for where, value in zip(places, values, strict=True)]  # fmt: skip
-    assert said(claims=[{"claim": "a/b", "kind": kind, "parts": parts}]) == [told]
+    assert said(claims=[put(*parts, claim="a/b", kind=kind)]) == [told]
 
 
 def test_a_ratio_of_ratios_is_not_told_as_a_change_of_queries():
     part = {"where": "a against b, zones 1 to 3", "value": 0.5, "low": 0.4, "high": 0.6, "scale": "share"}
-    assert said(claims=[{"claim": "a/b", "kind": "trend", "parts": [part]}]) == []
+    assert said(claims=[put(part, claim="a/b", kind="trend")]) == []
 
 
 def test_the_time_of_a_query_leads_and_what_was_full_is_named():
@@ -115,10 +119,10 @@ def test_the_time_of_a_query_leads_and_what_was_full_is_named():
             "parts": [], "places": [place],
         }  # fmt: skip
 
-    def found(*contrasts: dict, cells: tuple[dict, ...] = ()) -> dict:
+    def found(*contrasts: dict, cells: tuple[dict, ...] = ()) -> Findings:
         books = {"level": 0.98, "cells": cells, "contrasts": contrasts, "physics": []}
         names = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}, "workloads": {}}
-        return {"names": names, "causes": books}
+        return findings(names=names, causes=books)
 
     one, other = cause(1, 16.6, "because", {}), cause(1, 18.2, "because", {})
     said = "HAProxy adds 17 to 18 µs to a query at 1 thread."
@@ -133,7 +137,7 @@ def test_the_time_of_a_query_leads_and_what_was_full_is_named():
     cells = (cell(1, False), cell(8, True), cell(16, True), cell(4, None))
     said = "What was full: nothing at 1 thread; the server's core at 8 and 16 threads."
     assert causes.full(found(cells=cells)).replace("\xa0", " ") == said
-    aside = found(cells=cells) | {"client_full": [32, 64]}
+    aside = changed(found(cells=cells), client_full=[32, 64])
     assert (
         causes.full(aside)
         .replace("\xa0", " ")

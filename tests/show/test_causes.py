@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchbook.core.findings import Findings
 from benchbook.show import causes, percentiles
+from tests.found import finding, findings
 
 NAMES = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}, "workloads": {"w": "point selects"}}
 
@@ -21,14 +23,14 @@ def cell(arm: str, **server: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def found(*cells: dict[str, Any]) -> dict[str, Any]:
+def found(*cells: dict[str, Any]) -> Findings:
     contrast = {
         "workload": "w", "threads": 8, "treatment": "haproxy", "quantity": None, "qps": value(0.3),
         "full": {}, "cost": {"server": value(-0.3)}, "added_latency_us": None, "added_cpu_us": None,
         "sentence": None, "reason": "it is open",
     }  # fmt: skip
     known = {"level": 0.98, "cells": cells, "contrasts": [contrast], "physics": []}
-    return {"names": NAMES, "baseline": "direct", "causes": known}
+    return findings(names=NAMES, baseline="direct", causes=known)
 
 
 def test_instructions_have_columns_where_the_kernel_counted_them_and_nowhere_else():
@@ -43,27 +45,28 @@ def test_instructions_have_columns_where_the_kernel_counted_them_and_nowhere_els
 def test_what_percentiles_rest_on_is_a_row_an_arm():
     own = {
         "workload": "w", "treatment": "haproxy", "baseline": "direct", "metric": "latency_p99_ms",
-        "names": {"workload": "point selects"},
-        "support": [
+        "names": {"workload": "point selects"}, "support": [
             {"arm": "direct", "runs": 10, "events_beyond": 310, "pauses": 34, "by_one_pause": 0},
             {"arm": "haproxy", "runs": 10, "events_beyond": 300, "pauses": None, "by_one_pause": None},
         ],
     }  # fmt: skip
-    (table,) = percentiles.tables({"names": NAMES, "findings": [own]})
+    (table,) = percentiles.tables(findings(finding(**own), names=NAMES))
     assert table.rows == [
         ["point selects", "p99 latency", "direct connections", 10, 310, 34, 0],
         ["point selects", "p99 latency", "HAProxy", 10, 300, "not known", "not known"],
     ]
-    assert percentiles.tables({"names": NAMES, "findings": [{**own, "support": None}]}) == []
+    assert percentiles.tables(findings(finding(**own | {"support": None}), names=NAMES)) == []
 
 
 def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_it_is():
     both = cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0)
-    told = found(*both)
-    told["causes"]["contrasts"][0] |= {"sentence": "because the server's core is full", "reason": None}
+    first = found(*both)
+    (one, *rest) = first.causes.contrasts
+    one = one.model_copy(update={"sentence": "because the server's core is full", "reason": None})
+    told = first.model_copy(update={"causes": first.causes.model_copy(update={"contrasts": (one, *rest)})})
     (why, _) = causes.shown(found(*both))
     assert "No cause is named: it is open." in why.text
     (why, _) = causes.shown(found(*both), [("EPYC Zen 3, 2026-11-23", told), ("older", told)])
     assert "because the server&#39;s core is full (EPYC Zen 3, 2026-11-23)." in why.text
     assert "older" not in why.text
-    assert causes.shown({"causes": None}) == []
+    assert causes.shown(findings()) == []

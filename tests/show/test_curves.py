@@ -8,19 +8,22 @@ import pytest
 from bs4 import BeautifulSoup
 
 from benchbook.compare.pooled import pool
+from benchbook.core.findings import Finding
 from benchbook.show import curves, forest
+from tests import found
 from tests.compare.sessions import finding, part, session
+from tests.found import level
 
 
-def over(*levels: tuple[int, float], **more) -> dict:
+def over(*levels: tuple[int, float], **more) -> Finding:
     """Return a finding with a decided effect at each thread level, a tenth to either side."""
     points = [
-        {"threads": threads, "effect": effect, "low": effect - 0.1, "high": effect + 0.1,
-         "label": "higher" if effect > 0.1 else "lower" if effect < -0.1 else "not shown", "n": 5}
+        level(threads, effect, effect - 0.1, effect + 0.1,
+              label="higher" if effect > 0.1 else "lower" if effect < -0.1 else "not shown")
         for threads, effect in levels
     ]  # fmt: skip
-    return {"id": "w.haproxy.qps", "baseline": "direct", "treatment": "haproxy", "workload": "w",
-            "metric": "qps", "levels": points, "headline": False, "by_threads": points, **more}  # fmt: skip
+    about = {"id": "w.haproxy.qps", "baseline": "direct", "treatment": "haproxy", "headline": False}
+    return found.finding(**{**about, "levels": points, **more})
 
 
 def svg(text: str) -> BeautifulSoup:
@@ -29,7 +32,7 @@ def svg(text: str) -> BeautifulSoup:
 
 
 def test_a_line_goes_through_every_level_in_the_order_of_threads_on_a_scale_of_doublings():
-    drawn, ids = curves.of_findings({"findings": [over((1, -0.2), (4, 0.0), (16, 0.25))]})
+    drawn, ids = curves.of_findings([over((1, -0.2), (4, 0.0), (16, 0.25))])
     assert drawn is not None and ids == {"w.haproxy.qps"}
     dots = svg(drawn._repr_html_()).find_all("circle")
     x = [float(one["cx"].rstrip("%")) for one in dots]
@@ -42,7 +45,7 @@ def test_a_line_goes_through_every_level_in_the_order_of_threads_on_a_scale_of_d
 
 
 def test_the_band_goes_through_both_ends_of_every_level():
-    drawn, _ = curves.of_findings({"findings": [over((1, -0.2), (4, 0.25))]})
+    drawn, _ = curves.of_findings([over((1, -0.2), (4, 0.25))])
     corners = svg(drawn._repr_html_()).polygon["points"].split()
     y = [float(one.partition(",")[2]) for one in corners]
     # Upper ends at 1 and 4 threads, then the lower ones at 4 and 1: log ratios of -10, +35, +15 and -30 %.
@@ -54,7 +57,7 @@ def test_the_band_goes_through_both_ends_of_every_level():
 
 
 def test_its_numbers_are_text_beside_the_way_to_its_table():
-    drawn, _ = curves.of_findings({"findings": [over((1, -0.2), (4, 0.25))]})
+    drawn, _ = curves.of_findings([over((1, -0.2), (4, 0.25))])
     line = BeautifulSoup(drawn._repr_html_(), "html.parser").li
     assert line.a["href"] == "#finding-w.haproxy.qps"
     assert line.get_text(" ", strip=True).replace("\xa0", " ").endswith("−20 % at 1 thread, +25 % at 4")
@@ -63,11 +66,11 @@ def test_its_numbers_are_text_beside_the_way_to_its_table():
 def test_what_one_number_tells_of_few_levels_stays_in_the_forest():
     plain = over((1, 0.2), (4, 0.25), headline=True, effect=0.22, low=0.2, high=0.3, label="higher", n=5)
     many = over(*((2**n, 0.2) for n in range(5)), headline=True, id="many")
-    drawn, ids = curves.of_findings({"findings": [plain, many]})
+    drawn, ids = curves.of_findings([plain, many])
     assert ids == {"many"} and drawn is not None
-    left = forest.of_findings({"findings": [plain, many]}, ids).rows
+    left = forest.of_findings([plain, many], without=ids).rows
     assert [row.name for row in left] == ["w", "HAProxy"]
-    assert curves.of_findings({"findings": [plain]}) == (None, set())
+    assert curves.of_findings([plain]) == (None, set())
 
 
 def test_each_session_is_a_line_beside_their_mean():
@@ -78,9 +81,9 @@ def test_each_session_is_a_line_beside_their_mean():
         )
         for day, more in ((1, 0.0), (2, 0.02))
     ]
-    found = pool("quick", made)
-    drawn, ids = curves.over_sessions(found)
-    assert drawn is not None and ids == {found.contrasts[0].id}
+    pooled = pool("quick", made)
+    drawn, ids = curves.over_sessions(pooled)
+    assert drawn is not None and ids == {pooled.contrasts[0].id}
     (curve,) = next(iter(drawn.panels.values()))
-    assert [[level for level, _ in own] for own in curve.beside] == [[1, 8], [1, 8]]
+    assert [[threads for threads, _ in own] for own in curve.beside] == [[1, 8], [1, 8]]
     assert not re.search("nan|None", str(svg(drawn._repr_html_())))

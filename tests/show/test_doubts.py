@@ -7,6 +7,7 @@ import pandas as pd
 from benchbook.compare import steady, turns
 from benchbook.show import numbers, tables
 from benchbook.show.doubts import points
+from tests.found import changed
 
 
 def _by_name(findings, runs):
@@ -17,38 +18,38 @@ def test_a_sound_study_asks_for_care_only_where_it_warns(made):
     found = _by_name(made.findings, made.runs)
     assert [name for name, doubt in found.items() if doubt.is_care] == ["Short runs"]
     assert next(iter(found)) == "A/A"
-    assert numbers.span(made.findings["aa"]["low"], made.findings["aa"]["high"]) in found["A/A"].text
+    assert numbers.span(made.findings.aa.low, made.findings.aa.high) in found["A/A"].text
     assert "65\xa0runs, each measured for 6 s after a discard of 2 s." in found["Runs"].text
     assert "1 of 31\xa0runs of direct connections and 1 of 31\xa0runs of HAProxy" in found["Voids"].text
 
 
 def test_a_difference_where_there_is_none_asks_for_care(made):
-    little = {**made.findings["aa"], "label": "no practical difference", "low": -0.008, "high": -0.002}
-    corrected = {**made.findings["aa"], "label": "not shown", "low": 0.0005, "high": 0.0205}
+    little = changed(made.findings.aa, label="no practical difference", low=-0.008, high=-0.002)
+    corrected = changed(made.findings.aa, label="not shown", low=0.0005, high=0.0205)
     for aa in (
         None,
-        {**made.findings["aa"], "label": "lower", "low": -0.03, "high": -0.01},
+        changed(made.findings.aa, label="lower", low=-0.03, high=-0.01),
         little,
         corrected,
     ):
-        assert _by_name({**made.findings, "aa": aa}, made.runs)["A/A"].is_care
+        assert _by_name(changed(made.findings, aa=aa), made.runs)["A/A"].is_care
 
 
 def test_a_pair_that_could_hide_a_difference_is_no_comfort(made):
     """Equal arms within ±19 % show no difference, and would not show one either."""
-    aa = {**made.findings["aa"], "label": "not shown", "low": -0.192, "high": 0.137}
-    text = _by_name({**made.findings, "aa": aa}, made.runs)["A/A"].text.replace("\xa0", " ")
+    aa = changed(made.findings.aa, label="not shown", low=-0.192, high=0.137)
+    text = _by_name(changed(made.findings, aa=aa), made.runs)["A/A"].text.replace("\xa0", " ")
     assert "has room for one of 19.2 %." in text and "as it should be" not in text
-    near = {**aa, "label": "no practical difference", "low": -0.008, "high": 0.009}
-    assert "as it should be" in _by_name({**made.findings, "aa": near}, made.runs)["A/A"].text
+    near = changed(aa, label="no practical difference", low=-0.008, high=0.009)
+    assert "as it should be" in _by_name(changed(made.findings, aa=near), made.runs)["A/A"].text
 
 
 def test_equal_arms_that_differ_by_threads_ask_for_care(made):
     """The trap: no difference over all thread counts, and an opposite one at each of them."""
     steps = [{"threads": 1, "effect": -0.046}, {"threads": 8, "effect": 0.03}]
-    aa = {**made.findings["aa"], "label": "depends on threads", "by_threads": steps}
-    aa |= {"headline": False, "depends_on_threads": {"f": 6.1, "p": 0.036}}
-    found = _by_name({**made.findings, "aa": aa}, made.runs)["A/A"]
+    aa = changed(made.findings.aa, label="depends on threads", by_threads=steps)
+    aa = changed(aa, headline=False, depends_on_threads={"f": 6.1, "df1": 1, "df2": 4, "p": 0.036})
+    found = _by_name(changed(made.findings, aa=aa), made.runs)["A/A"]
     assert found.is_care and "as it should be" not in found.text
     said = found.text.replace("\xa0", " ")
     assert "threads where there is none (−4.6 % at 1 thread; +3.0 % at 8 threads; p = 0.036)" in said
@@ -59,12 +60,12 @@ def test_a_check_without_anything_to_check_neither_passed_nor_failed(made):
         {"check": "percentile grid", "passed": True, "where": "everywhere", "detail": ""},
         {"check": "Little's law", "passed": None, "where": "nowhere", "detail": ""},
     ]
-    found = {**made.findings, "checks": checks}
+    found = changed(made.findings, checks=checks)
     text = _by_name(found, made.runs)["Checks"].text.replace("\xa0", " ")
     assert text == "1 consistency check, all passed. Nothing to check for Little's law."
     shown = tables.checks(found)._repr_html_()
     assert "failed" not in shown.split("<tbody>")[1] and "nothing to check" in shown
-    none = _by_name({**made.findings, "checks": checks[1:]}, made.runs)["Checks"]
+    none = _by_name(changed(made.findings, checks=checks[1:]), made.runs)["Checks"]
     assert none.is_care
 
 
@@ -87,15 +88,13 @@ def test_each_weakness_asks_for_care(made):
     voids = {"by_arm": {"direct": {"runs": 30, "voided": 9}}, "fisher_p": 0.01, "note": ""}
     failed = [{"check": "little", "passed": False, "where": "", "detail": ""}]
     second = {"method": "signed-rank", "low": -0.2, "high": 0.1, "agrees": False}
-    weak = {
-        **made.findings,
-        "blocks": {"planned": 5, "complete": 3},
-        "voids": voids,
-        "checks": failed,
-        "findings": [
-            {**made.findings["findings"][0], "second_opinion": second, "warnings": ["pair missing"]}
-        ],
-    }
+    weak = changed(
+        made.findings,
+        blocks={"planned": 5, "complete": 3},
+        voids=voids,
+        checks=failed,
+        findings=[changed(made.findings.findings[0], second_opinion=second, warnings=["pair missing"])],
+    )
     found = _by_name(weak, made.runs)
     for name in (
         "Blocks",
@@ -106,7 +105,7 @@ def test_each_weakness_asks_for_care(made):
     ):
         assert found[name].is_care
     assert "little" in found["Checks"].text
-    assert _by_name({**weak, "checks": []}, made.runs)["Checks"].is_care
+    assert _by_name(changed(weak, checks=[]), made.runs)["Checks"].is_care
     assert _by_name(weak, made.runs.head(0))["Runs"].is_care
 
 
@@ -114,7 +113,7 @@ def test_turns_say_what_stands_still_and_why_the_log_has_other_rates(made):
     runs = made.runs.assign(order="turns", turn_ms=50, turns=60, active_s=3.0, stopped="client")
     runs.loc[runs["arm"] == "haproxy", "stopped"] = "client, proxy"
     runs = runs.assign(latency_p99_ms=float("nan"))
-    said = _by_name({**made.findings, "turns": turns.summary(runs, {})}, runs)["Turns"].text
+    said = _by_name(changed(made.findings, turns=turns.summary(runs, {})), runs)["Turns"].text
     assert "these stand still: client of direct connections; client and proxy of HAProxy." in said
     assert "too small by the number of arms" in said and "percentiles are left out" in said
     assert "Turns" not in _by_name(made.findings, made.runs)
@@ -130,11 +129,11 @@ def test_the_machine_and_the_time_between_partners_are_told_in_one_line_each(mad
 
 
 def test_an_arm_with_a_limit_that_the_baseline_has_not_is_doubted_for_it_alone(made):
-    base, other = made.findings["baseline"], made.findings["findings"][0]["treatment"]
+    base, other = made.findings.baseline, made.findings.findings[0].treatment
     fact = "resources.limits.cpu"
-    limited = {**made.findings, "facts_differ": [{"fact": fact, "values": {base: None, other: "1"}}]}
+    limited = changed(made.findings, facts_differ=[{"fact": fact, "values": {base: None, other: "1"}}])
     told = _by_name(limited, made.runs)["Limit of its own"]
     assert told.is_care and "has a limit of 1 CPU" in told.text and "that limit alone" in told.text
     for values in ({base: "1", other: None}, {base: "2", other: "1"}):
-        both = {**made.findings, "facts_differ": [{"fact": fact, "values": values}]}
+        both = changed(made.findings, facts_differ=[{"fact": fact, "values": values}])
         assert "Limit of its own" not in _by_name(both, made.runs)

@@ -7,6 +7,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from benchbook.show import forest, numbers
+from tests.found import changed
 
 
 def drawn(row: forest.Row, scale: forest.Scale) -> str:
@@ -26,26 +27,28 @@ def test_ticks_are_round_and_not_too_near_to_each_other():
 
 
 def test_every_effect_is_text_with_its_interval_and_leads_to_its_table(made):
-    soup = BeautifulSoup(forest.of_findings(made.findings)._repr_html_(), "html.parser")
-    for found in [made.findings["aa"], *made.findings["findings"]]:
-        line = soup.find("a", href=f"#finding-{found['id']}").find_parent("li").get_text(" ", strip=True)
-        ends = numbers.span(found["low"], found["high"])
-        assert f"{numbers.percent(found['effect'])} ({ends})" in line
+    soup = BeautifulSoup(
+        forest.of_findings(made.findings.findings, made.findings.aa)._repr_html_(), "html.parser"
+    )
+    for found in [made.findings.aa, *made.findings.findings]:
+        line = soup.find("a", href=f"#finding-{found.id}").find_parent("li").get_text(" ", strip=True)
+        ends = numbers.span(found.low, found.high)
+        assert f"{numbers.percent(found.effect)} ({ends})" in line
     assert "A/A" in soup.find_all("li")[-1].get_text()
     assert soup.select_one(".axis img")["alt"].startswith("scale from −")
 
 
 def test_where_no_number_stands_for_all_levels_each_level_has_its_line(made):
-    found = {**made.findings["findings"][0], "headline": False, "label": "depends on threads"}
-    _, head, *levels = forest.of_findings({**made.findings, "aa": None, "findings": [found]}).rows
+    found = changed(made.findings.findings[0], headline=False, label="depends on threads")
+    _, head, *levels = forest.of_findings([found]).rows
     assert head.told == "by threads" and not head.is_drawn
     assert [row.name for row in levels] == ["1 thread", "4 threads", "16 threads"]
     assert all(row.dots and row.kind == "level" for row in levels)
 
 
 def test_what_could_not_be_computed_is_said_and_not_drawn(made):
-    found = {**made.findings["findings"][0], "effect": None, "low": None, "high": None}
-    heading, row = forest.of_findings({**made.findings, "aa": None, "findings": [found]}).rows
+    found = changed(made.findings.findings[0], effect=None, low=None, high=None)
+    heading, row = forest.of_findings([found]).rows
     assert heading.name == "point selects"
     assert row.told == "not computed" and not row.is_drawn
 

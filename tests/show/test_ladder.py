@@ -12,6 +12,7 @@ from benchbook.compare import findings
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.show import ladder, prose
+from tests.found import changed
 from tests.show import conftest, synthetic
 
 ARMS = {"pool-8": 1.0, "pool-32": 1.3, "pool-128": 1.301}
@@ -71,7 +72,7 @@ def test_a_study_without_one_shows_none(made):
 
 def test_the_page_of_a_study_has_it(found, made, tmp_path):
     """The whole report notebook, on the made-up study with a ladder in its findings."""
-    with_ladder = dataclasses.replace(made, findings={**made.findings, "ladder": found["ladder"]})
+    with_ladder = dataclasses.replace(made, findings=changed(made.findings, ladder=found.ladder))
     soup = conftest.build(with_ladder, tmp_path).soup
     assert soup.find(id="ladder") and soup.find(id="ladder-1")
-    assert synthetic.evidence().findings.get("ladder") is None
+    assert synthetic.evidence().findings.ladder is None

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.show import leaders
+from tests.found import findings
 
 NEAR = {"engine": {"cluster": {"stores": 3, "zones": {"latency_ms": 0.0, "tidb_beside": ["store-1"]}}}}
 
@@ -28,8 +29,9 @@ def seen(folder: Path, cpu_s: float, runs: list[tuple[str, dict[str, str | None]
             "cpu_tidb_cores": cpu_s,
         }
     )
-    findings = {"names": {"arms": {"near": "one zone", "near_again": "one zone again"}}}
-    return SimpleNamespace(folder=folder, runs=table, facts={"arms": {"near": facts}}, findings=findings)
+    names = {"arms": {"near": "one zone", "near_again": "one zone again"}, "workloads": {}}
+    found = findings(names=names)
+    return SimpleNamespace(folder=folder, runs=table, facts={"arms": {"near": facts}}, findings=found)
 
 
 def led(*stores: str) -> dict[str, str | None]:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from benchbook.core import calibrated
+from benchbook.core.findings import Findings
 from benchbook.show import method
+from tests.found import finding, findings
 
 
-def study(low: float, high: float, label: str) -> dict[str, object]:
-    aa = {"low": low, "high": high, "label": label, "effect": (low + high) / 2}
-    return {"study": "one", "aa": aa}
+def study(low: float, high: float, label: str) -> Findings:
+    return findings(study="one", aa=finding(low=low, high=high, label=label, effect=(low + high) / 2))
 
 
 def test_a_pair_that_leaves_zero_out_is_counted_however_small():
@@ -20,7 +21,7 @@ def test_a_pair_that_leaves_zero_out_is_counted_however_small():
         "a": study(-0.01, 0.02, "not shown"),
         "b": study(0.015, 0.111, "higher"),
         "c": study(-0.008, -0.002, "no practical difference"),
-        "d": {"study": "none", "aa": None},
+        "d": findings(study="none"),
     }
     text = method.opening(known).text.replace("\N{NO-BREAK SPACE}", " ")
     assert (

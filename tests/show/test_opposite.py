@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from benchbook.core.findings import Finding, Findings
 from benchbook.show import opposite, tables
 from benchbook.show.doubts import points
+from tests import found, sources
+from tests.found import answer, changed
 
 
-def finding(low: float, high: float, is_headline: bool = True) -> dict[str, object]:
-    return {"effect": (low + high) / 2, "low": low, "high": high, "headline": is_headline}
+def finding(low: float, high: float, is_headline: bool = True, **more: str) -> Finding:
+    return found.finding(effect=(low + high) / 2, low=low, high=high, headline=is_headline, **more)
 
 
 @pytest.mark.parametrize(
@@ -30,45 +33,43 @@ def finding(low: float, high: float, is_headline: bool = True) -> dict[str, obje
 def test_only_what_lies_wholly_on_the_other_side_of_zero_is_opposite(
     band: list[float | None] | None, low: float, high: float, told: bool
 ):
-    assert opposite.is_opposite(finding(low, high), {"is_share": True, "band": band}) is told
+    assert opposite.is_opposite(finding(low, high), band) is told
 
 
 def test_a_number_that_is_no_share_or_is_withheld_has_no_direction():
-    assert not opposite.is_opposite(finding(-0.3, -0.2), {"is_share": False, "band": [5.0, 12.0]})
-    withheld = finding(-0.3, -0.2, is_headline=False)
-    assert not opposite.is_opposite(withheld, {"is_share": True, "band": [0.3, None]})
+    assert not opposite.is_opposite(finding(-0.3, -0.2, is_headline=False), [0.3, None])
+    claims = [claim for audit in sources.audits().values() for claim in audit.claims]
+    assert all((claim.shares is None) != claim.is_share for claim in claims if claim.band)
+    assert {claim.is_share for claim in claims if claim.band} == {True, False}
 
 
 def test_parts_of_a_claim_that_was_put_to_a_study_are_held_to_its_band_alike():
     later = {"low": 0.55, "high": 0.68, "scale": "share", "band": [None, -0.02]}
     sooner = {"low": -0.2, "high": -0.1, "scale": "share", "band": [None, -0.02]}
-    assert opposite.parts({"kind": "effect", "parts": [later]}) == "all"
-    assert opposite.parts({"kind": "effect", "parts": [later, sooner]}) == "1 of 2"
-    assert opposite.parts({"kind": "effect", "parts": [sooner, {**later, "low": None}]}) == ""
-    assert opposite.parts({"kind": "trend", "parts": [later]}) == ""
+    assert opposite.parts(answer(later)) == "all"
+    assert opposite.parts(answer(later, sooner)) == "1 of 2"
+    assert opposite.parts(answer(sooner, {**later, "low": None})) == ""
+    assert opposite.parts(answer(later, kind="trend")) == ""
 
 
 def test_the_page_of_a_study_says_so_beside_what_it_illustrates_and_not_beside_what_it_judges():
     later = {"low": 0.55, "high": 0.68, "scale": "share", "band": [None, -0.02]}
-    one = {
-        "claim": "upgrade/latency-falls", "kind": "effect", "published": "a fall", "parts": [later], "n": 5,
-        "sentence": "Mean latency: after +60 %.", "reason": "", "read_as": "",
-        "judged": False, "verdict": None,
-    }  # fmt: skip
-    (table,) = tables.asked({"claims": [one, {**one, "judged": True, "verdict": "contradicted"}]})
+    one = answer(later, sentence="Mean latency: after +60 %.")
+    other = changed(one, judged=True, verdict="contradicted")
+    (table,) = tables.asked(found.findings(claims=[one, other]))
     shown, judged = (row[2] for row in table.rows)
     assert shown == "Mean latency: after +60 %. The direction is opposite to the published one."
     assert judged == "Mean latency: after +60 %."
 
 
-def upgraded(*ends: tuple[float, float], **more: Any) -> dict[str, Any]:
+def upgraded(*ends: tuple[float, float], **more: Any) -> Findings:
     """Return findings of an arm that illustrates "QPS grows by more than 30 %", one a workload."""
     workloads = ("oltp_point_select", "oltp_read_only")
     own = [
-        {"treatment": "after", "baseline": "before", "metric": "qps", "workload": workload, **finding(*pair)}
+        finding(*pair, treatment="after", baseline="before", workload=workload)
         for workload, pair in zip(workloads, ends, strict=False)
     ]
-    return {"findings": own} | more
+    return found.findings(*own, **more)
 
 
 NOTE = "Arm TiDB 6.6 (after) illustrates tidb-upgrade/growth-in-general and doesn't judge it: “QPS grows.”"
@@ -86,7 +87,7 @@ NOTE = "Arm TiDB 6.6 (after) illustrates tidb-upgrade/growth-in-general and does
         (upgraded(), ""),
     ],
 )
-def test_a_note_on_an_illustrated_claim_says_where_it_went_the_other_way(findings: dict[str, Any], said: str):
+def test_a_note_on_an_illustrated_claim_says_where_it_went_the_other_way(findings: Findings, said: str):
     assert opposite.beside_note(NOTE, findings) == said
     key = NOTE.replace("TiDB 6.6 (after)", "after")
     assert opposite.beside_note(key, findings) == said
@@ -94,9 +95,9 @@ def test_a_note_on_an_illustrated_claim_says_where_it_went_the_other_way(finding
 
 def test_a_note_on_a_claim_that_was_put_to_the_study_goes_by_its_parts():
     later = {"low": 0.55, "high": 0.68, "scale": "share", "band": [None, -0.02]}
-    one = {"claim": "tidb-upgrade/growth-in-general", "kind": "effect", "parts": [later], "judged": False}
+    one = answer(later, claim="tidb-upgrade/growth-in-general")
     assert "opposite" in opposite.beside_note(NOTE, upgraded((0.1, 0.2), claims=[one]))
-    assert opposite.beside_note(NOTE, upgraded((-0.2, -0.1), claims=[one | {"judged": True}])) == ""
+    assert opposite.beside_note(NOTE, upgraded((-0.2, -0.1), claims=[changed(one, judged=True)])) == ""
 
 
 def test_a_note_on_a_claim_that_no_source_has_any_more_and_other_notes_stay_as_they_are():
@@ -107,10 +108,8 @@ def test_a_note_on_a_claim_that_no_source_has_any_more_and_other_notes_stay_as_t
 
 
 def test_the_doubts_of_a_page_have_the_sentence_beside_the_note(made: Any):
-    noted = {**made.findings, **upgraded((-0.32, -0.27)), "claims": []}
-    for each in noted["findings"]:
-        each |= {"warnings": [], "second_opinion": None}
-    noted["warnings"] = [{"title": "Illustrated claim", "text": NOTE}]
+    warning = {"title": "Illustrated claim", "text": NOTE, "favours": []}
+    noted = changed(made.findings, findings=upgraded((-0.32, -0.27)).findings, warnings=[warning])
     (doubt,) = [one for one in points(noted, made.runs) if one.name == "Illustrated claim"]
     assert doubt.text == f"{NOTE} The direction is opposite to the published one."
 
@@ -125,7 +124,6 @@ def test_the_doubts_of_a_page_have_the_sentence_beside_the_note(made: Any):
     ],
 )
 def test_a_ratio_of_ratios_is_explained_where_it_stands(kind: str, where: str, told: str):
-    own = {"where": where, "low": 0.1, "high": 0.2, "scale": "share", "band": None}
-    one = {"claim": "s/c", "kind": kind, "parts": [own], "judged": False, "sentence": "QPS: +15 %."}
-    row = tables._asked({**one, "published": "", "reason": None, "read_as": None, "n": 5})[2]
+    own = {"where": where, "low": 0.1, "high": 0.2}
+    row = tables._asked(answer(own, kind=kind, sentence="QPS: +15 %."))[2]
     assert row.startswith("QPS: +15 %.") and (told in row if told else row == "QPS: +15 %.")

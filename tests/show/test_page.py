@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from benchbook.show import page
+from tests.found import changed, doubt
 from tests.show import conftest, synthetic
 
 VOID = {"br", "col", "hr", "img", "link", "meta"}
@@ -86,8 +88,8 @@ def test_anchors_are_unique_and_every_link_inside_the_page_arrives(built, made):
             assert heading["id"] and not heading.find("a")
             continue
         assert heading.find("a", class_="anchor")["href"] == f"#{heading['id']}"
-    for found in made.findings["findings"]:
-        assert f"finding-{found['id']}" in ids
+    for found in made.findings.findings:
+        assert f"finding-{found.id}" in ids
 
 
 def test_the_answer_comes_before_the_contents_the_doubts_and_the_evidence(built):
@@ -131,7 +133,8 @@ def test_the_same_outputs_give_the_same_bytes(built):
 def test_hostile_names_and_texts_stay_text(tmp_path: Path):
     evil = '"><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m'
     hostile = synthetic.evidence(blocks=3, treatment=evil, workloads={evil: (20_000.0, 1)})
-    hostile.findings.update(title=evil, question=evil, scope=evil, warnings=[evil])
+    said = changed(hostile.findings, title=evil, question=evil, scope=evil, warnings=[doubt(evil)])
+    hostile = replace(hostile, findings=said)
     hostile = synthetic.with_folders(hostile, voids=hostile.voids.assign(reasons=evil))
     built = conftest.build(hostile, tmp_path)
     assert len(built.soup.find_all("script")) == 1

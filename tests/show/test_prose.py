@@ -4,6 +4,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from benchbook.show import numbers, prose
+from tests.found import changed, doubt
 
 
 def _text(html) -> str:
@@ -15,14 +16,14 @@ def _plain(part) -> str:
 
 
 def _with(findings, **changes):
-    return {**findings, "findings": [{**found, **changes} for found in findings["findings"]]}
+    return changed(findings, findings=[changed(found, **changes) for found in findings.findings])
 
 
 def test_the_answer_comes_in_one_sentence_with_subject_number_and_interval(made):
-    first, second = made.findings["findings"]
+    first, second = made.findings.findings
     line = "".join(map(_plain, prose.headline(made.findings)))
-    amounts = [f"{numbers.decimal(-100 * found['effect'])}\xa0% fewer" for found in (first, second)]
-    ends = [numbers.span(found["low"], found["high"]) for found in (first, second)]
+    amounts = [f"{numbers.decimal(-100 * found.effect)}\xa0% fewer" for found in (first, second)]
+    ends = [numbers.span(found.low, found.high) for found in (first, second)]
     assert line == (
         f"HAProxy served {amounts[0]} queries per second than direct connections on point selects "
         f"(98\xa0% interval {ends[0]}, 5 blocks) and {amounts[1]} on read-write transactions ({ends[1]})."
@@ -32,14 +33,14 @@ def test_the_answer_comes_in_one_sentence_with_subject_number_and_interval(made)
 def test_every_contrast_has_a_sentence_with_a_way_to_the_evidence_and_its_claims(made):
     soup = BeautifulSoup(prose.opening(made.findings).text, "html.parser")
     (item,) = soup.select(".answers > li")
-    first, _ = made.findings["findings"]
+    first, _ = made.findings.findings
     assert (
         item.get_text(strip=True).startswith("HAProxy served ") and "on point selects and" in item.get_text()
     )
-    assert item.find("a", class_="way")["href"] == f"#finding-{first['id']}"
-    for found in made.findings["findings"]:
-        assert found["verdict"] in item.get_text()
-        assert numbers.span(*found["band"]) in item.get_text()
+    assert item.find("a", class_="way")["href"] == f"#finding-{first.id}"
+    for found in made.findings.findings:
+        assert found.verdict in item.get_text()
+        assert numbers.span(*found.band) in item.get_text()
 
 
 @pytest.mark.parametrize(
@@ -91,8 +92,8 @@ def test_an_effect_that_depends_on_threads_is_said_at_each_level(made):
             strict=True,
         )
     ]
-    one = {**made.findings["findings"][0], "label": "depends on threads", "headline": False, "levels": levels}
-    line = "".join(map(_plain, prose.headline({**made.findings, "findings": [one]}))).replace("\xa0", " ")
+    one = changed(made.findings.findings[0], label="depends on threads", headline=False, levels=levels)
+    line = "".join(map(_plain, prose.headline(changed(made.findings, findings=[one])))).replace("\xa0", " ")
     assert line == (
         "HAProxy served 24.4 % fewer queries per second than direct connections on point selects at 1 thread "
         "(98 % interval −25.0 to −23.8 %) and 11.9 % fewer at 4 threads (−14.0 to −10.0 %); no difference "
@@ -103,17 +104,17 @@ def test_an_effect_that_depends_on_threads_is_said_at_each_level(made):
 def test_levels_without_a_shown_difference_are_named_together(made):
     level = {"effect": 0.01, "low": -0.02, "high": 0.04, "level": 0.98, "n": 5, "label": "not shown"}
     levels = [{**level, "threads": threads} for threads in (1, 4, 64)]
-    one = {**made.findings["findings"][0], "label": "depends on threads", "levels": levels, "claim": None}
-    line = "".join(map(_plain, prose.headline({**made.findings, "findings": [one]})))
+    one = changed(made.findings.findings[0], label="depends on threads", levels=levels, claim=None)
+    line = "".join(map(_plain, prose.headline(changed(made.findings, findings=[one]))))
     assert line.endswith("on point selects, though no difference was shown at 1, 4 and 64 threads.")
 
 
 def test_what_is_alike_on_several_workloads_is_said_once(made):
-    first, second = made.findings["findings"]
+    first, second = made.findings.findings
     unclear = {"label": "not shown", "low": -0.3, "high": 0.1}
-    third = {**first, "workload": "oltp_insert", "names": None, **unclear}
-    own = [third, {**third, "workload": "oltp_delete"}, second]
-    line = "".join(map(_plain, prose.headline({**made.findings, "findings": own})))
+    third = changed(first, workload="oltp_insert", names=None, **unclear)
+    own = [third, changed(third, workload="oltp_delete"), second]
+    line = "".join(map(_plain, prose.headline(changed(made.findings, findings=own))))
     assert line.count("No difference") == 1
     assert "was shown on inserts (" in line and "and deletes (" in line and "fewer queries per second" in line
 
@@ -128,9 +129,9 @@ def test_an_arm_that_was_skipped_is_named_with_the_reason(made):
         "effect": None,
         "reason": "it was skipped",
     }
-    first, second = _with(made.findings, **none)["findings"]
-    few = {**second, "n": 1, "effect": 0.02, "reason": None}
-    line = "".join(map(_plain, prose.headline({**made.findings, "findings": [first, few]})))
+    first, second = _with(made.findings, **none).findings
+    few = changed(second, n=1, effect=0.02, reason=None)
+    line = "".join(map(_plain, prose.headline(changed(made.findings, findings=[first, few]))))
     assert line == (
         "HAProxy could not be compared with direct connections on point selects: it was skipped. "
         "HAProxy served 2.0\xa0% more queries per second than direct connections on read-write transactions "
@@ -140,7 +141,7 @@ def test_an_arm_that_was_skipped_is_named_with_the_reason(made):
 
 def test_before_the_first_look_the_answer_is_that_there_is_none_yet(made):
     early = {"blocks": {"planned": 5, "complete": 2}, "look": {"n": 0, "level": 0.98, "next": 5, "note": ""}}
-    (line,) = prose.headline({**made.findings, **early})
+    (line,) = prose.headline(changed(made.findings, **early))
     assert line == "Nothing is decided yet: 2 of the 5\xa0blocks that the first look needs are complete."
 
 
@@ -149,22 +150,22 @@ def test_a_study_of_fewer_blocks_than_a_decision_needs_says_what_its_runs_did(ma
     why = (
         "This describes runs and decides nothing: 2\xa0blocks are planned, and a decision needs 5\xa0blocks."
     )
-    (line,) = prose.headline({**made.findings, **early})
+    (line,) = prose.headline(changed(made.findings, **early))
     assert line == why
-    (line,) = prose.headline({**made.findings, **early, "described": ["A stood still for 9 s."]})
+    (line,) = prose.headline(changed(made.findings, **early, described=["A stood still for 9 s."]))
     assert line == f"A stood still for 9 s. {why}"
 
 
 def test_an_aa_pair_without_an_interval_is_no_comfort(made):
-    aa = {**made.findings["aa"], "low": None, "high": None, "n": 2, "label": "not shown"}
-    text = _text(prose.doubts({**made.findings, "aa": aa}, made.runs))
+    aa = changed(made.findings.aa, low=None, high=None, n=2, label="not shown")
+    text = _text(prose.doubts(changed(made.findings, aa=aa), made.runs))
     assert "2\xa0blocks. Without an interval it shows nothing yet." in text and "as it should be" not in text
 
 
 def test_two_claims_about_one_comparison_are_quoted_once(made):
-    first = made.findings["findings"][0]
-    again = {**first, "id": f"{first['id']}.other", "claim": "source/other"}
-    line = "".join(str(part) for part in prose.headline({**made.findings, "findings": [first, again]}))
+    first = made.findings.findings[0]
+    again = changed(first, id=f"{first.id}.other", claim="source/other")
+    line = "".join(str(part) for part in prose.headline(changed(made.findings, findings=[first, again])))
     assert line.count("point selects") == 1
 
 
@@ -175,13 +176,13 @@ def test_an_inconclusive_claim_says_how_many_more_blocks(made):
 
 
 def test_no_finding_is_said(made):
-    assert "No finding could be computed" in _text(prose.opening({**made.findings, "findings": []}))
+    assert "No finding could be computed" in _text(prose.opening(changed(made.findings, findings=[])))
 
 
 def test_names_are_escaped_everywhere(made):
     evil = "<script>alert(1)</script>"
     hostile = _with(made.findings, treatment=evil, workload=evil, sentence=evil, claim=evil, warnings=[evil])
-    hostile |= {"title": evil, "question": evil, "scope": evil, "warnings": [evil], "aa": None}
+    hostile = changed(hostile, title=evil, question=evil, scope=evil, warnings=[doubt(evil)], aa=None)
     for shown in (prose.opening(hostile), prose.doubts(hostile, made.runs)):
         assert "<script" not in shown.text
         assert "&lt;script&gt;" in shown.text

@@ -11,50 +11,54 @@ import pytest
 from benchbook.compare.audit import audit
 from benchbook.core import files, paths
 from benchbook.core import record as index
+from benchbook.core.audit import Audit
+from benchbook.core.findings import Finding
 from benchbook.core.source import names
 from benchbook.read import published
 from benchbook.show import overview, record, record_figures, standing
 from benchbook.show import rows as rows_
-from tests import sources
+from tests import found, sources
 from tests.recorded import entry
 
 
 @pytest.fixture(scope="module")
-def audits() -> dict[str, dict]:
+def audits() -> dict[str, Audit]:
     return sources.audits()
 
 
-def whole(found: dict) -> str:
-    parts = [record.opening(found), record.answer(found), record.arithmetic(found), record.checks(found)]
-    parts += [record.measured(found), record.printed(found), record.leaves_open(found)]
-    return "\n".join(part._repr_html_() for part in parts)
+def whole(audited: Audit) -> str:
+    parts = [record.opening, record.answer, record.arithmetic, record.checks, record.measured, record.printed]
+    shown = [part(audited) for part in (*parts, record.leaves_open)]
+    return "\n".join(part._repr_html_() for part in shown)
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_printed_number_is_on_the_page(audits: dict[str, dict], name: str):
+def test_every_printed_number_is_on_the_page(audits: dict[str, Audit], name: str):
     page = record.printed(audits[name])._repr_html_()
-    for table in audits[name]["tables"]:
-        for row in table["rows"]:
+    for table in audits[name].tables:
+        for row in table.rows:
             for cell in row:
                 assert cell == "" or cell.replace("&", "&amp;") in page
 
 
-def test_every_claim_shows_verdict_figures_and_arithmetic(audits: dict[str, dict]):
+def test_every_claim_shows_verdict_figures_and_arithmetic(audits: dict[str, Audit]):
     found = audits["tidb-kubernetes"]
     page = record.arithmetic(found)._repr_html_()
-    assert page.count(">does not hold<") == found["counts"]["does not hold"]
+    assert page.count(">does not hold<") == found.counts.does_not_hold
     assert "255981.11 / 246386.44 − 1 = +3.89 %" in page
     assert "Only the geometric mean lies in the band" in page
 
 
-def test_the_load_balancer_verdict_says_that_its_table_is_another_one_s(audits: dict[str, dict]):
+def test_the_load_balancer_verdict_says_that_its_table_is_another_one_s(audits: dict[str, Audit]):
     line = record.answer(audits["tidb-kubernetes"])._repr_html_().split("<li>")[3]
     assert (
         "not derivable" in line and "Care: checks fail (equal tables, host-network and load-balancer" in line
     )
 
 
-def test_one_changed_digit_changes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audits: dict):
+def test_one_changed_digit_changes_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audits: dict[str, Audit]
+):
     import shutil
 
     shutil.copytree(paths.published("tidb-upgrade"), tmp_path / "data" / "published" / "tidb-upgrade")
@@ -66,37 +70,36 @@ def test_one_changed_digit_changes_the_page(tmp_path: Path, monkeypatch: pytest.
     assert "+183.80 %" in before and "+180.39 %" in after and "+183.80 %" not in after
 
 
-def test_what_a_document_says_is_text_and_nothing_else(audits: dict[str, dict]):
-    found = copy.deepcopy(audits["tidb-upgrade"])
+def test_what_a_document_says_is_text_and_nothing_else(audits: dict[str, Audit]):
+    found = copy.deepcopy(audits["tidb-upgrade"].plain)
     found["document"]["title"] = found["claims"][0]["claim"] = "<script>alert(1)</script>"
     found["tables"][2]["rows"][0][0] = "<img src=x onerror=alert(1)>"
-    page = whole(found)
+    page = whole(Audit.model_validate(found))
     assert "<script>" not in page and "<img" not in page
 
 
 @pytest.mark.parametrize("name", names())
-def test_figures_hold_the_numbers_they_show(audits: dict[str, dict], name: str):
+def test_figures_hold_the_numbers_they_show(audits: dict[str, Audit], name: str):
     drawn = record_figures.pictures(audits[name])
     assert drawn and all(panel.alt for picture in drawn for panel in picture.panels)
     told = " ".join(picture.alt for picture in drawn)
-    measured = [
-        line for table in audits[name]["tables"] for line in table["numbers"] if line["metric"] == "qps"
-    ]
-    assert all(f"{line['value']:g}" in told for line in measured)
+    measured = [line for table in audits[name].tables for line in table.numbers if line.metric == "qps"]
+    assert all(f"{line.value:g}" in told for line in measured)
 
 
-def finding(claim: str) -> dict:
-    return {
+def finding(claim: str | None, **more: object) -> Finding:
+    made = {
         "id": "oltp_point_select.host.qps", "workload": "oltp_point_select", "effect": 0.061,
-        "low": 0.049, "high": 0.079, "n": 5, "claim": claim, "verdict": "confirmed", "headline": True,
-        "label": "higher", "baseline": "pod", "treatment": "host", "metric": "qps", "names": None,
+        "low": 0.049, "high": 0.079, "claim": claim, "verdict": "confirmed", "label": "higher",
+        "baseline": "pod", "treatment": "host",
     }  # fmt: skip
+    return found.finding(**made | more)
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audits: dict[str, dict]) -> Path:
-    for name, found in audits.items():
-        files.write_json(tmp_path / "data" / "audit" / name / "audit.json", found)
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audits: dict[str, Audit]) -> Path:
+    for name, audited in audits.items():
+        audited.write(tmp_path / "data" / "audit" / name / "audit.json")
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     return tmp_path
 
@@ -122,11 +125,8 @@ def test_the_first_page_sets_what_was_published_beside_its_own_tables(site: Path
 
 
 def test_a_study_that_answers_a_claim_fills_its_row(site: Path):
-    study = {
-        "title": "Networks", "question": "Is the host network faster?", "scope": "this machine, these hours",
-        "blocks": {"planned": 5, "complete": 5}, "findings": [finding("tidb-kubernetes/host-network")],
-    }  # fmt: skip
-    files.write_json(site / "data" / "networks" / "findings.json", study)
+    study = found.findings(finding("tidb-kubernetes/host-network"), title="Networks")
+    study.write(site / "data" / "networks" / "findings.json")
     seen = standing.load()
     filled = [row for row in rows(overview.claims(seen)._repr_html_()) if "Measured: " in row[4]]
     assert len(filled) == 1 and "Host network gives" in filled[0][0]
@@ -136,14 +136,10 @@ def test_a_study_that_answers_a_claim_fills_its_row(site: Path):
     assert "Networks" in overview.studies(seen)._repr_html_()
 
 
-def illustrate(site: Path, **found: object) -> None:
+def illustrate(site: Path, **more: object) -> None:
     """Write a study of the lab whose arm illustrates a claim, with what it found."""
-    lab = {**finding(""), "claim": None, "verdict": None, "treatment": "host", **found}
-    study = {
-        "title": "A lab", "question": "Is it faster?", "scope": "this machine, these hours",
-        "blocks": {"planned": 5, "complete": 5}, "findings": [lab],
-    }  # fmt: skip
-    files.write_json(site / "data" / "lab" / "findings.json", study)
+    study = found.findings(finding(None, verdict=None, **more), title="A lab")
+    study.write(site / "data" / "lab" / "findings.json")
     text = "site: {kind: local}\nengine: {name: mariadb}\narms:\n  pod: {network: pod}\n"
     host = "{illustrates: [tidb-kubernetes/host-network], stands_in_for: the network of a cloud}"
     files.write_text(site / "studies" / "lab.yaml", f"{text}  host: {host}\n")
@@ -196,8 +192,7 @@ def test_what_an_arm_stands_in_for_is_told_as_its_file_says_it_now_while_the_arm
         head = "site: {kind: local}\nengine: {name: mariadb}\narms:\n"
         files.write_text(site / file, f"{head}{arms}")
         index.write(index.Index().with_session("lab", "A lab", session, entry()))
-        found = {"title": "A lab", "findings": [finding("")]}
-        files.write_json(paths.recorded("lab", session).findings, found)
+        found.findings(finding(None), title="A lab").write(paths.recorded("lab", session).findings)
         (measured,) = standing.measured()
         return measured.stand_ins("s/c")
 
@@ -228,7 +223,7 @@ def test_a_cluster_of_one_node_is_not_sold_as_more(site: Path, nodes: tuple[str,
 
 
 def test_one_source_alone(site: Path):
-    assert {claim["id"].split("/")[0] for claim in standing.load("tidb-upgrade").claims} == {"tidb-upgrade"}
+    assert {claim.names[0] for claim in standing.load("tidb-upgrade").claims} == {"tidb-upgrade"}
 
 
 def test_an_empty_site_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -252,9 +247,9 @@ def test_the_walk_through_is_a_source_that_works(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     found = audit(published.load("example"))
     # 2.1, 2.1132, 2.3041: geometric mean 2.1704, in the band 1.8 to 2.2 times; latencies 0.38 to 0.81 ms.
-    verdicts = {claim["id"]: claim["verdict"] for claim in found["claims"]}
+    verdicts = {claim.id: claim.verdict for claim in found.claims}
     assert list(verdicts.values()) == ["holds", "holds", "not derivable"]
-    assert found["claims"][0]["mean"] == pytest.approx(1.1704, abs=1e-4)
+    assert found.claims[0].mean == pytest.approx(1.1704, abs=1e-4)
     # Threads / QPS at 32 plain: 1.87; at 32 cached: 0.812; all within rounding.
-    assert not [check for check in found["checks"] if check["passed"] is False]
+    assert not [check for check in found.checks if check.passed is False]
     assert whole(found) and record_figures.pictures(found)

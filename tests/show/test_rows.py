@@ -8,29 +8,32 @@ from typing import Any
 
 import pytest
 
+from benchbook.core.findings import Finding
+from benchbook.core.pooled import Contrast, Occasion, Pooled, PooledEffect, Processor, Seen, Session
 from benchbook.show import rows
 from benchbook.show.first import answer, mini
 from benchbook.show.lines import Effect, Line
 from benchbook.show.standing import Measured, Overview
+from tests import found, sources
 
 STUDY = {"title": "What does a proxy cost?", "question": "", "baseline": "direct"}
+CONTRAST = {
+    "id": "oltp_point_select.haproxy.qps", "workload": "oltp_point_select", "baseline": "direct",
+    "treatment": "haproxy", "metric": "qps",
+}  # fmt: skip
 
 
-def finding(effect: float, low: float, high: float, label: str, **more: Any) -> dict[str, Any]:
-    return {
-        "id": "oltp_point_select.haproxy.qps", "workload": "oltp_point_select", "metric": "qps", "n": 5,
-        "baseline": "direct", "treatment": "haproxy", "effect": effect, "low": low, "high": high,
-        "label": label, "headline": True, "levels": [], "names": None, "claim": None, "verdict": None, **more,
-    }  # fmt: skip
+def finding(effect: float, low: float, high: float, label: str, **more: Any) -> Finding:
+    return found.finding(**{**CONTRAST, "effect": effect, "low": low, "high": high, "label": label, **more})
 
 
-def groups(*found: dict[str, Any], pooled: rows.Pooled | None = None) -> list[rows.Group]:
-    study = Measured("lab", {**STUDY, "findings": list(found)}, True)
+def groups(*own: Finding, pooled: rows.Pooled | None = None) -> list[rows.Group]:
+    study = Measured("lab", found.findings(*own, **STUDY), True)
     return rows.groups(Overview([], [study], {}), {"lab": "tidb-cluster"}, pooled)
 
 
-def line(*found: dict[str, Any], pooled: rows.Pooled | None = None) -> Line:
-    return groups(*found, pooled=pooled)[0].rows[0].lines[0]
+def line(*own: Finding, pooled: rows.Pooled | None = None) -> Line:
+    return groups(*own, pooled=pooled)[0].rows[0].lines[0]
 
 
 def told(text: str) -> str:
@@ -66,21 +69,25 @@ def test_opposite_effects_of_thread_levels_are_a_range_with_no_direction():
     assert told(seen.told) == "−18 to +33 %" and seen.direction == "" and seen.ends == (-0.22, 0.45)
 
 
-def session(effect: float, label: str, reason: str | None = None) -> dict[str, Any]:
-    return {"effect": effect, "low": effect - 0.02, "high": effect + 0.02, "label": label, "reason": reason}
+def session(effect: float, label: str, reason: str | None = None) -> Seen:
+    ends = {"low": effect - 0.02, "high": effect + 0.02}
+    return Seen(session="s", effect=effect, label=label, reason=reason, **ends)
 
 
-def pooled(*seen: dict[str, Any], **more: Any) -> rows.Pooled:
-    whole = {
-        "seen": seen, "label": "depends on the machine", "prediction_low": None, "prediction_high": None,
-        "range_low": -0.17, "range_high": 0.27, **more,
-    }  # fmt: skip
-    machines = [
-        {"processor": {"name": "EPYC", "family": 25, "model": one % 2, "stepping": 1}}
+def pooled(*seen: Seen, **more: Any) -> rows.Pooled:
+    whole = PooledEffect(
+        threads=None, seen=seen, occasions=(), processors=2, label="depends on the machine", headline="",
+        short="", **{"range_low": -0.17, "range_high": 0.27, **more},
+    )  # fmt: skip
+    machines = tuple(
+        Session(
+            id=f"s{one}", measured="2026-01-01T00:00", design="d",
+            processor=Processor(name="EPYC", family=25, model=one % 2, stepping=1),
+        )
         for one in range(len(seen))
-    ]
-    one = {"id": "oltp_point_select.haproxy.qps", "whole": whole, "levels": [], "one_number": True}
-    return {"lab": {"contrasts": [one], "sessions": machines}}
+    )  # fmt: skip
+    one = Contrast(**CONTRAST, names={}, whole=whole, levels=(), one_number=True)
+    return {"lab": Pooled(study="lab", title="", level=0.9, design="d", sessions=machines, contrasts=(one,))}
 
 
 def test_sessions_are_dots_and_the_bar_is_where_a_further_one_is_expected():
@@ -120,8 +127,8 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
 
     def row(*contrasts: dict[str, Any], passed: bool = True) -> rows.Row:
         law = {"law": "no part is busier than its cores", "passed": passed, "detail": ""}
-        found = {"level": 0.98, "cells": [], "contrasts": contrasts, "physics": [law]}
-        study = Measured("lab", {**STUDY, "findings": [own], "causes": found}, True)
+        books = {"level": 0.98, "cells": [], "contrasts": contrasts, "physics": [law]}
+        study = Measured("lab", found.findings(own, causes=books, **STUDY), True)
         return rows.groups(Overview([], [study], {}), {})[0].rows[0]
 
     assert told(row(cause).why) == "server full; a query costs 28 % less"
@@ -129,8 +136,8 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
     assert row({**cause, "sentence": None}).why == "" and row().why == ""
     # Another session tells why where the newest doesn't.
     silent = {"level": 0.98, "cells": [], "contrasts": [{**cause, "sentence": None}], "physics": []}
-    other = {"causes": {**silent, "contrasts": [cause]}}
-    study = Measured("lab", {**STUDY, "findings": [own], "causes": silent}, True, explained=[other])
+    other = found.findings(causes={**silent, "contrasts": [cause]})
+    study = Measured("lab", found.findings(own, causes=silent, **STUDY), True, explained=[other])
     assert told(rows.groups(Overview([], [study], {}), {})[0].rows[0].why) == told(row(cause).why)
     assert row({**cause, "treatment": "pod"}).why == "", "that is another effect"
     broken = row(cause, passed=False)
@@ -138,18 +145,25 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
 
 
 def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
-    def effect(label: str, occasions: int) -> dict[str, Any]:
-        return {"label": label, "occasions": [{}] * occasions}
+    once = Occasion(sessions=("s",), effect=0.1, standard_error=0.01, sign=1)
+    (lab,) = pooled().values()
 
-    def contrast(whole: dict[str, Any], *levels: dict[str, Any]) -> dict[str, Any]:
-        return {"metric": "qps", "whole": whole, "levels": levels, "one_number": not levels}
+    def effect(label: str, occasions: int) -> PooledEffect:
+        changes = {"label": label, "occasions": (once,) * occasions}
+        return lab.contrasts[0].whole.model_copy(update=changes)
 
-    audit = {"claims": [{"verdict": one} for one in ("holds", "holds", "does not hold", "not derivable")]}
-    known = {"lab": {"contrasts": [
+    def contrast(whole: PooledEffect, *levels: PooledEffect) -> Contrast:
+        changes = {"whole": whole, "levels": levels, "one_number": not levels}
+        return lab.contrasts[0].model_copy(update=changes)
+
+    audit = sources.audited("tidb-kubernetes")
+    verdicts = ("holds", "holds", "does not hold", "not derivable")
+    claims = [audit.claims[0].model_copy(update={"verdict": one}) for one in verdicts]
+    known = {"lab": lab.model_copy(update={"contrasts": (
         contrast(effect("holds elsewhere", 4)), contrast(effect("one session", 1)),
         contrast(effect("not shown", 4), effect("same direction", 2), effect("depends on the machine", 2)),
-    ]}}  # fmt: skip
-    assert told(answer(Overview([audit], [], {}), known)) == (
+    )})}  # fmt: skip
+    assert told(answer(Overview([audit.model_copy(update={"claims": claims})], [], {}), known)) == (
         "Of 4 published claims, their own tables bear out 2 and contradict 1. Of 3 effects measured in "
         "several sessions, 2 had one direction in all of them; for 1 it was the machine that decided."
     )

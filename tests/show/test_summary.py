@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from benchbook.show import numbers, summary
 from benchbook.show.doubts import Doubt
+from tests.found import changed, doubt
 from tests.show import synthetic
 
 
@@ -16,9 +17,9 @@ def test_it_has_the_answer_the_numbers_and_the_aa_result(made):
     assert re.search(
         r"\*\*HAProxy served 1\d\.\d\s% fewer queries per second than direct connections on", text
     )
-    for found in (*made.findings["findings"], made.findings["aa"]):
-        assert numbers.percent(found["effect"]) in text
-        assert numbers.span(found["low"], found["high"]) in text
+    for found in (*made.findings.findings, made.findings.aa):
+        assert numbers.percent(found.effect) in text
+        assert numbers.span(found.low, found.high) in text
     assert "- **A/A**: One arm under two names" in text and "- **Pre-registration**: Held: all of it." in text
     assert len(text.splitlines()) < 40 and len(text) < 4000
 
@@ -32,7 +33,9 @@ def test_every_row_of_the_table_has_as_many_cells(made):
 
 def test_names_stay_text(made):
     evil = "<img src=x onerror=alert(1)> | @all [x](http://evil) ~~a~~\n# b"
-    hostile = replace(made, findings={**made.findings, "title": evil, "question": evil, "warnings": [evil]})
+    hostile = replace(
+        made, findings=changed(made.findings, title=evil, question=evil, warnings=[doubt(evil)])
+    )
     text = summary.markdown(hostile)
     assert not re.search(r"(?<!\\)<(?!/?sub>)", text)
     assert not re.search(r"(?<!\\)@|(?<!\\)\[|\n# b", text)

@@ -4,6 +4,7 @@ import pandas as pd
 from bs4 import BeautifulSoup
 
 from benchbook.show import numbers, run_tables, tables
+from tests.found import changed
 
 
 def _soup(table) -> BeautifulSoup:
@@ -27,18 +28,18 @@ def test_every_cell_can_be_found_from_its_headings(made):
 
 def test_findings_show_effect_interval_n_and_verdict_and_can_be_linked(made):
     soup = _soup(tables.effects(made.findings))
-    first = made.findings["findings"][0]
-    row = soup.find(id=f"finding-{first['id']}").find_parent("tr").get_text("|")
-    for text in (numbers.percent(first["effect"]), numbers.span(first["low"], first["high"]), "contradicted"):
+    first = made.findings.findings[0]
+    row = soup.find(id=f"finding-{first.id}").find_parent("tr").get_text("|")
+    for text in (numbers.percent(first.effect), numbers.span(first.low, first.high), "contradicted"):
         assert text in row
     assert "A/A: direct connections, twice, on point selects" in soup.tbody.tr.get_text()
 
 
 def test_a_finding_without_headline_shows_no_effect(made):
-    found = {**made.findings["findings"][0], "headline": False, "label": "depends on threads"}
-    text = _soup(tables.effects({**made.findings, "aa": None, "findings": [found]})).tbody.get_text()
+    found = changed(made.findings.findings[0], headline=False, label="depends on threads")
+    text = _soup(tables.effects(changed(made.findings, aa=None, findings=[found]))).tbody.get_text()
     assert "depends on threads" in text
-    assert numbers.percent(found["effect"]) not in text
+    assert numbers.percent(found.effect) not in text
 
 
 def test_runs_are_in_order_linked_and_carry_their_warnings_as_footnotes(made):
@@ -114,20 +115,21 @@ def test_a_setting_is_one_row_and_a_list_of_records_one_row_each():
 def test_a_fitted_peak_has_its_interval_and_no_column_where_nothing_was_fitted(made):
     assert len(tables.scaling(made.findings).columns) == 6
     peak = {"value": 11.42, "low": 9.96, "high": 13.1, "level": 0.95, "n": 5}
-    first, *rest = made.findings["scaling"]
-    fitted = {**first, "peak_threads": peak, "peak_qps": peak, "reason": None}
-    table = tables.scaling({**made.findings, "scaling": [fitted, *rest]})
+    first, *rest = made.findings.scaling
+    fitted = changed(first, peak_threads=peak, peak_qps=peak, reason=None)
+    table = tables.scaling(changed(made.findings, scaling=[fitted, *rest]))
     assert table.rows[0][-3:] == ["11.4 (9.96 to 13.1)", "11.4 (9.96 to 13.1)", ""]
     assert table.rows[1][-3:-1] == ["", ""]
 
 
 def test_failed_checks_come_first(made):
     failed = {"check": "ledger", "passed": False, "where": "b01", "detail": "41 more"}
-    table = tables.checks({**made.findings, "checks": [*made.findings["checks"], failed]})
+    table = tables.checks(changed(made.findings, checks=[*made.findings.checks, failed]))
     assert table.rows[0][0] == "ledger"
 
 
 def test_empty_tables_say_so(made):
     empty = pd.DataFrame(columns=made.voids.columns)
     assert "No run was voided." in run_tables.voids(empty, "x")._repr_html_()
-    assert "same facts" in tables.differences({**made.findings, "facts_differ": []}, made.named)._repr_html_()
+    same = changed(made.findings, facts_differ=[])
+    assert "same facts" in tables.differences(same, made.named)._repr_html_()

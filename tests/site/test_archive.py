@@ -224,6 +224,6 @@ def test_a_rerun_is_judged_by_what_its_runs_give_not_by_what_it_says(packed, sit
     monkeypatch.setattr(paths, "root", lambda: site)
     made = forged(packed, tmp_path / "a.tar.gz", "data/made/findings.json", b'"n": 5', b'"n": 9')
     taken = archives.read(made)
-    assert taken["findings"]["findings"][0]["n"] == 5
+    assert taken.findings.findings[0].n == 5
     assert verify.OTHER_FINDINGS in archives.markdown(taken)
-    assert any("n: 9 recorded, 5 here" in note for note in taken["notes"]), "the value, here and recorded"
+    assert any("n: 9 recorded, 5 here" in note for note in taken.notes), "the value, here and recorded"

@@ -16,15 +16,15 @@ from bs4 import BeautifulSoup
 from benchbook.commands import archives, review
 from benchbook.compare import reruns
 from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.findings import Findings, Rerun
 from benchbook.show import load
 from benchbook.show import reruns as shown
 from tests.compare.sessions import sessions
+from tests.found import changed, finding, findings
 from tests.site.conftest import ROOT, STUDY
 
-FOUND = {
-    "id": "w.b.qps", "workload": "w", "baseline": "a", "treatment": "b", "headline": True, "label": "lower",
-    "effect": -0.10, "low": -0.12, "high": -0.08, "n": 5, "verdict": None, "band": None,
-}  # fmt: skip
+# Ours is −10 %, −12 to −8 %.
+FOUND = finding()
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_keys_notebooks_and_new_findings_stand_on_one_page_without_network(clone
     (clone / "lib").mkdir()
     (clone / "lib" / "new.py").write_text("print('<b>')\n")
     (clone / "data" / "made").mkdir()
-    (clone / "data" / "made" / "findings.json").write_text(json.dumps({"findings": [FOUND], "aa": None}))
+    findings(FOUND).write(clone / "data" / "made" / "findings.json")
     text = review.review("main").read_text()
     page = BeautifulSoup(text, "html.parser")
     (row,) = page.find(id="keys").find_next("tbody").find_all("tr")
@@ -88,7 +88,7 @@ def test_an_unknown_base_is_refused(clone):
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("values", "told"),
     [
         ({}, "the same"),
         ({"effect": -0.11}, "numbers moved"),
@@ -96,9 +96,8 @@ def test_an_unknown_base_is_refused(clone):
         ({"verdict": "confirmed"}, "verdict changed"),
     ],
 )
-def test_what_changed_in_a_finding(changed, told):
-    then, now = {"findings": [FOUND], "aa": None}, {"findings": [{**FOUND, **changed}], "aa": None}
-    (row,) = review.side_by_side(then, now)
+def test_what_changed_in_a_finding(values, told):
+    (row,) = review.side_by_side(findings(FOUND), findings(changed(FOUND, **values)))
     assert row[-1] == told
 
 
@@ -113,8 +112,8 @@ def test_what_changed_in_a_finding(changed, told):
     ],
 )
 def test_a_rerun_is_judged_with_our_effect_as_the_claim(low, high, verdict):
-    second = {**FOUND, "effect": (low + high) / 2, "low": low, "high": high}
-    (one,) = reruns.judge({"findings": [FOUND]}, {"findings": [second]})
+    second = changed(FOUND, effect=(low + high) / 2, low=low, high=high)
+    (one,) = reruns.judge(findings(FOUND), findings(second))
     assert one.verdict == verdict
     if low > 0:
         assert one.direction == "opposite"
@@ -131,7 +130,7 @@ def test_a_rerun_is_judged_with_our_effect_as_the_claim(low, high, verdict):
     ],
 )
 def test_what_cannot_be_judged_has_a_reason_and_no_verdict(ours, theirs):
-    (one,) = reruns.judge({"findings": [{**FOUND, **ours}]}, {"findings": [{**FOUND, **theirs}]})
+    (one,) = reruns.judge(findings(changed(FOUND, **ours)), findings(changed(FOUND, **theirs)))
     assert one.verdict is None and shown.note(one)
 
 
@@ -157,13 +156,13 @@ def test_a_rerun_that_is_kept_stands_on_the_study_s_page(site, tmp_path, monkeyp
         seen = load("made")
         page = "".join(table._repr_html_() for table in shown.tables(seen.findings, seen.reruns))
         assert "Rerun: elsewhere" in page and "came without its study file" in page
-        assert page.count("<tr") == 1 + len(seen.findings["findings"])
+        assert page.count("<tr") == 1 + len(seen.findings.findings)
         with pytest.raises(InputErrors, match="choose another name"):
             archives.keep(taken)
     finally:
         kept.unlink()
     with pytest.raises(InputErrors, match="lower case"):
-        archives.keep({**taken, "name": "../out"})
+        archives.keep(changed(taken, name="../out"))
     assert "No other team has rerun" in shown.tables(seen.findings, [])[0]._repr_html_()
 
 
@@ -179,18 +178,23 @@ def test_findings_of_other_inputs_are_called_stale(clone, monkeypatch):
         assert review.stale() == {"made": ["analyze"]}
     monkeypatch.setattr(review, "stale", lambda: {"made": ["analyze"]})
     (clone / "data" / "made").mkdir()
-    (clone / "data" / "made" / "findings.json").write_text(json.dumps({"findings": [FOUND], "aa": None}))
+    findings(FOUND).write(clone / "data" / "made" / "findings.json")
     assert "Now is stale: what analyze read has changed since" in review.review("main").read_text()
 
 
 def test_the_same_data_is_no_rerun():
     """Equal to the last digit: a copy. It may confirm nothing, also where its effect lies in its own band."""
-    found = {"title": "T", "findings": [FOUND], "aa": None}
-    text = shown.markdown(found, {"findings": found, "differs": []})
+
+    def kept(found: Findings) -> Rerun:
+        about = {"study": "made", "name": "x", "origin": "x", "kept": "2026-01-01", "differs": []}
+        return Rerun(**about, findings=found)
+
+    found = findings(FOUND)
+    text = shown.markdown(found, kept(found))
     assert "the same data, not a second measurement" in text
     assert "not judged" in text and "confirmed" not in text.replace(shown.RULE, "")
-    other = {"title": "T", "findings": [{**FOUND, "effect": -0.1001}], "aa": None}
-    assert "same data" not in shown.markdown(found, {"findings": other, "differs": []})
+    other = findings(changed(FOUND, effect=-0.1001))
+    assert "same data" not in shown.markdown(found, kept(other))
 
 
 def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):
@@ -201,7 +205,7 @@ def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):
         entries = {}
         for place, one in enumerate(brought):
             file = base / "made" / f"{one.session.id}.tar.xz"
-            content = {"findings": one.findings, "facts": {"arms": one.facts}}
+            content = {"findings": one.findings.plain, "facts": {"arms": one.facts}}
             packed = {
                 f"made/data/made/{name}.json": json.dumps(text).encode() for name, text in content.items()
             }

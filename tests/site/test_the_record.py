@@ -17,9 +17,11 @@ from benchbook.commands import publish, record, remake, rewrite
 from benchbook.core import files, load, paths
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.findings import Findings
 from benchbook.evidence import archive, held, verify
 from benchbook.read import schemas
 from benchbook.show import registration
+from tests import found
 from tests.show import notebooks
 
 BEFORE = "2026-01-01T00:00:00+00:00"
@@ -221,30 +223,23 @@ def test_an_unfinished_study_is_refused_whatever_is_said(at: Path, tmp_path: Pat
 def test_blocks_that_are_missing_keep_a_study_out_and_blocks_that_were_never_planned_do_not(
     at: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    study, whole = load.study("made"), files.read_json(paths.study("made").findings)
-    early = {"look": {**whole["look"], "n": 0, "next": 5}}
-    planned = {**whole, **early, "blocks": {"planned": 5, "complete": 4}}
+    study, file = load.study("made"), paths.study("made").findings
+    early = {"n": 0, "level": 0.98, "next": 5, "note": ""}
+    planned = found.changed(Findings.read(file), look=early, blocks={"planned": 5, "complete": 4}).plain
     monkeypatch.setattr(files, "read_json", lambda path: planned)
     assert list(record.unfinished("made", study)) == [
         "4 complete blocks are fewer than the first look needs, so nothing is decided"
     ]
     planned["blocks"] = {"planned": 2, "complete": 2}
     assert list(record.unfinished("made", study)) == []
-    (found,) = record.against({**QUIET, **early}, "Held: x")
-    assert found == "nothing is decided: it plans fewer blocks than the first look needs (5)"
+    (told,) = record.against(found.changed(QUIET, look=early), "Held: x")
+    assert told == "nothing is decided: it plans fewer blocks than the first look needs (5)"
 
 
-QUIET = {
-    "aa": {"low": -0.01, "high": 0.012, "label": "not shown"},
-    "look": {"n": 5},
-    "warnings": [],
-    "checks": [],
-    "findings": [],
-}
-WIDE = {
-    "metric": "qps", "effect": 0.01, "low": -0.07, "high": 0.09,
-    "names": {"treatment": "the pod", "workload": "point selects"},
-}  # fmt: skip
+QUIET = found.findings(aa=found.finding(effect=0.001, low=-0.01, high=0.012, label="not shown"))
+WIDE = found.finding(
+    effect=0.01, low=-0.07, high=0.09, names={"treatment": "the pod", "workload": "point selects"}
+)
 
 
 @pytest.mark.parametrize(
@@ -252,14 +247,14 @@ WIDE = {
     [
         ({"aa": None}, "Held: x", "no A/A pair (aa), so how far apart"),
         ({"findings": [WIDE]}, "Held: x", "too wide: the pod, point selects: the interval reaches 8 %"),
-        ({"aa": {**QUIET["aa"], "label": "higher"}}, "Held: x", "a difference where there is none"),
-        ({"warnings": [{"title": "Steal", "text": "5 %"}]}, "Held: x", "steal: 5 %"),
+        ({"aa": found.changed(QUIET.aa, label="higher")}, "Held: x", "a difference where there is none"),
+        ({"warnings": [{"title": "Steal", "text": "5 %", "favours": []}]}, "Held: x", "steal: 5 %"),
         ({}, "Not held: threads changed", "pre-registration: Not held"),
     ],
 )
 def test_what_speaks_against_a_study_is_named(changed: dict, registered: str, reason: str):
-    (found,) = record.against({**QUIET, **changed}, registered)
-    assert reason in found
+    (told,) = record.against(found.changed(QUIET, **changed), registered)
+    assert reason in told
 
 
 def test_a_quiet_registered_study_has_nothing_against_it():

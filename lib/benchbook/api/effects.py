@@ -38,19 +38,19 @@ def effects(studies: list[Study]) -> pd.DataFrame:
 def _of(study: Study) -> Iterator[dict[str, Any]]:
     if study.is_analyzed and not study.is_recorded:
         for found in study.everything:
-            parts = [{**found.data, "threads": None}, *(found.data.get("levels") or ())]
+            parts = [{**found.data.plain, "threads": None}, *(level.plain for level in found.data.levels)]
             yield from (_row(study.name, found.data, part, HERE) for part in parts)
     recorded = core.of(study.name)
     for contrast in filter(None, (recorded.aa, *recorded.contrasts)) if recorded else ():
         for level in (contrast.whole, *contrast.levels):
             parts = [{**seen.model_dump(), "threads": level.threads} for seen in level.seen]
-            yield from (_row(study.name, contrast.model_dump(), part, part["session"]) for part in parts)
+            yield from (_row(study.name, contrast, part, part["session"]) for part in parts)
 
 
 def _row(study: str, of: Any, part: dict[str, Any], session: str) -> dict[str, Any]:
     return {
         "study": study,
-        **{key: of[key] for key in ("workload", "treatment", "baseline", "metric")},
+        **{key: getattr(of, key) for key in ("workload", "treatment", "baseline", "metric")},
         "session": session,
         **{key: part.get(key) for key in ("threads", "effect", "low", "high", "level", "n", "label")},
     }

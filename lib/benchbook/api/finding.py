@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from benchbook.api.columns import documented
 from benchbook.api.names import Told
+from benchbook.core import findings as core
 from benchbook.show import forest, numbers, prose
 from benchbook.show.markup import Html, element, join
 
@@ -22,7 +21,7 @@ class Finding:
     """
 
     study: str
-    data: Mapping[str, Any]
+    data: core.Finding
 
     id = Told[str]("id", "Its name, workload.treatment.metric; also its anchor on the study's page.")
     workload = Told[str]("workload", "The workload.")
@@ -33,7 +32,7 @@ class Finding:
     @property
     def threads(self) -> tuple[int, ...]:
         """The thread levels it covers."""
-        return tuple(self.data["threads"])
+        return tuple(self.data.threads)
 
     effect = Told[float | None](
         "effect", "Treatment over baseline, less one: geometric mean over threads, then over blocks."
@@ -42,7 +41,7 @@ class Finding:
     @property
     def interval(self) -> tuple[float | None, float | None]:
         """Both ends of the interval, at the confidence `level`."""
-        return self.data["low"], self.data["high"]
+        return self.data.low, self.data.high
 
     level = Told[float]("level", "Confidence of the interval.")
     n = Told[int]("n", "Complete blocks that it rests on.")
@@ -62,26 +61,26 @@ class Finding:
     @property
     def warnings(self) -> list[str]:
         """What speaks against it."""
-        return list(self.data["warnings"])
+        return list(self.data.warnings)
 
     @property
     def levels(self) -> pd.DataFrame:
         """The effect at each thread level, each decided with Holm's correction."""
-        return documented("levels", pd.DataFrame(list(self.data.get("levels") or [])))
+        return documented("levels", pd.DataFrame([one.plain for one in self.data.levels]))
 
     @property
     def by_threads(self) -> pd.DataFrame:
         """The effect at each thread level, exploratory."""
-        return documented("by_threads", pd.DataFrame(list(self.data["by_threads"])))
+        return documented("by_threads", pd.DataFrame([one.plain for one in self.data.by_threads]))
 
     @property
     def runs(self) -> list[str]:
         """Ids of the runs that it rests on."""
-        return list(self.data["runs"])
+        return list(self.data.runs)
 
     def plot(self) -> forest.Forest:
         """Draw it with its interval, over all threads and at each level."""
-        return forest.of_findings({"aa": None, "findings": [self.data]}, with_levels=True)
+        return forest.of_findings([self.data], with_levels=True)
 
     def __repr__(self) -> str:
         lines = [f"{self.id}: {self.label}", f"  {self.sentence}"]
@@ -97,7 +96,7 @@ def line(found: Finding) -> Html:
     """Write label, sentence and claim of a finding in one paragraph."""
     parts = [pill(found.label), " ", found.sentence]
     if found.claim:
-        band = found.data.get("band")
+        band = found.data.band
         claimed = f" ({numbers.span(*band)})" if band else ""
         shown = (" Claim ", element("i", found.claim), f"{claimed}: ", pill(found.verdict or "not judged"))
         parts += shown

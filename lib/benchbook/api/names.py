@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 
 def _of_data(one: Any, key: str) -> Any:
-    return one.data[key]
+    """Read it off typed data, or a row of a table."""
+    return one.data[key] if isinstance(one.data, Mapping) else getattr(one.data, key)
 
 
 class Told(property, Generic[T]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pandas as pd
 
@@ -13,6 +12,7 @@ from benchbook.api.columns import documented
 from benchbook.api.finding import Finding, paragraphs, pill, warning
 from benchbook.api.names import Named, Told
 from benchbook.compare import audit
+from benchbook.core import audit as of_source
 from benchbook.core import source
 from benchbook.core.source import Published
 from benchbook.read import published
@@ -25,7 +25,7 @@ class Claim:
     """A sentence that was published, with what the document's own tables say of it."""
 
     source: str
-    data: Mapping[str, Any]
+    data: of_source.Claim
 
     id = Told[str]("id", "`source/claim`, as a study names it under `claims`.")
     says = Told[str]("claim", "What is claimed, in our words.")
@@ -39,12 +39,12 @@ class Claim:
     @property
     def doubts(self) -> list[str]:
         """Failed checks that concern the numbers it rests on."""
-        return list(self.data["doubts"])
+        return list(self.data.doubts)
 
     @property
     def cells(self) -> pd.DataFrame:
         """The arithmetic of every cell that it speaks of."""
-        return documented("claim_cells", pd.DataFrame(list(self.data["cells"])))
+        return documented("claim_cells", pd.DataFrame([one.plain for one in self.data.cells]))
 
     @property
     def measured(self) -> list[Finding]:
@@ -103,21 +103,21 @@ class Source:
     @property
     def claims(self) -> Named[Claim]:
         """Its claims in the document's order."""
-        made = {one["id"].partition("/")[2]: Claim(self.name, one) for one in self.audit["claims"]}
+        made = {one.names[1]: Claim(self.name, one) for one in self.audit.claims}
         return Named("claim", list(made), made.__getitem__, lambda: _claims(made))
 
     @property
     def checks(self) -> pd.DataFrame:
         """Laws of arithmetic that its tables pass or fail."""
-        return documented("checks", pd.DataFrame(self.audit["checks"]))
+        return documented("checks", pd.DataFrame([one.plain for one in self.audit.checks]))
 
     @property
     def leaves_open(self) -> list[str]:
         """What the document does not say."""
-        return list(self.audit["leaves_open"])
+        return list(self.audit.leaves_open)
 
     @cached_property
-    def audit(self) -> dict[str, Any]:
+    def audit(self) -> of_source.Audit:
         """All of the audit, as `audit.json` has it, computed now."""
         return audit.audit(self._published)
 
@@ -127,11 +127,11 @@ class Source:
 
     @property
     def _told(self) -> str:
-        counts = self.audit["counts"]
+        counts = self.audit.counts
         return (
-            f"{numbers.count(counts['tables'], 'table')}, {numbers.count(counts['cells'], 'number')}, "
-            f"{numbers.count(counts['claims'], 'claim')}: {counts['holds']} hold in its own tables, "
-            f"{counts['does not hold']} do not, {counts['not derivable']} cannot be derived"
+            f"{numbers.count(counts.tables, 'table')}, {numbers.count(counts.cells, 'number')}, "
+            f"{numbers.count(counts.claims, 'claim')}: {counts.holds} hold in its own tables, "
+            f"{counts.does_not_hold} do not, {counts.not_derivable} cannot be derived"
         )
 
     def __repr__(self) -> str:

@@ -18,6 +18,7 @@ from benchbook.api.run import Run
 from benchbook.core import files, load, paths, record, runfolder
 from benchbook.core import study as core_study
 from benchbook.core.errors import did_you_mean
+from benchbook.core.findings import Findings
 from benchbook.read import tidy
 from benchbook.show import forest, numbers
 from benchbook.show.markup import element
@@ -89,7 +90,7 @@ class Study:
 
     def plot(self) -> forest.Forest:
         """Draw every effect with its interval."""
-        return forest.of_findings(self._found)
+        return forest.of_findings(self._found.findings, self._found.aa)
 
     @property
     def schedule(self) -> pd.DataFrame:
@@ -99,13 +100,13 @@ class Study:
     @property
     def findings(self) -> Named[Finding]:
         """The effects, by id, by place, or in a loop; `findings.table` has one row each."""
-        made = {one["id"]: Finding(self.name, one) for one in self._found["findings"]}
+        made = {one.id: Finding(self.name, one) for one in self._found.findings}
         return Named("finding", list(made), made.__getitem__, lambda: _findings(made), "see `warnings`")
 
     @property
     def aa(self) -> Finding | None:
         """The A/A pair: what is found where there is nothing to find."""
-        return Finding(self.name, self._found["aa"]) if self._found["aa"] else None
+        return Finding(self.name, self._found.aa) if self._found.aa else None
 
     @property
     def everything(self) -> list[Finding]:
@@ -115,12 +116,12 @@ class Study:
     @property
     def checks(self) -> pd.DataFrame:
         """Consistency checks over all runs."""
-        return documented("checks", pd.DataFrame(self._found["checks"]))
+        return documented("checks", pd.DataFrame([one.plain for one in self._found.checks]))
 
     @property
     def warnings(self) -> list[str]:
         """What weakens the study, before any finding is read."""
-        return [one if isinstance(one, str) else one["text"] for one in self._found["warnings"]]
+        return [one.text for one in self._found.warnings]
 
     @property
     def facts(self) -> pd.DataFrame:
@@ -197,10 +198,10 @@ class Study:
         text = f"{runs} of {numbers.count(planned, 'run')}"
         if not self.is_analyzed:
             return f"{text}, not analyzed yet"
-        blocks = self._found["blocks"]
+        blocks = self._found.blocks
         return (
-            f"{text}, {blocks['complete']} of {numbers.count(blocks['planned'], 'block')}, "
-            f"{numbers.minutes(self._found['machine_minutes'])} of machine time"
+            f"{text}, {blocks.complete} of {numbers.count(blocks.planned, 'block')}, "
+            f"{numbers.minutes(self._found.machine_minutes)} of machine time"
         )
 
     @property
@@ -226,8 +227,8 @@ class Study:
             raise NotThere(f"{self.name}: {error}: make repro ARGS=parse@{self.name}") from None
 
     @cached_property
-    def _found(self) -> dict[str, Any]:
-        return files.read_json(self._there("findings"))
+    def _found(self) -> Findings:
+        return Findings.read(self._there("findings"))
 
     @cached_property
     def _order(self) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from benchbook.core import files, paths
 from benchbook.core.errors import BenchbookError
+from benchbook.core.findings import Findings
 
 WIDTH = 110
 
@@ -25,22 +25,22 @@ def text(study: str) -> list[str]:
         return []
     from benchbook.show import answer, causes, numbers
 
-    found = files.read_json(where.findings)
-    blocks, runs = found["blocks"], _runs(study)
-    is_early = not found["look"]["n"] and found["look"]["next"]
+    found = Findings.read(where.findings)
+    blocks, runs = found.blocks, _runs(study)
+    is_early = not found.look.n and found.look.next
     said = [headline(found)] if is_early else [one.text for one in answer.said(found)]
     why = [f"Why: {cause.sentence}." for cause in causes.known(found)[:1]]
-    basis = f"{blocks['complete']} of {numbers.count(blocks['planned'], 'block')}{runs}, "
-    basis += f"{numbers.minutes(found['machine_minutes'])} of machine time"
+    basis = f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}{runs}, "
+    basis += f"{numbers.minutes(found.machine_minutes)} of machine time"
     lines = [*said, *why, *place(study), f"({basis})"]
-    return [f"{study}: {found['question']}", *map(_wrapped, lines)]
+    return [f"{study}: {found.question}", *map(_wrapped, lines)]
 
 
 def _wrapped(line: str) -> str:
     return textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
-def headline(found: Mapping[str, Any]) -> str:
+def headline(found: Findings) -> str:
     """Return the answer of findings as plain text."""
     # Loaded here: it brings pandas and matplotlib along, and most of what `benchbook` does needs neither.
     from benchbook.show import prose
@@ -79,7 +79,7 @@ def place(study: str) -> list[str]:
         return [f"{len(alike)} recorded sessions have this design; none of them can be read."]
     here = pooled.brought(
         *(sessions.session_id(held), sessions.minute(sessions.begun(held)), mine),
-        findings=files.read_json(held.where.findings),
+        findings=Findings.read(held.where.findings),
         facts=held.facts["arms"],
         probes=(held.facts.get("machine") or {}).get("probes"),
     )

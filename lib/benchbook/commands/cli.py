@@ -60,7 +60,7 @@ COMMANDS = {
     "rerun": ("archives.rerun", "judge another team's findings of a study by our own"),
     "gate": ("gate.run", "say by exit code if an arm is slower than the baseline: 0 no, 1 yes, 2 open"),
     "bisect": ("bisect.run", "find the first commit of a server that is slower than an earlier one"),
-    "schema": ("studies.schema", "write the JSON schemas of study files and sources, for editors"),
+    "schema": ("studies.schema", "write the JSON schemas of study files, sources, findings and audits"),
     "reference": ("studies.reference", "write the pages that are made from code and studies"),
 }
 # Words after these are somebody else's, such as dvc's --force.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ruamel.yaml import YAML
 from benchbook.commands import answer, stage
 from benchbook.core import design, files, git, load, paths, record, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
+from benchbook.core.findings import Findings
 from benchbook.core.study import Study
 from benchbook.evidence import archive, remake, sessions, verify
 from benchbook.evidence.unpacked import Unpacked
@@ -115,7 +116,7 @@ def take(file: Path) -> str:
             entry = entry_of(held, packed)
             target.parent.mkdir(parents=True, exist_ok=True)
             packed.replace(target)
-        title = checked.findings["title"]
+        title = checked.findings.title
     record.write(index.with_session(name, title, session, entry))
     line = f"data/record/{name}/{target.name}: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs; {entry.answer}"
     return "\n".join([line, *(f"  recorded with a doubt: {doubt}" for doubt in entry.doubts)])
@@ -220,45 +221,45 @@ def unfinished(name: str, study: Study) -> Iterator[str]:
     if not where.findings.is_file() or not (where.tidy / "runs.parquet").is_file():
         yield f"it has no findings; run `make repro STUDY={name}`"
         return
-    found = files.read_json(where.findings)
+    found = Findings.read(where.findings)
     kept, planned = answer.progress(name)
-    is_decided = study.plan.stop == "decided" and found["blocks"]["complete"] == found["look"]["n"]
-    if not planned or (kept != planned and not (is_decided and found["look"]["n"])):
+    is_decided = study.plan.stop == "decided" and found.blocks.complete == found.look.n
+    if not planned or (kept != planned and not (is_decided and found.look.n)):
         yield f"{kept} of {planned} runs are there; run `make repro STUDY={name}` again, it goes on"
-    blocks, look = found["blocks"], found["look"]
+    blocks, look = found.blocks, found.look
     # Fewer by the plan itself is a doubt: such a study describes its runs and decides nothing.
-    if not look["n"] and blocks["planned"] >= look["next"]:
-        complete = blocks["complete"]
+    if not look.n and blocks.planned >= (look.next or 0):
+        complete = blocks.complete
         yield f"{complete} complete blocks are fewer than the first look needs, so nothing is decided"
-    if not found["findings"]:
+    if not found.findings:
         yield "no finding could be computed; its page says why"
 
 
-def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
+def against(found: Findings, registered: str) -> Iterator[str]:
     """Yield what speaks against whole findings: not pre-registered, or not quiet by their own signs."""
     from benchbook.compare import doubts
     from benchbook.show import numbers, registration
 
     if not registered.startswith(registration.HELD):
         yield f"pre-registration: {registered}"
-    if not found["look"]["n"]:
-        yield f"nothing is decided: it plans fewer blocks than the first look needs ({found['look']['next']})"
-    aa = found.get("aa")
+    if not found.look.n:
+        yield f"nothing is decided: it plans fewer blocks than the first look needs ({found.look.next})"
+    aa = found.aa
     if aa is None:
         yield "there is no A/A pair (aa), so how far apart equal arms come out on this machine is not known"
-    elif aa["low"] is None:
+    elif aa.low is None:
         yield "the A/A pair has no interval"
-    elif aa["label"] in ("higher", "lower"):
-        yield f"the A/A pair shows a difference where there is none: {numbers.span(aa['low'], aa['high'])}"
-    elif aa["label"] == "depends on threads":
+    elif aa.label in ("higher", "lower"):
+        yield f"the A/A pair shows a difference where there is none: {numbers.span(aa.low, aa.high)}"
+    elif aa.label == "depends on threads":
         yield "the A/A pair depends on threads, though its arms are equal at each of them"
-    yield from (f"too wide: {text}" for text in doubts.wide(found["findings"]))
-    for check in found["checks"]:
-        if check["passed"] is False:
-            yield f"the check “{check['check']}” fails: {check['detail']}"
-    for warning in found["warnings"]:
-        if isinstance(warning, Mapping) and warning["title"] in NOISE:
-            yield f"{warning['title'].lower()}: {warning['text']}"
+    yield from (f"too wide: {text}" for text in doubts.wide(found.findings))
+    for check in found.checks:
+        if check.passed is False:
+            yield f"the check “{check.check}” fails: {check.detail}"
+    for warning in found.warnings:
+        if warning.title in NOISE:
+            yield f"{warning.title.lower()}: {warning.text}"
 
 
 def registered(held: Unpacked) -> str:
@@ -276,7 +277,7 @@ def registered(held: Unpacked) -> str:
 
 def entry_of(held: Unpacked, packed: Path) -> record.Entry:
     """Return the index's entry of a session that is unpacked and analyzed below a root of its own."""
-    found, told = files.read_json(held.where.findings), registered(held)
+    found, told = Findings.read(held.where.findings), registered(held)
     methods = sessions.methods(held)
     return record.Entry(
         measured=sessions.minute(sessions.begun(held)),
@@ -287,8 +288,8 @@ def entry_of(held: Unpacked, packed: Path) -> record.Entry:
         seed=sessions.seed_of(held),
         commit=archive.manifest(packed)["commit"] or "not known",
         runs=len(held.folders),
-        blocks=found["blocks"]["complete"],
-        minutes=round(float(found["machine_minutes"]), 1),
+        blocks=found.blocks.complete,
+        minutes=round(float(found.machine_minutes), 1),
         registered=told,
         doubts=tuple(against(found, told)),
         bytes=packed.stat().st_size,

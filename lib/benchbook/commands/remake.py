@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from benchbook.commands import code
 from benchbook.core import files, parallel, paths, pooled, record
 from benchbook.core.errors import BenchbookError
+from benchbook.core.findings import Findings
 from benchbook.core.pooled import Pooled
 from benchbook.evidence.unpacked import Unpacked
 
@@ -245,7 +246,7 @@ def pool(name: str, index: record.Index) -> bool:
         entry, facts = study.sessions[one], files.read_json(where.facts)
         brought.append(
             compared.brought(
-                *(one, entry.measured, entry.design, files.read_json(where.findings)),
+                *(one, entry.measured, entry.design, Findings.read(where.findings)),
                 facts=facts["arms"],
                 probes=(facts.get("machine") or {}).get("probes"),
                 superseded=entry.superseded.reason if entry.superseded else None,

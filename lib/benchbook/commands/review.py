@@ -18,6 +18,7 @@ from ruamel.yaml.error import YAMLError
 from benchbook.commands import review_record
 from benchbook.core import files, git, paths
 from benchbook.core.errors import BenchbookError
+from benchbook.core.findings import Finding, Findings
 from benchbook.show import numbers, page
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, join
@@ -134,7 +135,7 @@ def _findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
     for study in sorted(here | then):
         after = paths.study(study).findings
         before, why = _before(study, commit) if study in then else (None, "the study had no findings then")
-        now = files.read_json(after) if after.is_file() else None
+        now = Findings.read(after) if after.is_file() else None
         rows = list(side_by_side(before, now))
         columns = [long("Finding"), long("Then"), long("Now"), Column("Change")]
         caption = why or ("" if now else "Nothing is there now: `dvc pull` or `make repro` brings it.")
@@ -153,55 +154,54 @@ def _locked(commit: str) -> list[str]:
     return [out["path"] for out in outs if str(out["path"]).endswith("/findings.json")]
 
 
-def _before(study: str, commit: str) -> tuple[dict[str, Any] | None, str]:
+def _before(study: str, commit: str) -> tuple[Findings | None, str]:
     # DVC takes most of a second to load, which all other commands can do without.
     import dvc.api
     from dvc.exceptions import DvcException
 
     try:
         text = dvc.api.read(f"data/{study}/findings.json", repo=str(paths.root()), rev=commit)
+        return Findings.parse(json.loads(text), paths.study(study).findings), ""
     except (DvcException, OSError) as error:
         return (
             None,
             f"What was found then is not in this clone's cache ({type(error).__name__}): `dvc fetch`.",
         )
-    return json.loads(text), ""
+    except BenchbookError as error:
+        return None, f"What was found then can't be read: {error}."
 
 
-def side_by_side(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> Iterator[list[object]]:
+def side_by_side(then: Findings | None, now: Findings | None) -> Iterator[list[object]]:
     """Give a row for every finding of either, A/A included, with what changed in words."""
-    before, after = (
-        {one["id"]: one for one in [*(found or {}).get("findings", []), (found or {}).get("aa")] if one}
-        for found in (then, now)
-    )
-    for name in dict.fromkeys([*before, *after]):
+    before, after = ({one.id: one for one in (found.everything if found else ())} for found in (then, now))
+    for name, one in {**before, **after}.items():
         old, new = before.get(name), after.get(name)
-        yield [_name(new or old or {}), _told(old), _told(new), _change(old, new)]
+        yield [_name(one), _told(old), _told(new), _change(old, new)]
 
 
-def _name(found: Mapping[str, Any]) -> str:
+def _name(found: Finding) -> str:
     """Name a finding as the study's page does, with its metric where that is not QPS."""
-    metric = found.get("metric", "qps")
+    metric = found.metric
     return contrast(found) + ("" if metric == "qps" else f", {numbers.metric(metric)}")
 
 
-def _told(found: Mapping[str, Any] | None) -> Html:
+def _told(found: Finding | None) -> Html:
     if found is None:
         return element("span", _ABSENT)
-    ends = numbers.span(found["low"], found["high"])
-    word = found.get("verdict") or found["label"]
-    sentence = f"{numbers.effect(found)} ({ends}), " if found["headline"] else f"{numbers.effect(found)}, "
-    sentence += f"n = {found['n']} "
+    ends = numbers.span(found.low, found.high)
+    word = found.verdict or found.label
+    sentence = f"{numbers.effect(found)} ({ends}), " if found.headline else f"{numbers.effect(found)}, "
+    sentence += f"n = {found.n} "
     return element("span", sentence, badge(word))
 
 
-def _change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str:
+def _change(old: Finding | None, new: Finding | None) -> str:
     if old is None or new is None:
         return "new" if old is None else "gone"
-    words = [key for key in ("verdict", "label") if old.get(key) != new.get(key)]
+    words = [key for key in ("verdict", "label") if getattr(old, key) != getattr(new, key)]
     if words:
         return f"{numbers.listing(words)} changed"
-    same = all(old.get(key) == new.get(key) for key in ("effect", "low", "high", "n", "band"))
+    same = all(getattr(old, key) == getattr(new, key) for key in ("effect", "low", "high", "n", "band"))
     return "the same" if same else "numbers moved"
 
 

@@ -15,6 +15,7 @@ from ruamel.yaml.error import YAMLError
 from benchbook.compare import pooled
 from benchbook.core import git, paths, record
 from benchbook.core.errors import BenchbookError
+from benchbook.core.findings import Findings
 from benchbook.core.pooled import Pooled, PooledEffect
 from benchbook.core.wording import count
 from benchbook.evidence import archive
@@ -121,7 +122,7 @@ def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], Path | Non
         return None
 
 
-def _said(name: str, file: Path) -> tuple[Any, Any] | None:
+def _said(name: str, file: Path) -> tuple[Findings, Any] | None:
     """Return findings and facts of an archive; None where it is damaged or of an older form."""
     wanted = {f"{name}/data/{name}/{part}.json": part for part in ("findings", "facts")}
     found: dict[str, Any] = {}
@@ -132,10 +133,10 @@ def _said(name: str, file: Path) -> tuple[Any, Any] | None:
                     continue
                 found[wanted[member.name]] = json.loads(b"".join(member.read()))
                 if len(found) == len(wanted):
-                    break
+                    return Findings.parse(found["findings"], file), found["facts"]
     except (BenchbookError, ValueError):
-        return None
-    return (found["findings"], found["facts"]) if len(found) == len(wanted) else None
+        pass
+    return None
 
 
 def _effects(found: Pooled | None) -> dict[str, PooledEffect]:

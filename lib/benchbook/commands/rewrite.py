@@ -73,7 +73,7 @@ def _entry(entry: record.Entry, remade: remake.Remade, made: dict[str, str]) -> 
         update={
             "answer": answer.headline(found),
             "registered": told,
-            "blocks": found["blocks"]["complete"],
+            "blocks": found.blocks.complete,
             "doubts": tuple(recording.against(found, told)),
             "design": design,
             "methods": methods,

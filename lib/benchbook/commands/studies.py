@@ -77,7 +77,7 @@ def schema_options(parser: argparse.ArgumentParser) -> None:
 
 
 def schema(arguments: argparse.Namespace) -> int:
-    """Write the JSON schemas of study files and sources; return an exit code."""
+    """Write the JSON schemas of study files, sources, findings and audits; return an exit code."""
     from benchbook.core import schema
 
     return schema.write(paths.root() / "schemas", check=arguments.check)

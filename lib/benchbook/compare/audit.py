@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from benchbook.compare import consistency
 from benchbook.compare.arithmetic import tidy
 from benchbook.compare.claims.printed import judge
-from benchbook.compare.verdicts import Reading
+from benchbook.core.audit import About, Audit, Claim, Counts, Number, Table
+from benchbook.core.findings import Check
 from benchbook.core.source import Published, keys
 
+# What a source states that the page shows as it stands.
+STATED = ("versions", "hardware", "configuration", "sysbench", "conduct", "arms", "workloads")
 # What a reader must know and the document does not say: a field of `conduct`, and what its silence means.
 SILENT = {
     "repetitions": "How often each cell was run. One number a cell is printed, so nothing says how much "
@@ -29,95 +32,80 @@ SILENT = {
 }
 
 
-SIDES = ("baseline", "treatment", "other_baseline", "other_treatment")
-
-
-def audit(published: Published) -> dict[str, Any]:
-    """Return everything the page of a source shows; the same files give the same dict."""
+def audit(published: Published) -> Audit:
+    """Return everything the page of a source shows; the same files give the same audit."""
     source = published.source
     checks = consistency.of_source(published)
-    claims = judge(published)
-    for claim in claims:
-        claim["doubts"] = [
-            f"{one['check']}, {one['where']}: {one['detail']}" for one in checks if _concerns(one, claim)
-        ]
-    return {
-        "source": published.name,
-        "document": {
-            key: getattr(source, key)
-            for key in ("title", "title_original", "language", "publisher", "date", "found", "subject")
-        },
-        "versions": dict(source.versions),
-        "hardware": dict(source.hardware),
-        "configuration": {
-            key: dict(value) if isinstance(value, Mapping) else value
-            for key, value in source.configuration.items()
-        },
-        "sysbench": source.sysbench.model_dump(mode="json") if source.sysbench else None,
-        "conduct": source.conduct.model_dump(mode="json"),
-        "arms": {name: arm.model_dump(mode="json") for name, arm in source.arms.items()},
-        "workloads": {name: workload.model_dump(mode="json") for name, workload in source.workloads.items()},
-        "tables": [_table(published, name) for name in source.tables],
-        "claims": claims,
-        "checks": checks,
-        "leaves_open": [text for key, text in SILENT.items() if getattr(source.conduct, key) is None]
+    claims = [_claim(one, checks) for one in judge(published)]
+    verdicts = [claim.verdict for claim in claims]
+    return Audit(
+        source=published.name,
+        document=About(**{key: getattr(source, key) for key in About.model_fields}),
+        **{key: getattr(source, key) for key in STATED},
+        tables=[_table(published, name) for name in source.tables],
+        claims=claims,
+        checks=checks,
+        leaves_open=[text for key, text in SILENT.items() if getattr(source.conduct, key) is None]
         + list(source.leaves_open),
-        "counts": {
-            "tables": len(source.tables),
-            "cells": int(published.cells["value"].notna().sum()),
-            "claims": len(claims),
-            **{
-                verdict: sum(claim["verdict"] == verdict for claim in claims) for verdict in get_args(Reading)
-            },
-        },
-    }
+        counts=Counts(
+            tables=len(source.tables),
+            cells=int(published.cells["value"].notna().sum()),
+            claims=len(claims),
+            holds=verdicts.count("holds"),
+            does_not_hold=verdicts.count("does not hold"),
+            not_derivable=verdicts.count("not derivable"),
+        ),
+    )
 
 
-def _table(published: Published, name: str) -> dict[str, Any]:
+def _claim(judged: Mapping[str, Any], checks: Sequence[Check]) -> Claim:
+    """Return a judged claim with the failed checks that concern it."""
+    claim = Claim.model_validate({**judged, "doubts": []})
+    told = [f"{one.check}, {one.where}: {one.detail}" for one in checks if _concerns(one, claim)]
+    return claim.model_copy(update={"doubts": told})
+
+
+def _table(published: Published, name: str) -> Table:
     """Return a table as printed, with its numbers for figures."""
     table, source = published.source.tables[name], published.source
     rows = published.texts[name]
     cells = published.cells[published.cells["table"] == name]
     names = keys(cells)
     numbers = [
-        {
-            "row": int(line["row"]),
-            "metric": line["metric"],
-            "value": tidy(line["value"]),
-            "printed": line["printed"],
-            **{key: line[key] for key in names if line[key] is not None and line[key] == line[key]},
-        }
+        Number(
+            row=int(line["row"]),
+            metric=line["metric"],
+            value=tidy(line["value"]),
+            printed=line["printed"],
+            at={key: line[key] for key in names if line[key] is not None and line[key] == line[key]},
+        )
         for line in cells.to_dict("records")
     ]
-    units = {heading: source.columns[heading].unit for heading in table.columns}
-    means = {
-        heading: source.columns[heading].means for heading in table.columns if source.columns[heading].means
-    }
-    return {
-        "name": name,
-        "title": table.title,
-        "stands": table.stands,
-        "note": table.note,
-        "file": table.file,
-        "at": dict(table.at),
-        "columns": list(rows.columns),
-        "units": units,
-        "means": means,
-        "rows": rows.to_numpy().tolist(),
-        "numbers": numbers,
-    }
+    headings = {heading: source.columns[heading] for heading in table.columns}
+    return Table(
+        name=name,
+        title=table.title,
+        stands=table.stands,
+        note=table.note,
+        file=table.file,
+        at=dict(table.at),
+        columns=list(rows.columns),
+        units={heading: column.unit for heading, column in headings.items()},
+        means={heading: column.means for heading, column in headings.items() if column.means},
+        rows=rows.to_numpy().tolist(),
+        numbers=numbers,
+    )
 
 
-def _concerns(one: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
+def _concerns(one: Check, claim: Claim) -> bool:
     """Tell whether a failed check speaks of a cell that the verdict on a claim rests on.
 
     Numbers that two tables share concern a reader of either table; a law that is broken in a row,
     a reader of that row.
     """
-    if one["passed"] is not False:
+    if one.passed is not False:
         return False
-    cells = [side for cell in claim["cells"] for side in (cell, *(cell.get(name) for name in SIDES))]
-    rows = {(cell["table"], cell["row"]) for cell in cells if cell and "table" in cell}
-    if "row" in one:
-        return (one["tables"][0], one["row"]) in rows
-    return len(one["tables"]) > 1 and bool(set(one["tables"]) & {table for table, _ in rows})
+    rows = {side for cell in claim.cells for side in cell.sides}
+    if one.row is not None:
+        return (one.tables[0], one.row) in rows
+    return len(one.tables) > 1 and bool(set(one.tables) & {table for table, _ in rows})

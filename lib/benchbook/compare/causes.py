@@ -17,6 +17,7 @@ from benchbook.compare import because, physics
 from benchbook.compare.doubts import doubt
 from benchbook.compare.spent import PARTS, Cell, described
 from benchbook.core.causes import CLIENT_USED, Causes
+from benchbook.core.findings import Doubt
 from benchbook.core.study import Study
 
 # As an arm asks for itself: the stage that analyzes declares no other section that says it.
@@ -33,14 +34,14 @@ def findings(
     level: float,
     names: Mapping[str, str],
     rows: int | None = None,
-) -> dict[str, Any]:
+) -> Causes | None:
     """Return {"causes": …}, as `core.causes` describes it, or nothing where no part of any arm was seen.
 
     `runs` and `costs` are tidy tables, `facts` one nested mapping by arm, `names` the arms in words, `rows`
     how many each server holds.
     """
     if costs is None or costs.empty or runs.empty:
-        return {}
+        return None
     cells = [
         cell
         for workload in study.workloads
@@ -56,26 +57,24 @@ def findings(
         and (base := by_key.get((treated.workload, treated.threads, study.baseline))) is not None
         and treated.is_closed
     ]
-    found = Causes(
+    return Causes(
         level=level,
         cells=tuple(described(cell, level) for cell in cells),
         contrasts=tuple(contrasts),
         physics=tuple(physics.laws(cells, study.baseline, level)),
     )
-    return {"causes": found.model_dump(mode="json")}
 
 
-def set_aside(voids: pd.DataFrame) -> dict[str, list[int]]:
-    """Return {"client_full": levels} where runs were set aside because their client had no core to spare."""
+def set_aside(voids: pd.DataFrame) -> list[int]:
+    """Return at which levels runs were set aside because their client had no core to spare."""
     if voids.empty:
-        return {}
+        return []
     said = voids["reasons"].str.contains(CLIENT_USED, regex=False).astype(bool)
-    levels = sorted({int(threads) for threads in voids.loc[said, "threads"]})
-    return {"client_full": levels} if levels else {}
+    return sorted({int(threads) for threads in voids.loc[said, "threads"]})
 
 
-def doubts_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a doubt for each law of physics that a study breaks; `found` is what `findings` made."""
+def doubts_of(found: Causes | None) -> list[Doubt]:
+    """Return a doubt for each law of physics that a study breaks."""
     return [
         doubt("Books that don't add up", f"By physics {told}: no effect here is sure.")
         for told in physics.broken(found)

@@ -1,4 +1,4 @@
-"""One result of a check: {check, passed, where, tables, detail}; `passed` None: nothing to check."""
+"""Results of checks of cells, each with its arithmetic."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core.cells import shown
+from benchbook.core.findings import Check
 from benchbook.core.source import keys
-
-Check = dict[str, Any]
 
 
 def check(
@@ -22,14 +21,8 @@ def check(
     row: int | None = None,
 ) -> Check:
     """Return one result; `row` is that of the only table, where one row alone is concerned."""
-    result = {
-        "check": name,
-        "passed": passed,
-        "where": where,
-        "tables": sorted(set(tables)),
-        "detail": detail,
-    }
-    return result if row is None else result | {"row": int(row)}
+    only = None if row is None else int(row)
+    return Check(check=name, passed=passed, where=where, tables=sorted(set(tables)), detail=detail, row=only)
 
 
 def summary(name: str, n: int, text: str, failed: int = 0) -> list[Check]:

@@ -1,7 +1,6 @@
 """Every check that a table of cells must pass, published ones and ours alike, each with its arithmetic.
 
-A check takes cells (one row a printed number, as `core.source.Published` has them) and returns dicts
-{check, passed, where, tables, detail}. `passed` is None where there was nothing to check.
+A check takes cells, one row a printed number, as `core.source.Published` has them.
 """
 
 from __future__ import annotations
@@ -9,9 +8,9 @@ from __future__ import annotations
 import pandas as pd
 
 from benchbook.compare import laws, levels, printed, tables, turns
-from benchbook.compare.checking import Check
 from benchbook.core.cells import select
 from benchbook.core.errors import given
+from benchbook.core.findings import Check
 from benchbook.core.source import Published
 
 # sysbench prints latencies with two decimals.

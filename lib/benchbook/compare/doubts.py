@@ -10,6 +10,8 @@ import pandas as pd
 from benchbook.compare import edges
 from benchbook.compare.multiple import holm
 from benchbook.compare.sentences import listing
+from benchbook.core.errors import given
+from benchbook.core.findings import Attempts, Check, Contrast, Difference, Doubt, Finding, Voids
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 
@@ -31,7 +33,7 @@ OWN_FACTS = frozenset(
 )
 
 
-def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseline: str) -> dict[str, Any]:
+def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseline: str) -> Voids:
     """Count attempts and voided ones by arm, and test whether an arm was voided more often than the baseline.
 
     A run that was voided only because its partner was counts as an attempt, not as voided. Fisher's exact
@@ -40,28 +42,28 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     """
     own = voids[voids["status"] != "partner"]
     by_arm = {
-        arm: {
-            "runs": int((runs["arm"] == arm).sum() + (voids["arm"] == arm).sum()),
-            "voided": int((own["arm"] == arm).sum()),
-        }
+        arm: Attempts(
+            runs=int((runs["arm"] == arm).sum() + (voids["arm"] == arm).sum()),
+            voided=int((own["arm"] == arm).sum()),
+        )
         for arm in arms
     }
-    total = sum(count["voided"] for count in by_arm.values())
-    others = [arm for arm in arms if arm != baseline and by_arm[arm]["runs"]]
+    total = sum(count.voided for count in by_arm.values())
+    others = [arm for arm in arms if arm != baseline and by_arm[arm].runs]
     if not total:
-        return {"by_arm": by_arm, "fisher_p": None, "note": "no run was voided"}
-    if not others or not by_arm[baseline]["runs"]:
-        return {"by_arm": by_arm, "fisher_p": None, "note": "voided runs cannot be compared between arms"}
+        return Voids(by_arm=by_arm, fisher_p=None, note="no run was voided")
+    if not others or not by_arm[baseline].runs:
+        return Voids(by_arm=by_arm, fisher_p=None, note="voided runs cannot be compared between arms")
     p = min(holm([_fisher(by_arm[baseline], by_arm[arm]) for arm in others]))
     note = (
         "arms were voided at different rates: that itself is a finding"
         if not edges.is_above(p, FISHER_P)
         else "no difference between the arms is shown"
     )
-    return {"by_arm": by_arm, "fisher_p": p, "note": note}
+    return Voids(by_arm=by_arm, fisher_p=p, note=note)
 
 
-def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
     """List the facts on which the arms differ, `facts` being one nested mapping by arm.
 
     Nested names are joined with dots; a fact that an arm lacks is None there. Names every arm has its own
@@ -73,22 +75,22 @@ def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, 
     for name in names:
         by_arm = {arm: values.get(name) for arm, values in flat.items()}
         if len(set(map(repr, by_arm.values()))) > 1:
-            found.append({"fact": name, "values": by_arm})
+            found.append(Difference(fact=name, values=by_arm))
     return found
 
 
-def doubt(title: str, text: str, favours: Sequence[str] = ()) -> dict[str, Any]:
+def doubt(title: str, text: str, favours: Sequence[str] = ()) -> Doubt:
     """Return one doubt: what it is about, what it is, and the arms that it can favour."""
-    return {"title": title, "text": text, "favours": list(favours)}
+    return Doubt(title=title, text=text, favours=list(favours))
 
 
-def leaves_zero_out(found: Mapping[str, Any]) -> bool:
+def leaves_zero_out(found: Contrast) -> bool:
     """Tell whether a finding's interval is on one side of zero; False where there is none."""
-    low, high = found["low"], found["high"]
+    low, high = found.low, found.high
     return low is not None and high is not None and edges.is_outside(low, high, 0, 0)
 
 
-def wide(findings: Iterable[Mapping[str, Any]]) -> list[str]:
+def wide(findings: Iterable[Finding]) -> list[str]:
     """Name each contrast in queries a second whose own interval is too wide to say much.
 
     Its half-width is above 3 %, and above half of its effect: −50 ± 8 % says enough, and +1 ± 8 % does not.
@@ -96,15 +98,14 @@ def wide(findings: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     found = []
     for one in findings:
-        low, high = one["low"], one["high"]
-        if one["metric"] != "qps" or low is None or high is None:
+        low, high = one.low, one.high
+        if one.metric != "qps" or low is None or high is None:
             continue
         half = (high - low) / 2
-        if edges.is_above(half, WIDE) and edges.is_above(half, WIDE_SHARE * abs(one["effect"])):
-            names = one["names"]
+        if edges.is_above(half, WIDE) and edges.is_above(half, WIDE_SHARE * abs(given(one.effect))):
+            names = one.names
             found.append(
-                f"{names['treatment']}, {names['workload']}: the interval reaches {100 * half:.0f} % to "
-                "either side"
+                f"{names.treatment}, {names.workload}: the interval reaches {100 * half:.0f} % to either side"
             )
     return found
 
@@ -112,10 +113,10 @@ def wide(findings: Iterable[Mapping[str, Any]]) -> list[str]:
 def warnings(
     study: Study,
     runs: pd.DataFrame,
-    voids: dict[str, Any],
-    checks: list[dict[str, Any]],
+    voids: Voids,
+    checks: Sequence[Check],
     arms: Mapping[str, str] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Doubt]:
     """Say in plain words what weakens the study before any finding is read; `arms` has readable names."""
     found = []
     plan = study.plan
@@ -129,10 +130,10 @@ def warnings(
     found += [
         doubt("Missing arm", f"Arm {arm} has no run.") for arm in study.arms if not (runs["arm"] == arm).any()
     ]
-    voided = sum(count["voided"] for count in voids["by_arm"].values())
+    voided = sum(count.voided for count in voids.by_arm.values())
     if voided:
-        p = "" if voids["fisher_p"] is None else f" (Fisher p = {voids['fisher_p']:.2g})"
-        found.append(doubt("Voided runs", f"{count(voided, 'run')} voided; {voids['note']}{p}."))
+        p = "" if voids.fisher_p is None else f" (Fisher p = {voids.fisher_p:.2g})"
+        found.append(doubt("Voided runs", f"{count(voided, 'run')} voided; {voids.note}{p}."))
     marked = int(runs["warnings"].fillna("").ne("").sum())
     if marked:
         by_arm = runs[runs["warnings"].fillna("").ne("")].groupby("arm").size()
@@ -141,19 +142,19 @@ def warnings(
         found.append(doubt("Runs with warnings", text))
     failed: dict[str, list[str]] = {}
     for check in checks:
-        if check["passed"] is False:
-            failed.setdefault(check["check"], []).append(check["where"])
+        if check.passed is False:
+            failed.setdefault(check.check, []).append(check.where)
     for name, places in failed.items():
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
         found.append(doubt("Failed check", f"Check failed: {name} ({places[0]}{more})."))
     return found
 
 
-def _fisher(baseline: dict[str, int], arm: dict[str, int]) -> float:
+def _fisher(baseline: Attempts, arm: Attempts) -> float:
     # scipy.stats takes seconds to load and most studies void nothing.
     from scipy.stats import fisher_exact
 
-    table = [[count["voided"], count["runs"] - count["voided"]] for count in (baseline, arm)]
+    table = [[count.voided, count.runs - count.voided] for count in (baseline, arm)]
     return float(fisher_exact(table).pvalue)
 
 

@@ -9,10 +9,21 @@ from typing import Any
 
 from benchbook.compare import more_blocks
 from benchbook.compare.effects import Effect, p_value
+from benchbook.compare.intervals import Interval
 from benchbook.compare.judgement import Candidate, Judged, JudgedLevel
 from benchbook.compare.multiple import benjamini_hochberg
 from benchbook.compare.sentences import sentence
 from benchbook.compare.verdicts import USEFUL_RATIO
+from benchbook.core.findings import (
+    ByThreads,
+    Depends,
+    Finding,
+    Level,
+    More,
+    Named,
+    Names,
+    SecondOpinion,
+)
 from benchbook.core.params import Analysis
 from benchbook.core.wording import count
 
@@ -29,72 +40,79 @@ class Context:
     baseline: str
     analysis: Analysis
     block_s: float | None
-    names: Mapping[str, Mapping[str, str]]
+    names: Named
 
 
-def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> dict[str, Any]:
+def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> Finding:
     """Return the entry of one judged effect, warnings included, numbers not yet rounded."""
     candidate = judged.candidate
     effect, claim = candidate.effect, candidate.claim
     contrast, interval, second = effect.contrast, effect.interval, effect.second_opinion
     depends = effect.depends_on_threads
     runs = [run_id for ids in contrast.run_ids.values() for run_id in ids]
-    arms, workloads = context.names["arms"], context.names["workloads"]
-    made: dict[str, Any] = {
-        "id": _identifier(candidate, context.baseline),
-        "workload": contrast.workload,
-        "baseline": contrast.baseline,
-        "treatment": contrast.treatment,
-        "names": {
-            "workload": workloads.get(contrast.workload, contrast.workload),
-            "baseline": arms.get(contrast.baseline, contrast.baseline),
-            "treatment": arms.get(contrast.treatment, contrast.treatment),
-        },
-        "metric": contrast.metric,
-        "threads": list(contrast.threads),
-        "effect": interval.effect,
-        "low": interval.low,
-        "high": interval.high,
-        "level": interval.level,
-        "n": interval.n,
-        "reason": interval.reason,
-        "label": judged.label,
-        "headline": effect.has_headline,
-        "withheld": judged.withheld,
-        "blocks_to_useful": _to_useful(judged, context) if judged.withheld else None,
-        "levels": [_level(one) for one in judged.levels],
-        "by_threads": [] if contrast.is_pooled else _by_threads(effect, q_values),
-        "depends_on_threads": asdict(depends) if depends else None,
-        "second_opinion": second
-        and {
-            "method": "signed-rank",
-            "low": second.low,
-            "high": second.high,
-            "agrees": judged.second_opinion_agrees,
-        },
-        "claim": claim and claim.id,
-        "band": claim and [claim.band.low, claim.band.high],
-        "verdict": judged.verdict,
-        "direction": judged.direction,
-        **_planning(candidate, context),
-        "runs": runs,
-        "pairs": len(runs) // 2,
-        "warnings": [*judged.notes, *_warnings(candidate)],
-    }
-    return {**made, "sentence": sentence(made)}
+    arms, workloads = context.names.arms, context.names.workloads
+    return _told(
+        Finding(
+            id=_identifier(candidate, context.baseline),
+            workload=contrast.workload,
+            baseline=contrast.baseline,
+            treatment=contrast.treatment,
+            names=Names(
+                workload=workloads.get(contrast.workload, contrast.workload),
+                baseline=arms.get(contrast.baseline, contrast.baseline),
+                treatment=arms.get(contrast.treatment, contrast.treatment),
+            ),
+            metric=contrast.metric,
+            threads=list(contrast.threads),
+            **_numbers(interval),
+            reason=interval.reason,
+            label=judged.label,
+            headline=effect.has_headline,
+            withheld=judged.withheld,
+            blocks_to_useful=_to_useful(judged, context) if judged.withheld else None,
+            levels=[_level(one) for one in judged.levels],
+            by_threads=[] if contrast.is_pooled else _by_threads(effect, q_values),
+            depends_on_threads=Depends(**asdict(depends)) if depends else None,
+            second_opinion=None
+            if second is None
+            else SecondOpinion(
+                method="signed-rank",
+                low=second.low,
+                high=second.high,
+                agrees=judged.second_opinion_agrees,
+            ),
+            claim=claim.id if claim else None,
+            band=(claim.band.low, claim.band.high) if claim else None,
+            verdict=judged.verdict,
+            direction=judged.direction,
+            **_planning(candidate, context),
+            runs=runs,
+            pairs=len(runs) // 2,
+            warnings=[*judged.notes, *_warnings(candidate)],
+            sentence="",
+        )
+    )
 
 
-def more_for_aa(found: dict[str, Any], aa: Mapping[str, Any] | None) -> dict[str, Any]:
+def _told(found: Finding, **changed: Any) -> Finding:
+    """Return a finding with its sentence, and with what else is changed."""
+    made = found.model_copy(update=changed)
+    return made.model_copy(update={"sentence": sentence(made)})
+
+
+def _numbers(interval: Interval) -> dict[str, Any]:
+    return {key: getattr(interval, key) for key in ("effect", "low", "high", "level", "n")}
+
+
+def more_for_aa(found: Finding, aa: Finding | None) -> Finding:
     """Return an entry that asks for as many blocks as its A/A pair needs, if that is what withholds it."""
-    both = [one["blocks_to_useful"] for one in (found, aa) if one and one.get("blocks_to_useful")]
-    if not found["withheld"] or not both:
+    both = [one.blocks_to_useful for one in (found, aa) if one and one.blocks_to_useful]
+    if not found.withheld or not both:
         return found
-    most = max(both, key=lambda more: more["blocks"])
-    whole = {**found, "blocks_to_useful": most}
-    return {**whole, "sentence": sentence(whole)}
+    return _told(found, blocks_to_useful=max(both, key=lambda more: more.blocks))
 
 
-def _to_useful(judged: Judged, context: Context) -> dict[str, Any] | None:
+def _to_useful(judged: Judged, context: Context) -> More | None:
     """Return how many more blocks, and minutes, make an interval that is narrow enough to be quoted."""
     candidate, interval = judged.candidate, judged.candidate.effect.interval
     if candidate.effect.spread is None:
@@ -103,7 +121,7 @@ def _to_useful(judged: Judged, context: Context) -> dict[str, Any] | None:
     more = more_blocks.more_blocks(
         candidate.effect.spread, interval.n, candidate.complete, half, interval.level, context.block_s
     )
-    return {"blocks": more.blocks, "minutes": more.minutes} if more else None
+    return More(blocks=more.blocks, minutes=more.minutes) if more else None
 
 
 def q_values(candidates: Sequence[Candidate]) -> dict[Cell, float]:
@@ -122,31 +140,14 @@ def _cell(effect: Effect, threads: int) -> Cell:
     return contrast.workload, contrast.baseline, contrast.treatment, contrast.metric, threads
 
 
-def _level(judged: JudgedLevel) -> dict[str, Any]:
-    interval = judged.level.interval
-    return {
-        "threads": judged.level.threads,
-        "effect": interval.effect,
-        "low": interval.low,
-        "high": interval.high,
-        "level": interval.level,
-        "n": interval.n,
-        "label": judged.label,
-        "note": judged.note,
-    }
+def _level(judged: JudgedLevel) -> Level:
+    level = judged.level
+    return Level(threads=level.threads, **_numbers(level.interval), label=judged.label, note=judged.note)
 
 
-def _by_threads(effect: Effect, q_values: Mapping[Cell, float]) -> list[dict[str, Any]]:
+def _by_threads(effect: Effect, q_values: Mapping[Cell, float]) -> list[ByThreads]:
     return [
-        {
-            "threads": threads,
-            "effect": interval.effect,
-            "low": interval.low,
-            "high": interval.high,
-            "level": interval.level,
-            "n": interval.n,
-            "q": q_values.get(_cell(effect, threads)),
-        }
+        ByThreads(threads=threads, **_numbers(interval), q=q_values.get(_cell(effect, threads)))
         for threads, interval in effect.by_threads
     ]
 
@@ -160,7 +161,7 @@ def _planning(candidate: Candidate, context: Context) -> dict[str, Any]:
     )
     return {
         "more_blocks": more
-        and {"for_half_width": more.half_width, "blocks": more.blocks, "minutes": more.minutes},
+        and More(for_half_width=more.half_width, blocks=more.blocks, minutes=more.minutes),
         "detectable_effect": more_blocks.detectable_effect(spread, interval.n, interval.level),
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,42 +10,43 @@ import pandas as pd
 from benchbook.compare import partners, turns
 from benchbook.compare.pairs import block_ratios
 from benchbook.core import canonical
+from benchbook.core.findings import Findings
 from benchbook.core.study import Study
 
 
-def metrics(found: Mapping[str, Any]) -> dict[str, Any]:
+def metrics(found: Findings) -> dict[str, Any]:
     """Return the effects in percent by workload, treatment and metric, with interval, n, what is shown,
     blocks and voided runs."""
     table: dict[str, Any] = {
-        "blocks": found["blocks"]["complete"],
-        "voided_runs": sum(arm["voided"] for arm in found["voids"]["by_arm"].values()),
-        "machine_minutes": found["machine_minutes"],
+        "blocks": found.blocks.complete,
+        "voided_runs": sum(arm.voided for arm in found.voids.by_arm.values()),
+        "machine_minutes": found.machine_minutes,
     }
-    for one in [*found["findings"], *([found["aa"]] if found["aa"] else [])]:
-        table.setdefault(one["workload"], {}).setdefault(one["treatment"], {})[one["metric"]] = {
-            "effect_pct": _percent(one["effect"]),
-            "low_pct": _percent(one["low"]),
-            "high_pct": _percent(one["high"]),
-            "n": one["n"],
-            "shown": one["label"],
+    for one in [*found.findings, *([found.aa] if found.aa else [])]:
+        table.setdefault(one.workload, {}).setdefault(one.treatment, {})[one.metric] = {
+            "effect_pct": _percent(one.effect),
+            "low_pct": _percent(one.low),
+            "high_pct": _percent(one.high),
+            "n": one.n,
+            "shown": one.label,
         }
     return table
 
 
-def by_threads(found: Mapping[str, Any]) -> pd.DataFrame:
+def by_threads(found: Findings) -> pd.DataFrame:
     """Return workload, treatment, threads, effect_pct, low_pct, high_pct and what is shown of QPS, one row a
     thread level of a finding."""
     rows = [
         (
-            one["workload"],
-            one["treatment"],
-            level["threads"],
-            *(_percent(level[key]) for key in ("effect", "low", "high")),
-            level["label"],
+            one.workload,
+            one.treatment,
+            level.threads,
+            *(_percent(getattr(level, key)) for key in ("effect", "low", "high")),
+            level.label,
         )
-        for one in found["findings"]
-        if one["metric"] == "qps"
-        for level in one["levels"]
+        for one in found.findings
+        if one.metric == "qps"
+        for level in one.levels
     ]
     return pd.DataFrame(
         rows, columns=["workload", "treatment", "threads", "effect_pct", "low_pct", "high_pct", "shown"]
@@ -68,47 +68,47 @@ def by_block(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["workload", "treatment", "block", "effect_pct"])
 
 
-def table(found: Mapping[str, Any]) -> pd.DataFrame:
+def table(found: Findings) -> pd.DataFrame:
     """Return every finding in one row: what is compared, effect and interval in percent, n, what is shown,
     verdict. An effect that depends on threads has its numbers in `by_threads` alone."""
     rows = [
         {
-            "workload": one["workload"],
-            "metric": one["metric"],
-            "treatment": one["treatment"],
-            "baseline": one["baseline"],
+            "workload": one.workload,
+            "metric": one.metric,
+            "treatment": one.treatment,
+            "baseline": one.baseline,
             **{
-                f"{key}_pct": _percent(one[key]) if one["headline"] else None
+                f"{key}_pct": _percent(getattr(one, key)) if one.headline else None
                 for key in ("effect", "low", "high")
             },
-            "blocks": one["n"],
-            "shown": one["label"],
-            "claim": one["claim"],
-            "verdict": one["verdict"],
+            "blocks": one.n,
+            "shown": one.label,
+            "claim": one.claim,
+            "verdict": one.verdict,
         }
-        for one in [*([found["aa"]] if found["aa"] else []), *found["findings"]]
+        for one in [*([found.aa] if found.aa else []), *found.findings]
     ]
     return pd.DataFrame(rows)
 
 
-def ladder(found: Mapping[str, Any]) -> list[pd.DataFrame]:
+def ladder(found: Findings) -> list[pd.DataFrame]:
     """Return all pairs of a ladder as one table, later against earlier arm, with the label of each question;
     no table without a ladder."""
     rows = [
         {
-            **{key: one[key] for key in ("workload", "metric", "treatment", "baseline")},
-            **{f"{key}_pct": _percent(one[key]) for key in ("effect", "low", "high")},
-            "blocks": one["n"],
-            **{question: labels.get((one["baseline"], one["treatment"])) for question, labels in own.items()},
+            **{key: getattr(one, key) for key in ("workload", "metric", "treatment", "baseline")},
+            **{f"{key}_pct": _percent(getattr(one, key)) for key in ("effect", "low", "high")},
+            "blocks": one.n,
+            **{question: labels.get((one.baseline, one.treatment)) for question, labels in own.items()},
         }
-        for workload in (found.get("ladder") or {}).get("workloads", ())
+        for workload in (found.ladder.workloads if found.ladder else ())
         for own in [
             {
-                question: {(one["baseline"], one["treatment"]): one["label"] for one in workload[question]}
+                question: {(one.baseline, one.treatment): one.label for one in getattr(workload, question)}
                 for question in ("against_first", "against_neighbour", "pairs")
             }
         ]
-        for one in workload["pairs"]
+        for one in workload.pairs
     ]
     return [pd.DataFrame(rows)] if rows else []
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -35,12 +34,27 @@ from benchbook.compare.contrasts import Evidence, judged, metrics
 from benchbook.compare.entries import Context, entry, more_for_aa, q_values
 from benchbook.compare.intervals import Interval
 from benchbook.compare.judgement import Judged
-from benchbook.compare.scaling import Scaling, scaling
+from benchbook.compare.scaling import Scaling as Fitted
+from benchbook.compare.scaling import scaling
 from benchbook.compare.sentences import listing, percent
 from benchbook.compare.stopping import stopped_at
 from benchbook.compare.verdicts import MARGIN, next_look, reached_look
-from benchbook.core import canonical, files
+from benchbook.core import canonical
 from benchbook.core.claim import Claim
+from benchbook.core.errors import given
+from benchbook.core.findings import (
+    Answer,
+    Check,
+    Doubt,
+    Finding,
+    Findings,
+    Look,
+    Partners,
+    Peak,
+    Scaling,
+    Usl,
+    Verdicts,
+)
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.core.wording import count
@@ -66,7 +80,7 @@ def of_study(
     shown: Mapping[str, Claim],
     facts: Mapping[str, Any],
     dataset: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> Findings:
     """Return the content of findings.json from what the stages of a study left.
 
     `put` are the claims put to it and `shown` those that its arms illustrate; `facts` and `dataset` are
@@ -84,17 +98,17 @@ def make(
     tidy: Mapping[str, pd.DataFrame],
     analysis: Analysis,
     claims: Sequence[ClaimedEffect] = (),
-    checks: Sequence[Mapping[str, Any]] = (),
+    checks: Sequence[Check] = (),
     facts: Mapping[str, Mapping[str, Any]] | None = None,
     unanswered: Sequence[str] = (),
     asked: Sequence[measured.Asked] = (),
     loads: Mapping[str, Mapping[str, Any]] | None = None,
     rows: int | None = None,
-) -> dict[str, Any]:
+) -> Findings:
     """Return the content of findings.json for the study called `name`.
 
     `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `checks` are
-    consistency checks already made (check, passed, where, detail), `facts` one nested mapping by arm,
+    consistency checks already made, `facts` one nested mapping by arm,
     `unanswered` sentences on claims that the study cannot answer, `asked` the claims that are no finding
     between two arms, `loads` how long loading took by arm, `rows` how many there are. Floats have 8
     significant digits.
@@ -108,43 +122,43 @@ def make(
     found, twins = judged(evidence, claims, looks[0])
     behind = OfClaims(study, paired, analysis, tidy.get("intervals"), loads, facts)
     (entries, aa), others = _entries(found, twins, context, tidy), measured.findings(behind, asked)
-    voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
+    voids = doubts.void_counts(runs, tidy["voids"], list(names.arms), study.baseline)
     accompanied = quiet.accompanied(study)
-    caused = causes.findings(study, paired, tidy.get("costs"), facts, analysis.level, names["arms"], rows)
-    complete, monitor, checked = _complete_blocks(found), tidy.get("monitor"), [dict(one) for one in checks]
-    return canonical.rounded(
-        {
-            "study": name,
-            **{key: getattr(study, key) for key in ("title", "question", "baseline")},
-            "made_by": {"benchbook": version("benchbook")},
-            "scope": f"{_where(facts)}, these hours",
-            "names": names,
-            "order": turns.orders(runs).iloc[0] if len(runs) else turns.RUNS,
-            "turns": turns.summary(runs, facts),
-            "blocks": {"planned": study.plan.blocks, "complete": complete},
-            "look": _look(complete, looks, analysis.level),
-            "machine_minutes": turns.machine_s(runs) / 60,
-            "aa": aa,
-            "findings": entries,
-            "checks": checked,
-            "voids": voids,
-            "facts_differ": doubts.facts_that_differ(facts),
-            "quiet": quiet.seen(runs, facts, monitor, aa, accompanied),
-            "partners": partners.blocks(runs),
-            "verdicts": _verdicts([*entries, *others]),
-            "warnings": [
-                *_warnings(study, complete, looks[0], aa, entries, found),
-                *quiet.doubts(runs, facts, monitor, names, accompanied),
-                *doubts.warnings(study, runs, voids, checked, names["arms"]),
-                *(doubts.doubt("Order of measuring", text) for text in other_order),
-                *[*causes.doubts_of(caused), *_apart(partners.blocks(runs), apart)],
-                *(doubts.doubt(arrangements.title(text), text) for text in unanswered),
-            ],
-            "scaling": _scalings(study, runs),
-            **caused | causes.set_aside(tidy["voids"]),
-            **_asked(evidence, twins, context, others, behind),
-        }
-    )
+    caused = causes.findings(study, paired, tidy.get("costs"), facts, analysis.level, names.arms, rows)
+    complete, monitor, checked = _complete_blocks(found), tidy.get("monitor"), list(checks)
+    made = {
+        "study": name,
+        **{key: getattr(study, key) for key in ("title", "question", "baseline")},
+        "made_by": {"benchbook": version("benchbook")},
+        "scope": f"{_where(facts)}, these hours",
+        "names": names,
+        "order": turns.orders(runs).iloc[0] if len(runs) else turns.RUNS,
+        "turns": turns.summary(runs, facts),
+        "blocks": {"planned": study.plan.blocks, "complete": complete},
+        "look": _look(complete, looks, analysis.level),
+        "machine_minutes": turns.machine_s(runs) / 60,
+        "aa": aa,
+        "findings": entries,
+        "checks": checked,
+        "voids": voids,
+        "facts_differ": doubts.facts_that_differ(facts),
+        "quiet": quiet.seen(runs, facts, monitor, aa, accompanied),
+        "partners": partners.blocks(runs),
+        "verdicts": _verdicts([*entries, *others]),
+        "warnings": [
+            *_warnings(study, complete, looks[0], aa, entries, found),
+            *quiet.doubts(runs, facts, monitor, names, accompanied),
+            *doubts.warnings(study, runs, voids, checked, names.arms),
+            *(doubts.doubt("Order of measuring", text) for text in other_order),
+            *[*causes.doubts_of(caused), *_apart(partners.blocks(runs), apart)],
+            *(doubts.doubt(arrangements.title(text), text) for text in unanswered),
+        ],
+        "scaling": _scalings(study, runs),
+        "causes": caused,
+        "client_full": causes.set_aside(tidy["voids"]) or None,
+        **_asked(evidence, twins, context, others, behind),
+    }
+    return Findings.model_validate(canonical.rounded(made))
 
 
 def _in_order(runs: pd.DataFrame) -> pd.DataFrame:
@@ -153,43 +167,37 @@ def _in_order(runs: pd.DataFrame) -> pd.DataFrame:
 
 def _entries(
     found: Sequence[Judged], twins: Sequence[Judged], context: Context, tidy: Mapping[str, pd.DataFrame]
-) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+) -> tuple[list[Finding], Finding | None]:
     """Return the entries of all findings, and that of the A/A pair, which casts its doubt on them."""
     q = q_values([one.candidate for one in found])
     aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
     entries = [more_for_aa(entry(one, context, q), aa) for one in found]
     if "intervals" in tidy:
-        entries = support.added(entries, tidy, context.names["arms"])
+        entries = support.added(entries, tidy, context.names.arms)
     if aa is not None and _differs(aa):
-        text = f"the A/A pair differs by {percent(aa['effect'])}; smaller effects mean nothing"
+        text = f"the A/A pair differs by {percent(given(aa.effect))}; smaller effects mean nothing"
         for one in entries:
             if _shown(aa) or _within(one, aa):
-                one["warnings"].append(text)
+                one.warnings.append(text)
     return entries, aa
 
 
-def _verdicts(judged: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    number = sum(one["verdict"] is not None for one in judged)
-    return {"number": number, "expected_false_at_most": FALSE_VERDICTS * number}
+def _verdicts(judged: Sequence[Finding | Answer]) -> Verdicts:
+    number = sum(one.verdict is not None for one in judged)
+    return Verdicts(number=number, expected_false_at_most=FALSE_VERDICTS * number)
 
 
 def _asked(
     evidence: Evidence,
     twins: Sequence[Judged],
     context: Context,
-    others: Sequence[Mapping[str, Any]],
+    others: Sequence[Answer],
     behind: OfClaims,
 ) -> dict[str, Any]:
     """Return what is there only if a study asks for it, so that the findings of others keep their bytes."""
-    own = ladders.findings(evidence, [one.candidate for one in twins], context)
-    put = {"claims": list(others)} if others else {}
-    told = described.findings(behind, context.names["arms"])
-    return {**put, **own, **told}
-
-
-def save(path: Path, findings: Mapping[str, Any]) -> None:
-    """Write findings.json, complete or not at all."""
-    files.write_json(path, dict(findings))
+    ladder = ladders.findings(evidence, [one.candidate for one in twins], context)
+    told = described.findings(behind, context.names.arms)
+    return {"claims": list(others) or None, "ladder": ladder, **told}
 
 
 def _block_seconds(runs: pd.DataFrame) -> float | None:
@@ -205,12 +213,12 @@ def _complete_blocks(judged: Sequence[Judged]) -> int:
     return min((number for number in complete if number), default=0)
 
 
-def _apart(blocks: Sequence[Mapping[str, Any]], left_out: Sequence[str]) -> list[dict[str, Any]]:
+def _apart(blocks: Sequence[Partners], left_out: Sequence[str]) -> list[Doubt]:
     """Return a doubt for each block that lost a group, and one for those whose partners lie far apart."""
     found = [doubts.doubt("Time between partners", text) for text in left_out]
-    far = [one for one in blocks if one["is_far"] and one["left_out"] is None]
+    far = [one for one in blocks if one.is_far and one.left_out is None]
     if far:
-        which = listing([f"block {one['block']} ({partners.span(one['max_s'])})" for one in far])
+        which = listing([f"block {one.block} ({partners.span(one.max_s)})" for one in far])
         text = (
             f"Partners started far more apart than is usual in this study: {which}. What changed on the "
             "machine meanwhile is part of their ratio."
@@ -225,7 +233,7 @@ def _where(facts: Mapping[str, Mapping[str, Any]]) -> str:
     return WHERE.get(kinds[0] or "", "this machine") if kinds else "this machine"
 
 
-def _look(complete: int, looks: Sequence[int], level: float) -> dict[str, Any]:
+def _look(complete: int, looks: Sequence[int], level: float) -> Look:
     look, following = reached_look(complete, looks), next_look(complete, looks)
     if look is None:
         note = f"{count(complete, 'complete block')}: nothing is decided before {looks[0]}"
@@ -233,45 +241,45 @@ def _look(complete: int, looks: Sequence[int], level: float) -> dict[str, Any]:
         note = f"judged at {count(look, 'block')}, the last look"
     else:
         note = f"judged at {count(look, 'block')}; the next look is at {following}"
-    return {"n": look or 0, "level": level, "next": following, "note": note}
+    return Look(n=look or 0, level=level, next=following, note=note)
 
 
-def _most_doubtful(twins: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _most_doubtful(twins: list[Finding]) -> Finding | None:
     """Return the A/A entry that speaks most against the study: one that differs, else the largest effect."""
-    size = {id(twin): canonical.significant(abs(twin["effect"] or 0.0)) for twin in twins}
+    size = {id(twin): canonical.significant(abs(twin.effect or 0.0)) for twin in twins}
     return max(twins, key=lambda twin: (_differs(twin), size[id(twin)]), default=None)
 
 
-def _shown(aa: Mapping[str, Any]) -> bool:
-    return aa["label"] in ("higher", "lower")
+def _shown(aa: Finding) -> bool:
+    return aa.label in ("higher", "lower")
 
 
-def _differs(aa: Mapping[str, Any]) -> bool:
+def _differs(aa: Finding) -> bool:
     """Tell whether an A/A interval leaves zero out, be it by as little as makes no practical difference."""
     return _shown(aa) or doubts.leaves_zero_out(aa)
 
 
-def _is_within_margin(aa: Mapping[str, Any]) -> bool:
-    return aa["low"] is not None and edges.is_inside(aa["low"], aa["high"], -MARGIN, MARGIN)
+def _is_within_margin(aa: Finding) -> bool:
+    return aa.low is not None and edges.is_inside(aa.low, given(aa.high), -MARGIN, MARGIN)
 
 
-def _within(found: Mapping[str, Any], aa: Mapping[str, Any]) -> bool:
+def _within(found: Finding, aa: Finding) -> bool:
     """Tell whether an effect may be as small as what the A/A pair shows between equal arms."""
     if not doubts.leaves_zero_out(found):
         return False
-    nearest = min(abs(found["low"]), abs(found["high"]))
-    return not edges.is_above(nearest, max(abs(aa["low"]), abs(aa["high"])))
+    own, room = ([abs(given(end)) for end in (one.low, one.high)] for one in (found, aa))
+    return not edges.is_above(min(own), max(room))
 
 
 def _warnings(
     study: Study,
     complete: int,
     first_look: int,
-    aa: Mapping[str, Any] | None,
-    entries: Sequence[Mapping[str, Any]],
+    aa: Finding | None,
+    entries: Sequence[Finding],
     judged: Sequence[Judged],
-) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+) -> list[Doubt]:
+    found: list[Doubt] = []
     stopped = stopped_at(study, judged) if complete < study.plan.blocks else None
 
     def add(title: str, text: str) -> None:
@@ -290,21 +298,19 @@ def _warnings(
     if aa is None:
         add("A/A", "There is no A/A pair, so nothing shows that equal arms would come out equal.")
     elif _shown(aa):
-        add(
-            "A/A", f"The A/A pair differs: {aa['sentence']} Something other than the arms makes a difference."
-        )
-    elif not aa["withheld"] and not _is_within_margin(aa):
+        add("A/A", f"The A/A pair differs: {aa.sentence} Something other than the arms makes a difference.")
+    elif not aa.withheld and not _is_within_margin(aa):
         add("A/A", f"The A/A pair leaves room for differences beyond {100 * MARGIN:g} % between equal arms.")
-    elif not aa["withheld"] and _differs(aa):
-        bounds = f"{percent(aa['low'])} to {percent(aa['high'])}"
+    elif not aa.withheld and _differs(aa):
+        bounds = f"{percent(given(aa.low))} to {percent(given(aa.high))}"
         add("A/A", f"Equal arms differed a little ({bounds}): take effects of that size for noise.")
-    heavy = [one["id"] for one in entries if (one["second_opinion"] or {}).get("agrees") is False]
+    heavy = [one.id for one in entries if one.second_opinion and one.second_opinion.agrees is False]
     if heavy:
         add("Heavy tails", f"Heavy-tailed blocks, where two kinds of interval disagree: {', '.join(heavy)}.")
     return found
 
 
-def _scalings(study: Study, runs: pd.DataFrame) -> list[dict[str, Any]]:
+def _scalings(study: Study, runs: pd.DataFrame) -> list[Scaling]:
     """Return how each arm scales with threads, workload by workload, in closed loops."""
     return [
         _scaling(scaling(runs, arm, workload))
@@ -314,29 +320,25 @@ def _scalings(study: Study, runs: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _scaling(found: Scaling) -> dict[str, Any]:
+def _scaling(found: Fitted) -> Scaling:
     law = found.usl
-    return {
-        "arm": found.arm,
-        "workload": found.workload,
-        "threads": list(found.levels),
-        "observed_max_qps": found.observed_max_qps,
-        "observed_max_threads": found.observed_max_threads,
-        "usl": law and {"gamma_qps": law.gamma, "alpha": law.alpha, "beta": law.beta},
-        "peak_threads": _value(found.peak_threads),
-        "peak_qps": _value(found.peak_qps),
-        "reason": found.reason,
-    }
+    return Scaling(
+        arm=found.arm,
+        workload=found.workload,
+        threads=list(found.levels),
+        observed_max_qps=found.observed_max_qps,
+        observed_max_threads=found.observed_max_threads,
+        usl=Usl(gamma_qps=law.gamma, alpha=law.alpha, beta=law.beta) if law else None,
+        peak_threads=_value(found.peak_threads),
+        peak_qps=_value(found.peak_qps),
+        reason=found.reason,
+    )
 
 
-def _value(interval: Interval | None) -> dict[str, Any] | None:
+def _value(interval: Interval | None) -> Peak | None:
     """Turn an interval of logarithms into the value itself with its ends."""
     if interval is None or interval.log_mean is None:
         return None
-    ends = {"low": interval.log_low, "high": interval.log_high}
-    return {
-        "value": math.exp(interval.log_mean),
-        **{end: None if log is None else math.exp(log) for end, log in ends.items()},
-        "level": interval.level,
-        "n": interval.n,
-    }
+    low, high = (None if log is None else math.exp(log) for log in (interval.log_low, interval.log_high))
+    value = math.exp(interval.log_mean)
+    return Peak(value=value, low=low, high=high, level=interval.level, n=interval.n)

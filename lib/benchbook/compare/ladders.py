@@ -8,45 +8,38 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from benchbook.compare import words
 from benchbook.compare.contrasts import Evidence, contrast, metrics
 from benchbook.compare.entries import Context, entry
 from benchbook.compare.judgement import Candidate, judge
 from benchbook.compare.sentences import count, interval, listing, percent
+from benchbook.core.errors import given
+from benchbook.core.findings import Best, Contrast, Ladder, Named, Rungs
 
 Pair = tuple[str, str]
-KEPT = (
-    *("workload", "baseline", "treatment", "names", "metric", "threads", "effect", "low", "high", "level"),
-    *("n", "reason", "label", "headline", "withheld", "levels", "warnings", "sentence"),
-)
 
 
-def findings(evidence: Evidence, twins: Sequence[Candidate], context: Context) -> dict[str, Any]:
-    """Return {"ladder": …} for a study that has one, else nothing.
+def findings(evidence: Evidence, twins: Sequence[Candidate], context: Context) -> Ladder | None:
+    """Return the ladder of a study that has one.
 
-    A ladder has `arms` in order, `skipped` arms without any run, and one entry in `workloads` for each
-    workload and metric: `against_first`, `against_neighbour` and `pairs` are contrasts as in `findings`,
-    `best` names for each arm the best one up to there, `sentence` says what came out.
+    It has one entry in `workloads` for each workload and metric.
     """
     asked = evidence.study.plan.ladder
     if not asked:
-        return {}
+        return None
     there = set(evidence.runs["arm"])
     arms = [arm for arm in asked if arm in there]
-    return {
-        "ladder": {
-            "arms": list(asked),
-            "skipped": [arm for arm in asked if arm not in there],
-            "workloads": [
-                _of_workload(evidence, arms, workload, metric, twins, context)
-                for workload in evidence.study.workloads
-                for metric in metrics(evidence.study, workload)
-                if len(arms) > 1
-            ],
-        }
-    }
+    return Ladder(
+        arms=list(asked),
+        skipped=[arm for arm in asked if arm not in there],
+        workloads=[
+            _of_workload(evidence, arms, workload, metric, twins, context)
+            for workload in evidence.study.workloads
+            for metric in metrics(evidence.study, workload)
+            if len(arms) > 1
+        ],
+    )
 
 
 def climb(arms: Sequence[str], labels: Mapping[Pair, str], better: str) -> list[str]:
@@ -71,63 +64,65 @@ def _of_workload(
     metric: str,
     twins: Sequence[Candidate],
     context: Context,
-) -> dict[str, Any]:
+) -> Rungs:
     pairs = list(itertools.combinations(arms, 2))
     candidates = {pair: contrast(evidence, *pair, workload, metric) for pair in pairs}
 
-    def decided(chosen: Sequence[Pair]) -> dict[Pair, dict[str, Any]]:
+    def decided(chosen: Sequence[Pair]) -> dict[Pair, Contrast]:
         own = [candidates[pair] for pair in chosen]
         first_look = min(evidence.analysis.looks)
         found = judge(own, first_look, is_one_family=True, twins=twins)
         entries = (entry(one, context, {}) for one in found)
-        return {pair: {key: one[key] for key in KEPT} for pair, one in zip(chosen, entries, strict=True)}
+        kept = ({key: getattr(one, key) for key in Contrast.model_fields} for one in entries)
+        return {pair: Contrast(**one) for pair, one in zip(chosen, kept, strict=True)}
 
     against_first = decided([(arms[0], arm) for arm in arms[1:]])
     every = decided(pairs)
     better = "higher" if metric == "qps" else "lower"
-    best = climb(arms, {pair: one["label"] for pair, one in every.items()}, better)
+    best = climb(arms, {pair: one.label for pair, one in every.items()}, better)
     is_open = any(candidate.look is None for candidate in candidates.values())
-    made = {
-        "workload": workload,
-        "metric": metric,
-        "against_first": list(against_first.values()),
-        "against_neighbour": list(decided(list(itertools.pairwise(arms))).values()),
-        "pairs": list(every.values()),
-        "best": None if is_open else [{"arm": arm, "best": one} for arm, one in zip(arms, best, strict=True)],
-    }
-    return {**made, "sentence": _sentence(made, arms, context.names)}
+    made = Rungs(
+        workload=workload,
+        metric=metric,
+        against_first=list(against_first.values()),
+        against_neighbour=list(decided(list(itertools.pairwise(arms))).values()),
+        pairs=list(every.values()),
+        best=None if is_open else [Best(arm=arm, best=one) for arm, one in zip(arms, best, strict=True)],
+        sentence="",
+    )
+    return made.model_copy(update={"sentence": _sentence(made, arms, context.names)})
 
 
-def _sentence(made: Mapping[str, Any], arms: Sequence[str], names: Mapping[str, Mapping[str, str]]) -> str:
+def _sentence(made: Rungs, arms: Sequence[str], names: Named) -> str:
     """Say which arm is the best up to the last one, and what became of those after it."""
-    workload = names["workloads"].get(made["workload"], made["workload"])
-    call = {arm: names["arms"].get(arm, arm) for arm in arms}
-    if made["best"] is None:
+    workload = names.workloads.get(made.workload, made.workload)
+    call = {arm: names.arms.get(arm, arm) for arm in arms}
+    if made.best is None:
         return (
             f"On {workload} nothing is decided yet about the ladder from {call[arms[0]]} to {call[arms[-1]]}."
         )
-    best = made["best"][-1]["best"]
-    noun = words.metric(made["metric"])
+    best = made.best[-1].best
+    noun = words.metric(made.metric)
     if best == arms[0]:
         told = (
             f"Best up to {call[arms[-1]]} on {workload}: {call[best]}, the first; "
             "no later arm was shown to be better"
         )
     else:
-        pair = next(one for one in made["pairs"] if (one["baseline"], one["treatment"]) == (arms[0], best))
-        seen = f"{percent(pair['effect'])} {noun} against {call[arms[0]]}"
+        pair = next(one for one in made.pairs if (one.baseline, one.treatment) == (arms[0], best))
+        seen = f"{percent(given(pair.effect))} {noun} against {call[arms[0]]}"
         told = (
             f"Best up to {call[arms[-1]]} on {workload}: {call[best]}, {seen} "
-            f"({interval(pair)}, {count(pair['n'], 'block')})"
+            f"({interval(pair)}, {count(pair.n, 'block')})"
         )
     return told + _after(made, arms, best, call) + "."
 
 
-def _after(made: Mapping[str, Any], arms: Sequence[str], best: str, call: Mapping[str, str]) -> str:
+def _after(made: Rungs, arms: Sequence[str], best: str, call: Mapping[str, str]) -> str:
     """Say of the arms after the best one which were shown to be worse; the others may be as good."""
-    worse = "lower" if made["metric"] == "qps" else "higher"
+    worse = "lower" if made.metric == "qps" else "higher"
     later = arms[arms.index(best) + 1 :]
-    label = {(one["baseline"], one["treatment"]): one["label"] for one in made["pairs"]}
+    label = {(one.baseline, one.treatment): one.label for one in made.pairs}
     lost = [call[arm] for arm in later if label[best, arm] == worse]
     same = [call[arm] for arm in later if label[best, arm] == "no practical difference"]
     rest = [call[arm] for arm in later if label[best, arm] not in (worse, "no practical difference")]

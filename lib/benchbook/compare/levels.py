@@ -40,7 +40,7 @@ def collapses(cells: pd.DataFrame) -> list[Check]:
             found.append(check(name, False, where, detail, [after["table"]], after["row"]))
     return [
         *found,
-        *summary(name, n - len({one["where"] for one in found}), "Series that do not", len(found)),
+        *summary(name, n - len({one.where for one in found}), "Series that do not", len(found)),
     ]
 
 

@@ -5,11 +5,10 @@ Only when things happened decides here, never what came out of them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
 from benchbook.compare.sentences import listing
+from benchbook.core.findings import Partners
 
 # Partners lie apart when their distance is this many times the usual one, and at least so many seconds more.
 TIMES, SECONDS = 4.0, 10.0
@@ -18,21 +17,17 @@ AGE_S = 2.0
 CELL = ["block", "group"]
 
 
-def blocks(runs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return for each block the median and the longest time between the starts of neighbouring partners.
-
-    Keys: block, median_s, max_s, is_far (a group of it lies far more apart than is usual in the study) and
-    left_out (why such a group does not count; None where all do).
-    """
+def blocks(runs: pd.DataFrame) -> list[Partners]:
+    """Return for each block the median and the longest time between the starts of neighbouring partners."""
     groups = _groups(runs)
     return [
-        {
-            "block": int(block),
-            "median_s": float(own["apart_s"].median()),
-            "max_s": float(own["apart_s"].max()),
-            "is_far": bool(own["is_far"].any()),
-            "left_out": _reason(own) if own["is_split"].any() else None,
-        }
+        Partners(
+            block=int(block),
+            median_s=float(own["apart_s"].median()),
+            max_s=float(own["apart_s"].max()),
+            is_far=bool(own["is_far"].any()),
+            left_out=_reason(own) if own["is_split"].any() else None,
+        )
         for block, own in groups.groupby("block")
     ]
 

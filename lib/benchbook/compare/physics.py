@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from benchbook.compare import edges
 from benchbook.compare.intervals import MIN_BLOCKS
 from benchbook.compare.sentences import listing
 from benchbook.compare.spent import Cell, change, estimate
-from benchbook.core.causes import Law
+from benchbook.core.causes import Causes, Law
 
 SLACK = 0.02
 """Share by which clocks that are read one after the other may differ."""
@@ -56,10 +55,9 @@ def laws(cells: Sequence[Cell], baseline: str, level: float) -> Iterator[Law]:
         yield Law(law=law, passed=not broken if told else None, detail=detail)
 
 
-def broken(findings: Mapping[str, Any]) -> list[str]:
-    """Say of findings.json which laws the books of its study break; such a study has no headline."""
-    known = (findings.get("causes") or {}).get("physics", ())
-    return [f"{law['law']}, but {law['detail']}" for law in known if law["passed"] is False]
+def broken(found: Causes | None) -> list[str]:
+    """Say which laws the books of a study break; such a study has no headline."""
+    return [f"{law.law}, but {law.detail}" for law in (found.physics if found else ()) if law.passed is False]
 
 
 def _used(cell: Cell, level: float) -> Told:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,8 @@ from benchbook.compare.random_effects import FEWEST, LEVEL, Pool
 from benchbook.compare.random_effects import pool as pooled_of
 from benchbook.compare.sentences import listing
 from benchbook.compare.verdicts import MARGIN
+from benchbook.core.errors import given
+from benchbook.core.findings import ByThreads, Finding, Findings, Level
 from benchbook.core.pooled import (
     Contrast,
     Label,
@@ -35,6 +37,7 @@ PROBES = (
     *("memory_latency_ns", "copy_gb_per_s", "flush_ms"),
 )
 """What is told of a machine that was measured; how long that took, and its tails, explain nothing."""
+SEEN = ("effect", "low", "high", "level", "n", "label")
 HETEROGENEOUS_P = 0.05
 MIN_MODELS = 2
 
@@ -47,7 +50,7 @@ class Brought:
     """
 
     session: Session
-    findings: Mapping[str, Any]
+    findings: Findings
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     differs: str = ""
 
@@ -56,7 +59,7 @@ def brought(
     id: str,
     measured: str,
     design: str,
-    findings: Mapping[str, Any],
+    findings: Findings,
     facts: Mapping[str, Mapping[str, Any]],
     superseded: str | None = None,
     gone: Sequence[str] = (),
@@ -80,7 +83,7 @@ def brought(
         processor=machines.processor(machine.get("cpu_model")),
         cores=machine.get("cores"),
         kernel=machine.get("kernel"),
-        steal_pct=_rounded((findings.get("quiet") or {}).get("steal_pct")),
+        steal_pct=_rounded(findings.quiet.steal_pct),
         engine=known or None,
         proxies={str(one["name"]): str(one.get("version")) for one in proxies if one.get("name")},
         probes={name: probes[name] for name in PROBES if probes and probes.get(name) is not None},
@@ -91,17 +94,17 @@ def brought(
     return Brought(session, findings, facts, differs)
 
 
-def without(findings: Mapping[str, Any], arms: Sequence[str], reason: str) -> Mapping[str, Any]:
+def without(findings: Findings, arms: Sequence[str], reason: str) -> Findings:
     """Return findings in which the effects of some arms have a reason in place of a number."""
     blank = {"effect": None, "low": None, "high": None, "label": None, "reason": reason}
 
-    def one(found: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not {found["treatment"], found["baseline"]} & {*arms}:
+    def one(found: Finding) -> Finding:
+        if not {found.treatment, found.baseline} & {*arms}:
             return found
-        levels = [{**part, **blank} for part in _parts(found)]
-        return {**found, **blank, "levels": levels}
+        levels = [part.model_copy(update=blank) for part in _parts(found)]
+        return found.model_copy(update={**blank, "levels": levels})
 
-    return {**findings, "findings": [one(found) for found in findings["findings"]]}
+    return findings.model_copy(update={"findings": [one(found) for found in findings.findings]})
 
 
 def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> Pooled:
@@ -121,17 +124,18 @@ def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> 
     if not own:
         raise ValueError(f"{study}: no session has the design {chosen}")
     newest = own[-1]
-    twins = [one for one in own if one.findings.get("aa")]
-    aa = _contrast(twins[-1].findings["aa"], twins, "aa") if twins else None
+    twins = [one for one in own if one.findings.aa]
+    twin = twins[-1].findings.aa if twins else None
+    aa = _contrast(twin, twins, lambda found: [found.aa]) if twin else None
     return Pooled(
         study=study,
-        title=newest.findings["title"],
+        title=newest.findings.title,
         level=LEVEL,
         design=chosen,
         sessions=tuple(one.session for one in own),
         left_out=tuple(_left_out(one, chosen) for one in ordered if one not in own),
         arms={arm: machines.way(facts) for arm, facts in newest.facts.items()},
-        contrasts=tuple(_contrast(found, own, "findings") for found in _asked(own)),
+        contrasts=tuple(_contrast(found, own, lambda found: found.findings) for found in _asked(own)),
         aa=aa,
     )
 
@@ -151,72 +155,71 @@ def _left_out(one: Brought, chosen: str) -> LeftOut:
     reason = f"another design ({one.session.design}, not {chosen}){more}"
     if one.session.superseded is not None:
         reason = f"superseded: {one.session.superseded}"
-    known = [found for found in one.findings["findings"] if found["effect"] is not None and found["headline"]]
+    known = [found for found in one.findings.findings if found.effect is not None and found.headline]
     return LeftOut(
-        session=one.session, reason=reason, effects={found["id"]: found["effect"] for found in known}
+        session=one.session, reason=reason, effects={found.id: given(found.effect) for found in known}
     )
 
 
-def _asked(own: Sequence[Brought]) -> list[Mapping[str, Any]]:
+def _asked(own: Sequence[Brought]) -> list[Finding]:
     """Return each contrast once, in the order of the newest session; those made for a further claim repeat
     one and are left out."""
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, Finding] = {}
     for one in reversed(own):
-        for entry in one.findings["findings"]:
-            if entry["id"].count(".") == 2:
-                found.setdefault(entry["id"], entry)
+        for entry in one.findings.findings:
+            if entry.id.count(".") == 2:
+                found.setdefault(entry.id, entry)
     return list(found.values())
 
 
-def _contrast(entry: Mapping[str, Any], own: Sequence[Brought], key: str) -> Contrast:
-    """Pool a contrast; `entry` is that of the newest session, `key` tells where findings have it."""
-    entries = {one.session.id: _of(one.findings[key], entry["id"]) for one in own}
+def _contrast(
+    entry: Finding, own: Sequence[Brought], listed: Callable[[Findings], Sequence[Finding | None]]
+) -> Contrast:
+    """Pool a contrast; `entry` is that of the newest session, `listed` gives those among which it is."""
+    entries = {
+        one.session.id: next((each for each in listed(one.findings) if each and each.id == entry.id), None)
+        for one in own
+    }
     sessions = [one.session for one in own]
-    levels = sorted({part["threads"] for found in entries.values() if found for part in _parts(found)})
+    levels = sorted({part.threads for found in entries.values() if found for part in _parts(found)})
     whole = _effect(entry, None, sessions, entries)
     at = {level: {name: _at(found, level) for name, found in entries.items()} for level in levels}
     by_level = tuple(_effect(entry, level, sessions, at[level]) for level in levels)
     return Contrast(
-        **{key: entry[key] for key in ("id", "workload", "baseline", "treatment", "metric")},
-        names=dict(entry["names"]),
+        **{key: getattr(entry, key) for key in ("id", "workload", "baseline", "treatment", "metric")},
+        names=entry.names.plain,
         one_number=_has_one_number(whole, by_level, entries.values()),
         whole=whole,
         levels=by_level,
     )
 
 
-def _of(found: Any, name: str) -> Mapping[str, Any] | None:
-    """Return the finding of this id, in a list of findings or alone as the A/A pair is."""
-    several = found if isinstance(found, list | tuple) else [found]
-    return next((one for one in several if one["id"] == name), None)
+def _at(found: Finding | None, threads: int) -> Level | ByThreads | None:
+    return next((part for part in _parts(found) if part.threads == threads), None) if found else None
 
 
-def _at(found: Mapping[str, Any] | None, threads: int) -> Mapping[str, Any] | None:
-    return next((part for part in _parts(found) if part["threads"] == threads), None) if found else None
-
-
-def _parts(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return found.get("levels") or found.get("by_threads") or ()
+def _parts(found: Finding) -> Sequence[Level | ByThreads]:
+    return found.levels or found.by_threads
 
 
 def _has_one_number(
-    whole: PooledEffect, levels: Sequence[PooledEffect], entries: Iterable[Mapping[str, Any] | None]
+    whole: PooledEffect, levels: Sequence[PooledEffect], entries: Iterable[Finding | None]
 ) -> bool:
     """Tell whether one number may stand for all levels: not where a session's may not, where a level depends
     on the machine, or where the means of two levels leave zero out on both sides."""
     signs = {_side(level.low, level.high) for level in levels}
     return (
-        all(found["headline"] for found in entries if found)
+        all(found.headline for found in entries if found)
         and not any(level.label == "depends on the machine" for level in levels)
         and not {-1, 1} <= signs
     )
 
 
 def _effect(
-    entry: Mapping[str, Any],
+    entry: Finding,
     threads: int | None,
     sessions: Sequence[Session],
-    parts: Mapping[str, Mapping[str, Any] | None],
+    parts: Mapping[str, Finding | Level | ByThreads | None],
 ) -> PooledEffect:
     seen = tuple(_seen(session, parts[session.id]) for session in sessions)
     values = {one.session: _value(one) for one in seen if one.reason is None}
@@ -273,22 +276,22 @@ def _side(low: float | None, high: float | None) -> int:
     return 0 if low is None or high is None else edges.side(low, high)
 
 
-def standard_error(part: Mapping[str, Any]) -> float | None:
+def standard_error(part: Finding | Level | ByThreads) -> float | None:
     """Return the standard error of a mean log ratio from its interval: half its width on the log scale over t
     with n − 1 degrees of freedom; None without an interval, or where an end is no ratio."""
-    if part["low"] is None or part["high"] is None or part["n"] < 2 or part["low"] <= -1:
+    if part.low is None or part.high is None or part.n < 2 or part.low <= -1:
         return None
-    half = (math.log1p(part["high"]) - math.log1p(part["low"])) / 2
-    return half / t_quantile((1 + part["level"]) / 2, part["n"] - 1)
+    half = (math.log1p(part.high) - math.log1p(part.low)) / 2
+    return half / t_quantile((1 + part.level) / 2, part.n - 1)
 
 
-def _seen(session: Session, part: Mapping[str, Any] | None) -> Seen:
+def _seen(session: Session, part: Finding | Level | ByThreads | None) -> Seen:
     if part is None:
         return Seen(session=session.id, effect=None, reason="not in this session")
     error, reason = standard_error(part), None
-    if part["effect"] is None or not error:
-        reason = part.get("reason") or "there is no interval over its blocks"
-    given: dict[str, Any] = {key: part.get(key) for key in ("effect", "low", "high", "level", "n", "label")}
+    if part.effect is None or not error:
+        reason = getattr(part, "reason", None) or "there is no interval over its blocks"
+    given: dict[str, Any] = {key: getattr(part, key, None) for key in SEEN}
     return Seen(session=session.id, **given, standard_error=_rounded(error), reason=reason)
 
 

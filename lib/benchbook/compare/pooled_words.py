@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from benchbook.compare import machines, words
 from benchbook.compare.sentences import NBSP
+from benchbook.core.findings import Finding
 from benchbook.core.pooled import PooledEffect, Seen, Session
 from benchbook.core.wording import count
 
@@ -20,7 +20,7 @@ _MINUS = "\N{MINUS SIGN}"
 class Said:
     """What a sentence is made of: a finding's names and metric, its effect over sessions, the sessions."""
 
-    entry: Mapping[str, Any]
+    entry: Finding
     found: PooledEffect
     sessions: Mapping[str, Session]
 
@@ -37,7 +37,7 @@ class Said:
     @property
     def noun(self) -> str:
         """What is compared: queries, p95 latency."""
-        return _SERVED.get(self.entry["metric"], words.metric(self.entry["metric"]))
+        return _SERVED.get(self.entry.metric, words.metric(self.entry.metric))
 
     @property
     def where(self) -> str:
@@ -165,7 +165,7 @@ def _depends(said: Said) -> Iterator[str]:
     digits = _digits(_effect(least), _effect(most))
     low, high = (f"{_signed(_effect(one), digits)}{NBSP}%" for one in (least, most))
     what = f"the effect of {said.treatment}"
-    if said.entry["metric"] not in _SERVED:
+    if said.entry.metric not in _SERVED:
         what = f"{what} on {said.noun}"
     tail = f"depends on the machine: from {low} ({on[0]}) to {high} ({on[1]})"
     if on[0] == on[1]:
@@ -199,7 +199,7 @@ def _compared(said: Said, is_brief: bool = False) -> str:
     """Say how much: HAProxy served 15 % fewer queries than direct connections on point selects."""
     effect = said.found.effect or 0.0
     amount = f"{_signed(effect, _digits(effect)).lstrip(f'+{_MINUS}')}{NBSP}%"
-    if said.entry["metric"] in _SERVED:
+    if said.entry.metric in _SERVED:
         than = "" if is_brief else f" than {said.baseline}"
         more = "fewer" if effect < 0 else "more"
         return f"{said.treatment} served {amount} {more} {said.noun}{than}{said.where}"

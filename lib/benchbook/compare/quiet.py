@@ -14,6 +14,7 @@ from benchbook.compare import edges, turns
 from benchbook.compare.doubts import STEAL_PCT, doubt
 from benchbook.compare.sentences import ends, listing
 from benchbook.core import traits
+from benchbook.core.findings import Doubt, Finding, Named, Quiet
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 
@@ -40,39 +41,39 @@ def seen(
     runs: pd.DataFrame,
     facts: Facts,
     monitor: pd.DataFrame | None,
-    aa: Mapping[str, Any] | None,
+    aa: Finding | None,
     unmeasured: Collection[str] = (),
-) -> dict[str, Any]:
+) -> Quiet:
     """Return what is known of the machine's quiet: values, and all of it in one line.
 
-    Keys: cores, load_1min (the highest when the arms were looked at), others_cores (mean use by programs that
-    are no part of an arm), psi_cpu_pct (mean), steal_pct (mean), line. What is unknown is None, and beside
-    arms in `unmeasured` (see `accompanied`) no other program can be told from theirs.
+    `load_1min` is the highest when the arms were looked at, the others are means over runs. Beside arms in
+    `unmeasured` (see `accompanied`) no other program can be told from theirs.
     """
     loads = [load for load in _loads(facts).values() if load is not None]
     cores = _cores(facts)
     others = _others(runs, cores, unmeasured)
     pressure = _pressure(runs, monitor)
-    found = {
-        "cores": cores,
-        "load_1min": max(loads, default=None),
-        "others_cores": None if others is None else float(others.mean()),
-        "psi_cpu_pct": None if pressure is None else float(pressure.mean()),
-        "steal_pct": _mean(runs, "steal_pct"),
-    }
-    return {**found, "line": _line(found, aa)}
+    found = Quiet(
+        cores=cores,
+        load_1min=max(loads, default=None),
+        others_cores=None if others is None else float(others.mean()),
+        psi_cpu_pct=None if pressure is None else float(pressure.mean()),
+        steal_pct=_mean(runs, "steal_pct"),
+        line="",
+    )
+    return found.model_copy(update={"line": _line(found, aa)})
 
 
 def doubts(
     runs: pd.DataFrame,
     facts: Facts,
     monitor: pd.DataFrame | None,
-    names: Mapping[str, Mapping[str, str]],
+    names: Named,
     unmeasured: Collection[str] = (),
-) -> list[dict[str, Any]]:
+) -> list[Doubt]:
     """Return what other work, the host or the kernel's pace can have done, with the arms it can favour."""
     own = runs[runs["arm"].isin(facts)] if facts else runs
-    arms = names["arms"]
+    arms = names.arms
     return [
         *_load(facts, arms),
         *_other_work(own, facts, arms, unmeasured),
@@ -82,26 +83,24 @@ def doubts(
     ]
 
 
-def _line(found: Mapping[str, Any], aa: Mapping[str, Any] | None) -> str:
-    cores = "" if found["cores"] is None else f" on {count(found['cores'], 'core')}"
+def _line(found: Quiet, aa: Finding | None) -> str:
+    cores = "" if found.cores is None else f" on {count(found.cores, 'core')}"
     parts = []
-    if found["load_1min"] is not None:
-        parts.append(f"load {found['load_1min']:.1f}{cores} before measuring")
-    if found["others_cores"] is not None:
-        parts.append(f"other programs used {found['others_cores']:.2f} cores during runs")
-    if found["psi_cpu_pct"] is not None:
-        parts.append(f"some task waited for a core {found['psi_cpu_pct']:.0f}\N{NO-BREAK SPACE}% of the time")
-    if found["steal_pct"] is not None:
-        parts.append(
-            f"the host took {found['steal_pct']:.1f}\N{NO-BREAK SPACE}% of the time for others (steal)"
-        )
-    if aa is not None and aa["low"] is not None:
+    if found.load_1min is not None:
+        parts.append(f"load {found.load_1min:.1f}{cores} before measuring")
+    if found.others_cores is not None:
+        parts.append(f"other programs used {found.others_cores:.2f} cores during runs")
+    if found.psi_cpu_pct is not None:
+        parts.append(f"some task waited for a core {found.psi_cpu_pct:.0f}\N{NO-BREAK SPACE}% of the time")
+    if found.steal_pct is not None:
+        parts.append(f"the host took {found.steal_pct:.1f}\N{NO-BREAK SPACE}% of the time for others (steal)")
+    if aa is not None and aa.low is not None:
         parts.append(f"equal arms (A/A) came out within {ends(aa)} of each other")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else "Nothing was recorded about it."
 
 
-def _load(facts: Facts, arms: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _load(facts: Facts, arms: Mapping[str, str]) -> Iterator[Doubt]:
     loads, cores = {arm: load for arm, load in _loads(facts).items() if load is not None}, _cores(facts)
     if not loads or cores is None or edges.is_below(max(loads.values()), BUSY * cores):
         return
@@ -117,7 +116,7 @@ def _load(facts: Facts, arms: Mapping[str, str]) -> Iterator[dict[str, Any]]:
 
 def _other_work(
     runs: pd.DataFrame, facts: Facts, arms: Mapping[str, str], unmeasured: Collection[str]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Doubt]:
     cores = _cores(facts)
     others = _others(runs, cores, unmeasured)
     if others is None or cores is None:
@@ -138,7 +137,7 @@ def _other_work(
 
 def _waiting(
     runs: pd.DataFrame, facts: Facts, monitor: pd.DataFrame | None, arms: Mapping[str, str]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Doubt]:
     fewest = runs[runs["threads"] == runs["threads"].min()] if len(runs) else runs
     pressure = _pressure(fewest, monitor)
     if pressure is None or edges.is_below(pressure.mean(), PRESSURE_PCT):
@@ -153,7 +152,7 @@ def _waiting(
     )
 
 
-def _steal(runs: pd.DataFrame, arms: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _steal(runs: pd.DataFrame, arms: Mapping[str, str]) -> Iterator[Doubt]:
     if "steal_pct" not in runs or runs.empty:
         return
     by_arm = runs.groupby("arm")["steal_pct"].mean().dropna()
@@ -175,8 +174,8 @@ def _paced(
     runs: pd.DataFrame,
     facts: Facts,
     monitor: pd.DataFrame | None,
-    names: Mapping[str, Mapping[str, str]],
-) -> Iterator[dict[str, Any]]:
+    names: Named,
+) -> Iterator[Doubt]:
     paced = [arm for arm, found in facts.items() if "bbr" in _congestion(found)]
     sent = _sent(runs, monitor)
     if not paced or sent is None:
@@ -186,7 +185,7 @@ def _paced(
     if large.empty:
         return
     sentence = listing(
-        [f"{size:.0f} KiB a query on {names['workloads'].get(on, on)}" for on, size in large.items()]
+        [f"{size:.0f} KiB a query on {names.workloads.get(on, on)}" for on, size in large.items()]
     )
     favoured = [
         arm for arm in paced if facts[arm].get("proxy") or facts[arm].get("access") in traits.proxies()
@@ -195,7 +194,7 @@ def _paced(
         "BBR",
         f"TCP is paced by BBR (congestion_control: bbr), on loopback too, and results are large: {sentence}. "
         "Large results came at half the speed when this project measured it, and a proxy changes the pace. "
-        f"{_favour(favoured, names['arms'], 'results cross a second connection there')}",
+        f"{_favour(favoured, names.arms, 'results cross a second connection there')}",
         favoured,
     )
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.compare import edges, verdicts
+from benchbook.core.errors import given
+from benchbook.core.findings import Direction, Finding, Findings, Verdict
 from benchbook.core.study_arm import without_presentation
 
 # Our own outcome says whether there is anything to confirm.
@@ -31,11 +33,11 @@ class Judged:
     `overlaps` that both intervals could be true, though theirs lies outside our band.
     """
 
-    first: Mapping[str, Any]
-    second: Mapping[str, Any] | None
-    verdict: verdicts.Verdict | None = None
+    first: Finding
+    second: Finding | None
+    verdict: Verdict | None = None
     band: verdicts.Band | None = None
-    direction: verdicts.Direction | None = None
+    direction: Direction | None = None
     overlaps: bool = False
     obstacle: str = ""
 
@@ -46,26 +48,26 @@ class _Ends:
     log_high: float | None
 
 
-def judge(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Judged]:
+def judge(first: Findings, second: Findings) -> Iterator[Judged]:
     """Judge every finding of a study's first findings.json by its second."""
-    theirs = {found["id"]: found for found in second["findings"]}
-    for found in first["findings"]:
-        other = theirs.get(found["id"])
+    theirs = {found.id: found for found in second.findings}
+    for found in first.findings:
+        other = theirs.get(found.id)
         reason = _obstacle(found, other)
         if reason or other is None:
             yield Judged(found, other, obstacle=reason)
             continue
-        ends = _Ends(_log(other["low"]), _log(other["high"]))
-        is_null = found["label"] == "no practical difference"
+        ends = _Ends(_log(other.low), _log(other.high))
+        effect, is_null = given(found.effect), found.label == "no practical difference"
         band = (
-            verdicts.Band(-verdicts.PRACTICAL, verdicts.PRACTICAL)
-            if is_null
-            else verdicts.point_band(found["effect"])
+            verdicts.Band(-verdicts.PRACTICAL, verdicts.PRACTICAL) if is_null else verdicts.point_band(effect)
         )
         outcome = verdicts.verdict(ends, band)
         is_off = outcome == "contradicted"
-        sign = verdicts.direction(ends, 0 if is_null else found["effect"]) if is_off else None
-        overlaps = is_off and not edges.is_outside(found["low"], found["high"], other["low"], other["high"])
+        sign = verdicts.direction(ends, 0 if is_null else effect) if is_off else None
+        overlaps = is_off and not edges.is_outside(
+            *map(given, (found.low, found.high, other.low, other.high))
+        )
         yield Judged(found, other, outcome, band, sign, overlaps)
 
 
@@ -79,17 +81,17 @@ def differing(own: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
     return [key for key in PROMISED if asked(own, key) != asked(theirs, key)]
 
 
-def _obstacle(found: Mapping[str, Any], other: Mapping[str, Any] | None) -> str:
+def _obstacle(found: Finding, other: Finding | None) -> str:
     if other is None:
         return "the rerun has no such finding"
-    if not found["headline"] or found["label"] not in CLAIMS:
+    if not found.headline or found.label not in CLAIMS:
         return "we did not show an effect, so there is nothing to confirm"
-    if not other["headline"]:
+    if not other.headline:
         return "in the rerun the effect depends on threads"
-    if not all(isinstance(other[end], int | float) and math.isfinite(other[end]) for end in ("low", "high")):
+    if not all(end is not None and math.isfinite(end) for end in (other.low, other.high)):
         return "the rerun has no interval"
     return ""
 
 
-def _log(value: float) -> float | None:
-    return None if value <= -1 else math.log1p(value)
+def _log(value: float | None) -> float | None:
+    return None if value is None or value <= -1 else math.log1p(value)

@@ -6,14 +6,16 @@ same words. Every percentage is of the baseline.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Protocol
 
 from benchbook.compare import words
+from benchbook.core.errors import given
+from benchbook.core.findings import Contrast, Finding, Level
 from benchbook.core.wording import count
 
 NBSP = "\N{NO-BREAK SPACE}"
-Finding = Mapping[str, Any]
+Part = Contrast | Level
 SHOWN = ("higher", "lower")
 _AT_A_LEVEL = {
     "no practical difference": "no practical difference",
@@ -37,14 +39,26 @@ def listing(items: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(items[:-1])} {last} {items[-1]}" if len(items) > 1 else "".join(items)
 
 
-def interval(part: Finding) -> str:
+class Interval(Protocol):
+    """Anything with two ends, fractions."""
+
+    @property
+    def low(self) -> float | None:
+        """The lower end."""
+
+    @property
+    def high(self) -> float | None:
+        """The upper end."""
+
+
+def interval(part: Part) -> str:
     """Write an interval with its level: 98 % interval −28.4 to −18.8 %."""
-    return f"{100 * part['level']:g}{NBSP}% interval {ends(part)}"
+    return f"{100 * part.level:g}{NBSP}% interval {ends(part)}"
 
 
-def ends(part: Finding) -> str:
+def ends(part: Interval) -> str:
     """Write the two ends of an interval: −28.4 to −18.8 %."""
-    return f"{_signed(part['low'])} to {_signed(part['high'])}{NBSP}%"
+    return f"{_signed(given(part.low))} to {_signed(given(part.high))}{NBSP}%"
 
 
 def sentence(found: Finding) -> str:
@@ -54,14 +68,12 @@ def sentence(found: Finding) -> str:
 
 def _sentence(found: Finding) -> str:
     treatment, baseline, workload = _names(found)
-    where, blocks, label = f"on {workload}", count(found["n"], "block"), found["label"]
-    if found["effect"] is None:
-        reason = found.get("reason") or "there is no number"
+    where, blocks, label = f"on {workload}", count(found.n, "block"), found.label
+    if found.effect is None:
+        reason = found.reason or "there is no number"
         return f"{treatment} could not be compared with {baseline} {where}: {reason}."
-    if found["low"] is None:
-        return (
-            f"{_compared(found)} ({blocks}); there is no interval: {found.get('reason') or 'too few blocks'}."
-        )
+    if found.low is None:
+        return f"{_compared(found)} ({blocks}); there is no interval: {found.reason or 'too few blocks'}."
     seen = f"({interval(found)}, {blocks})"
     if label == "not decided yet":
         return f"Nothing is decided yet {where}; so far {_compared(found, where='')} {seen}."
@@ -72,14 +84,14 @@ def _sentence(found: Finding) -> str:
     if label == "no practical difference":
         return (
             f"{treatment} and {baseline} differ by no more than 1{NBSP}% in {_noun(found)} {where}: "
-            f"{percent(found['effect'])} {seen}."
+            f"{percent(given(found.effect))} {seen}."
         )
     if _is_lost(found):
-        return f"{LOST} between {treatment} and {baseline} {where}: {percent(found['effect'])} {seen}."
+        return f"{LOST} between {treatment} and {baseline} {where}: {percent(given(found.effect))} {seen}."
     if label == "not shown":
         return (
             f"No difference in {_noun(found)} between {treatment} and {baseline} was shown {where}: "
-            f"{percent(found['effect'])} {seen}."
+            f"{percent(given(found.effect))} {seen}."
         )
     return f"{_compared(found)} {seen}.{_depends(found)}"
 
@@ -108,11 +120,11 @@ def headline(group: Sequence[Finding], with_levels: bool = True) -> str:
             parts += [f"{_by_level(found, is_short=True)}." for found in own]
         elif label == "no useful interval":
             where = listing([_names(found)[2] for found in own])
-            blocks = count(min(found["n"] for found in own), "block")
+            blocks = count(min(found.n for found in own), "block")
             parts.append(f"No useful interval yet for {_against(own[0])} on {where} ({blocks}).")
             parts.append(_help(own[0]).strip() if len(by_label) == 1 else "")
         else:
-            of = "" if own[0]["metric"] in _SERVED else f"in {_noun(own[0])} "
+            of = "" if own[0].metric in _SERVED else f"in {_noun(own[0])} "
             parts.append(f"{_QUIET[label].format(f'{of}between {treatment} and {baseline}', listing(on))}.")
     return " ".join(words.sentence_case(text, treatment, baseline) for text in parts if text)
 
@@ -126,24 +138,24 @@ _QUIET = {
 }
 
 
-def _level_told(found: Finding, part: Finding, with_ends: bool = True) -> str:
+def _level_told(found: Finding, part: Level, with_ends: bool = True) -> str:
     """Say what is known at one thread level: 24.4 % fewer at 1 thread (−28.0 to −20.5 %)."""
-    where = f"at {count(part['threads'], 'thread')}"
-    seen = f" ({ends(part)})" if with_ends and part["low"] is not None else ""
-    told = _amount(found, part) if part.get("label") in SHOWN else _quiet(part)
+    where = f"at {count(part.threads, 'thread')}"
+    seen = f" ({ends(part)})" if with_ends and part.low is not None else ""
+    told = _amount(found, part) if part.label in SHOWN else _quiet(part)
     return f"{told} {where}{seen}"
 
 
-def _quiet(part: Finding) -> str:
-    return _AT_A_LEVEL.get(str(part.get("label")), "no difference was shown")
+def _quiet(part: Level) -> str:
+    return _AT_A_LEVEL.get(str(part.label), "no difference was shown")
 
 
-def _together(parts: Sequence[Finding]) -> list[str]:
+def _together(parts: Sequence[Level]) -> list[str]:
     """Say of levels without a shown difference what is known, once each: no difference was shown at 4 and
     64 threads."""
     by_words: dict[str, list[int]] = {}
     for part in parts:
-        by_words.setdefault(_quiet(part), []).append(part["threads"])
+        by_words.setdefault(_quiet(part), []).append(part.threads)
     return [
         f"{told} at {listing([str(one) for one in threads[:-1]] + [count(threads[-1], 'thread')])}"
         for told, threads in by_words.items()
@@ -155,38 +167,38 @@ def _names(found: Finding) -> tuple[str, str, str]:
 
 
 def _outcome(found: Finding) -> str:
-    if found["effect"] is None or found["low"] is None:
+    if found.effect is None or found.low is None:
         return "not compared"
     if _is_lost(found):
         return LOST
-    return "shown" if found["label"] in SHOWN else found["label"]
+    return "shown" if found.label in SHOWN else found.label
 
 
 def _is_lost(found: Finding) -> bool:
     """Whether the interval leaves out zero, but the correction for many contrasts left nothing shown."""
-    return found["label"] == "not shown" and (found["low"] > 0 or found["high"] < 0)
+    return found.label == "not shown" and (given(found.low) > 0 or given(found.high) < 0)
 
 
 def _seen(found: Finding, is_short: bool = False) -> str:
     """Write interval and blocks in brackets; what the sentence has already is not repeated."""
-    return f" ({ends(found)})" if is_short else f" ({interval(found)}, {count(found['n'], 'block')})"
+    return f" ({ends(found)})" if is_short else f" ({interval(found)}, {count(found.n, 'block')})"
 
 
 def _noun(found: Finding) -> str:
-    return _SERVED.get(found["metric"], words.metric(found["metric"]))
+    return _SERVED.get(found.metric, words.metric(found.metric))
 
 
-def _amount(found: Finding, part: Finding | None = None) -> str:
+def _amount(found: Finding, part: Part | None = None) -> str:
     """Write how much, with its direction: 23.7 % fewer, or 12.0 % higher."""
-    effect = (part or found)["effect"]
-    more, less = ("more", "fewer") if found["metric"] in _SERVED else ("higher", "lower")
+    effect = given((part or found).effect)
+    more, less = ("more", "fewer") if found.metric in _SERVED else ("higher", "lower")
     return f"{_signed(effect).lstrip('+−')}{NBSP}% {less if effect < 0 else more}"
 
 
-def _compared(found: Finding, part: Finding | None = None, where: str | None = None) -> str:
+def _compared(found: Finding, part: Part | None = None, where: str | None = None) -> str:
     treatment, baseline, workload = _names(found)
     place = f" on {workload}" if where is None else where
-    if found["metric"] in _SERVED:
+    if found.metric in _SERVED:
         served = f"{_amount(found, part)} {_noun(found)}"
         return f"{treatment} served {served} than {baseline}{place}"
     return f"{_noun(found)} was {_amount(found, part)} with {treatment} than with {baseline}{place}"
@@ -196,26 +208,26 @@ def _against(found: Finding) -> str:
     """Name what is compared, with the metric unless it is what was served: HAProxy against direct
     connections."""
     treatment, baseline, _ = _names(found)
-    metric = "" if found["metric"] in _SERVED else f"{_noun(found)} with "
+    metric = "" if found.metric in _SERVED else f"{_noun(found)} with "
     return f"{metric}{treatment} against {baseline}"
 
 
-def _levels(found: Finding) -> list[Finding]:
-    return [part for part in found.get("levels") or [] if part["effect"] is not None]
+def _levels(found: Finding) -> list[Level]:
+    return [part for part in found.levels if part.effect is not None]
 
 
 def _by_level(found: Finding, is_short: bool = False) -> str:
     """Say what is known at each thread level, those with a difference first, the others short of numbers."""
     treatment, baseline, workload = _names(found)
     levels = _levels(found)
-    shown = [part for part in levels if part.get("label") in SHOWN]
+    shown = [part for part in levels if part.label in SHOWN]
     others = [part for part in levels if part not in shown]
     rest = _together(others) if is_short else [_level_told(found, part) for part in others]
     if not shown:
         head = f"Threads change how {treatment} compares with {baseline} on {workload}"
         return f"{head}, though {listing(rest)}"
     first, *more = shown
-    head = f"{_compared(found, first)} at {count(first['threads'], 'thread')} ({interval(first)})"
+    head = f"{_compared(found, first)} at {count(first.threads, 'thread')} ({interval(first)})"
     summary = listing([head, *(_level_told(found, part) for part in more)])
     return "; ".join([summary, *rest])
 
@@ -234,20 +246,20 @@ def _all_levels(group: Sequence[Finding]) -> str:
 
 
 def _told_levels(found: Finding) -> str:
-    test = found.get("depends_on_threads")
-    if not test or test["p"] >= 0.05 or len(_levels(found)) < 2:
+    test = found.depends_on_threads
+    if not test or test.p >= 0.05 or len(_levels(found)) < 2:
         return ""
     return listing([_level_told(found, part, with_ends=False) for part in _levels(found)])
 
 
 def _help(found: Finding) -> str:
     """Say what would make an interval useful."""
-    reason = f" {found['withheld']}" if found.get("withheld") else ""
-    more = found.get("blocks_to_useful")
-    if not more or more["blocks"] < 1:
+    reason = f" {found.withheld}" if found.withheld else ""
+    more = found.blocks_to_useful
+    if not more or more.blocks < 1:
         return f"{reason} A quieter machine would help."
-    minutes = "" if more["minutes"] is None else f", some {_minutes(more['minutes'])}"
-    blocks = f"{more['blocks']:,} more block{'' if more['blocks'] == 1 else 's'}"
+    minutes = "" if more.minutes is None else f", some {_minutes(more.minutes)}"
+    blocks = f"{more.blocks:,} more block{'' if more.blocks == 1 else 's'}"
     return f"{reason} About {blocks}{minutes}, or a quieter machine would help."
 
 

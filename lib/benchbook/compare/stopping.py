@@ -96,7 +96,7 @@ class Rule:
         judged = [one for one in self.asked if one.is_judged]
         seconds = _frame(tables["intervals"]) if measured.tables(judged) else None
         behind = OfClaims(self.study, runs, self.analysis, seconds, None, self.facts)
-        verdicts = [one["verdict"] for one in measured.findings(behind, judged)]
+        verdicts = [one.verdict for one in measured.findings(behind, judged)]
         return any(one not in ("confirmed", "contradicted") for one in verdicts)
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from benchbook.compare.contrasts import PERCENTILES
 from benchbook.compare.latency import dense, percentile_ms
 from benchbook.core import histogram
+from benchbook.core.findings import Finding, Support
 from benchbook.core.wording import count
 
 FEWEST_S = 5
@@ -24,39 +25,35 @@ ONE_PAUSE_S = 2
 
 
 def added(
-    entries: Sequence[dict[str, Any]], tidy: Mapping[str, pd.DataFrame], names: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Return entries with `support` by arm where they are of a percentile beyond the median.
-
-    It has the fewest events of a run beyond it, in how many pauses they lie over all runs, and in how many
-    of the runs a single one made them; both are null where runs were too short or their seconds tell less.
-    """
+    entries: Sequence[Finding], tidy: Mapping[str, pd.DataFrame], names: Mapping[str, str]
+) -> list[Finding]:
+    """Return entries with `support` by arm where they are of a percentile beyond the median."""
     return [
-        _with(entry, list(_arms(entry, tidy)), names) if PERCENTILES.get(entry["metric"], 0) > 50 else entry
+        _with(entry, list(_arms(entry, tidy)), names) if PERCENTILES.get(entry.metric, 0) > 50 else entry
         for entry in entries
     ]
 
 
-def _with(entry: dict[str, Any], told: list[dict[str, Any]], names: Mapping[str, str]) -> dict[str, Any]:
-    percentile = f"p{PERCENTILES[entry['metric']]:g}"
+def _with(entry: Finding, told: list[Support], names: Mapping[str, str]) -> Finding:
+    percentile = f"p{PERCENTILES[entry.metric]:g}"
     alone = [
-        f"One pause alone made what lies beyond {percentile} in {one['by_one_pause']} of "
-        f"{count(one['runs'], 'run')} of {names.get(one['arm'], one['arm'])}."
+        f"One pause alone made what lies beyond {percentile} in {one.by_one_pause} of "
+        f"{count(one.runs, 'run')} of {names.get(one.arm, one.arm)}."
         for one in told
-        if one["by_one_pause"]
+        if one.by_one_pause
     ]
-    return {**entry, "support": told, "warnings": [*entry["warnings"], *alone]}
+    return entry.model_copy(update={"support": told, "warnings": [*entry.warnings, *alone]})
 
 
-def _arms(entry: Mapping[str, Any], tidy: Mapping[str, pd.DataFrame]) -> Iterator[dict[str, Any]]:
-    percentile = PERCENTILES[entry["metric"]]
-    used = set(" ".join(entry["runs"]).split())
+def _arms(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterator[Support]:
+    percentile = PERCENTILES[entry.metric]
+    used = set(" ".join(entry.runs).split())
     own = tidy["runs"][tidy["runs"]["run_id"].isin(used)]
     tables = [
         dict(iter(tidy[name][tidy[name]["run_id"].isin(used)].groupby("run_id", observed=True)))
         for name in ("histograms", "intervals")
     ]
-    for arm in (entry["baseline"], entry["treatment"]):
+    for arm in (entry.baseline, entry.treatment):
         runs = own[own["arm"] == arm]
         seen = [
             _run(tables[0].get(run["run_id"]), tables[1].get(run["run_id"]), run, percentile)
@@ -67,13 +64,13 @@ def _arms(entry: Mapping[str, Any], tidy: Mapping[str, pd.DataFrame]) -> Iterato
             continue
         pauses = [one[1] for one in known]
         is_told = all(one is not None for one in pauses)
-        yield {
-            "arm": arm,
-            "runs": len(known),
-            "events_beyond": min(one[0] for one in known),
-            "pauses": sum(one for one, _ in filter(None, pauses)) if is_told else None,
-            "by_one_pause": sum(alone for _, alone in filter(None, pauses)) if is_told else None,
-        }
+        yield Support(
+            arm=arm,
+            runs=len(known),
+            events_beyond=min(one[0] for one in known),
+            pauses=sum(one for one, _ in filter(None, pauses)) if is_told else None,
+            by_one_pause=sum(alone for _, alone in filter(None, pauses)) if is_told else None,
+        )
 
 
 def _run(

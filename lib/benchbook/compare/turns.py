@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchbook.core.findings import Turns
 from benchbook.core.study import Study
 from benchbook.core.turns import RUNS, TURNS
 from benchbook.core.wording import count
@@ -50,12 +51,10 @@ def of_one_order(runs: pd.DataFrame, study: Study | None = None) -> tuple[pd.Dat
     return runs[is_kept].reset_index(drop=True), [text]
 
 
-def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
+def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Turns | None:
     """Return what the findings hold of turns, None for whole runs.
 
-    Keys: turn_ms (a list of the lengths in use), turns (median over arms and blocks of the turns of an arm in
-    a block, None where they were not counted), active_s (median of a run) and stopped (by arm, what stood
-    still with its client).
+    `turns` is the median over arms and blocks of an arm in a block, `active_s` that of a run.
     """
     own = runs[orders(runs) == TURNS]
     if own.empty:
@@ -63,12 +62,12 @@ def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict[
     turns = _known(own, "turns")
     by_block = own.assign(turns=turns).groupby(["arm", "block"])["turns"].sum(min_count=1).dropna()
     active = _known(own, "active_s").dropna()
-    return {
-        "turn_ms": sorted({int(value) for value in _known(own, "turn_ms").dropna()}),
-        "turns": int(by_block.median()) if len(by_block) else None,
-        "active_s": float(active.median()) if len(active) else None,
-        "stopped": _stopped(own, facts),
-    }
+    return Turns(
+        turn_ms=sorted({int(value) for value in _known(own, "turn_ms").dropna()}),
+        turns=int(by_block.median()) if len(by_block) else None,
+        active_s=float(active.median()) if len(active) else None,
+        stopped=_stopped(own, facts),
+    )
 
 
 def _stopped(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:

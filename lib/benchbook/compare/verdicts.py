@@ -8,27 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from scipy.special import stdtr
 
 from benchbook.compare import edges
 from benchbook.compare.intervals import Interval
 from benchbook.core.errors import given
-
-Verdict = Literal["confirmed", "contradicted", "inconclusive"]
-# Of a claim read from published tables, which have no repetitions.
-Reading = Literal["holds", "does not hold", "not derivable"]
-Label = Literal[
-    "higher",
-    "lower",
-    "no practical difference",
-    "not shown",
-    "depends on threads",
-    "no useful interval",
-    "not decided yet",
-]
-Direction = Literal["right", "no effect", "opposite"]
+from benchbook.core.findings import Direction, Label, Verdict
 
 DECIDED = frozenset({"higher", "lower", "no practical difference"})
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from typing import Literal
 
 from benchbook.core import traits
+from benchbook.core.findings import Contrast, Findings, Named
 from benchbook.core.study import Study
 
 WORKLOADS = {
@@ -42,9 +42,11 @@ WAYS = {("service", "service"): "Service", ("load-balancer", "load_balancer"): "
 WITH_ARTICLE = (" network", *WAYS.values())
 AGAIN = "_again"
 ARTICLE = "the "
+Kind = Literal["arms", "workloads"]
+Role = Literal["treatment", "baseline", "workload"]
 
 
-def names(study: Study) -> dict[str, dict[str, str]]:
+def names(study: Study) -> Named:
     """Return readable names of a study's `arms` (the A/A twin too) and `workloads`, by their own names."""
     arms = {
         name: setting.name or arm(name, setting.access, setting.network)
@@ -52,7 +54,7 @@ def names(study: Study) -> dict[str, dict[str, str]]:
     }
     if study.twin:
         arms[study.twin] = f"{arms[study.baseline]} again"
-    return {"arms": arms, "workloads": {name: workload(name, study.script(name)) for name in study.workloads}}
+    return Named(arms=arms, workloads={name: workload(name, study.script(name)) for name in study.workloads})
 
 
 def arm(name: str, access: str | None = None, network: str | None = None) -> str:
@@ -93,22 +95,20 @@ def metric(name: str) -> str:
     return METRICS.get(name, name)
 
 
-def of(found: Mapping[str, Any], role: str) -> str:
-    """Return the readable name of a finding's `treatment`, `baseline` or `workload` for a table or a figure,
-    also of one made before findings carried them."""
-    return label(_given(found, role))
+def of(found: Contrast, role: Role) -> str:
+    """Return the readable name of what a finding has in a role, for a table or a figure."""
+    return label(getattr(found.names, role))
 
 
-def inside(found: Mapping[str, Any], role: str) -> str:
+def inside(found: Contrast, role: Role) -> str:
     """Return the readable name of a finding's `treatment` or `baseline` as it stands inside a sentence."""
-    return in_sentence(_given(found, role))
+    return in_sentence(getattr(found.names, role))
 
 
-def labels(findings: Mapping[str, Any], kind: str) -> dict[str, str]:
+def labels(findings: Findings, kind: Kind) -> dict[str, str]:
     """Return the readable names of the `arms` or `workloads` that findings.json has, for tables and
     figures."""
-    known: Mapping[str, str] = (findings.get("names") or {}).get(kind) or {}
-    return {own: label(name) for own, name in known.items()}
+    return {own: label(name) for own, name in getattr(findings.names, kind).items()}
 
 
 def label(name: str) -> str:
@@ -118,11 +118,6 @@ def label(name: str) -> str:
     ('c2 machine', 'TiDB 6.6')
     """
     return name.removeprefix(ARTICLE)
-
-
-def _given(found: Mapping[str, Any], role: str) -> str:
-    given: str | None = (found.get("names") or {}).get(role)
-    return given or (workload if role == "workload" else arm)(found[role])
 
 
 def in_sentence(name: str) -> str:

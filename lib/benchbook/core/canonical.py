@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
@@ -59,6 +61,8 @@ def mean(values: Sequence[float] | np.ndarray) -> float:
 
 def rounded(value: Any) -> Any:
     """Return a document with every float in `SIGNIFICANT` digits; what is no number is null."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
     if isinstance(value, Mapping):
         return {str(key): rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -5,21 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from benchbook.core import files, paths
+from benchbook.core.document import Document
 from benchbook.core.errors import BenchbookError
 
 
-class _Facts(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)
+class _Facts(Document):
+    model_config = ConfigDict(extra="allow")
     study: str
     arms: dict[str, dict[str, Any]] = Field(min_length=1)
-    skipped: dict[str, str] = {}
+    skipped: dict[str, str] = Field(default_factory=dict)
 
 
-class _Dataset(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)
+class _Dataset(Document):
+    model_config = ConfigDict(extra="allow")
     fingerprint: str = Field(pattern=r"^[0-9a-f]{10}$")
     tables: int = Field(ge=1)
     table_size: int = Field(ge=1)
@@ -42,15 +43,7 @@ def dataset(study: str) -> dict[str, Any]:
     return _read(paths.study(study).dataset, _Dataset, f"dvc repro -f prepare@{study}")
 
 
-def _read(path: Path, shape: type[BaseModel], remedy: str) -> dict[str, Any]:
-    found = files.read_json(path)
-    try:
-        shape.model_validate(found)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        name = path.relative_to(paths.root()) if path.is_relative_to(paths.root()) else path
-        raise BenchbookError(
-            f"{name}: {place}: {first['msg'].lower()}; it is damaged or was edited: run `{remedy}`"
-        ) from None
+def _read(path: Path, shape: type[Document], remedy: str) -> dict[str, Any]:
+    found: dict[str, Any] = files.read_json(path)
+    shape.parse(found, path, f"`{remedy}`")
     return found

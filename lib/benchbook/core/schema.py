@@ -1,4 +1,4 @@
-"""The JSON schemas of study files and sources, made from the models for editors to check against."""
+"""The JSON schemas of study files, sources and what stages leave, made from the models."""
 
 from __future__ import annotations
 
@@ -21,8 +21,15 @@ def build_all() -> dict[str, dict[str, Any]]:
     """Return every schema by the name of its file."""
     # Sources need pandas, which nothing else here does.
     from benchbook.core import source
+    from benchbook.core.audit import Audit
+    from benchbook.core.document import Document
+    from benchbook.core.findings import Findings
 
-    return {"study.schema.json": build(), "source.schema.json": source.schema()}
+    left: dict[str, type[Document]] = {"audit": Audit, "findings": Findings}
+    made = {
+        f"{name}.schema.json": {"$schema": DIALECT, **kind.model_json_schema()} for name, kind in left.items()
+    }
+    return {"study.schema.json": build(), "source.schema.json": source.schema(), **made}
 
 
 def write(folder: Path, check: bool = False) -> int:

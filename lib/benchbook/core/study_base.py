@@ -18,16 +18,8 @@ NAME = r"^[a-z][a-z0-9_-]{0,39}$"
 Name = Annotated[str, Field(pattern=NAME)]
 
 
-class Model(BaseModel):
-    """A section of a study file: frozen, strict, and without unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _tuples(cls, values: Any) -> Any:
-        """Take the lists of a file for the tuples of frozen types."""
-        return {key: tuples(value) for key, value in values.items()} if isinstance(values, dict) else values
+class Described(BaseModel):
+    """A model whose schema says of each key what the text behind it does."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -40,6 +32,18 @@ class Model(BaseModel):
             if "$ref" not in key or handler.resolve_ref_schema(key).get("description") != text:
                 key.setdefault("description", text)
         return made
+
+
+class Model(Described):
+    """A section of a study file: frozen, strict, and without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tuples(cls, values: Any) -> Any:
+        """Take the lists of a file for the tuples of frozen types."""
+        return {key: tuples(value) for key, value in values.items()} if isinstance(values, dict) else values
 
 
 def tuples(value: Any) -> Any:
@@ -55,7 +59,7 @@ def described(model: type[BaseModel]) -> dict[str, str]:
     found: dict[str, str] = {}
     # Pydantic (`use_attribute_docstrings`) reads them at each import, a quarter of the time of a start.
     for kind in reversed(model.__mro__):
-        if not issubclass(kind, Model) or kind is Model:
+        if not issubclass(kind, Described) or kind.__module__ == __name__:
             continue
         body = _classes(inspect.getsourcefile(kind) or "")[kind.__name__]
         for field, text in pairwise(body):

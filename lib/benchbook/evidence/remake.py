@@ -9,13 +9,13 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchbook.compare import arrangements, extracts, findings
 from benchbook.compare.claims import measured
 from benchbook.core import canonical, files, load, parallel, paths, recorded, yamlfile
 from benchbook.core.errors import BenchbookError
 from benchbook.core.explain import validate
+from benchbook.core.findings import Findings
 from benchbook.core.params import Params
 from benchbook.evidence import archive
 from benchbook.read import published, stream, tidy
@@ -34,10 +34,9 @@ class Remade:
     differences: tuple[str, ...]
 
     @property
-    def findings(self) -> dict[str, Any]:
+    def findings(self) -> Findings:
         """The findings as they were made here."""
-        found: dict[str, Any] = files.read_json(self.where.findings)
-        return found
+        return Findings.read(self.where.findings)
 
 
 def remake(file: Path, root: Path, cores: int | None = None) -> Remade:
@@ -113,7 +112,7 @@ def analyze(where: paths.StudyPaths, params: Params) -> None:
     tables = tidy.load(where.tidy, *findings.tables(spec, params.analysis, put))
     left = recorded.facts(study), recorded.dataset(study)
     found = findings.of_study(study, spec, tables, params.analysis, put, shown, *left)
-    findings.save(where.findings, found)
+    found.write(where.findings)
     files.write_json(where.metrics, extracts.metrics(found))
     files.write_csv(where.plots / "effects.csv", extracts.by_threads(found))
     files.write_csv(where.plots / "blocks.csv", extracts.by_block(spec, tables["runs"]))

@@ -13,6 +13,7 @@ from typing import Any
 
 from benchbook.core import files, git, load, paths, record
 from benchbook.core.errors import BenchbookError
+from benchbook.core.findings import Findings
 from benchbook.core.wording import count
 from benchbook.evidence import archive, proof, remake
 from benchbook.show.markup import plain
@@ -39,7 +40,7 @@ class Verified:
     contents: archive.Contents
     proof: proof.Proof
     differences: tuple[str, ...] = ()
-    findings: dict[str, Any] | None = None
+    findings: Findings | None = None
     study: dict[str, Any] | None = None
     binds: tuple[str, ...] = ()
 
@@ -151,23 +152,23 @@ def checked(file: Path) -> Iterator[tuple[Verified, Path]]:
         found = remake.compared(contents.study, root)
         with paths.at(root):
             spec = study_of(where.file)
-        yield Verified(contents, proved, found, files.read_json(where.findings), spec), root
+        yield Verified(contents, proved, found, Findings.read(where.findings), spec), root
 
 
-def findings(place: Path) -> tuple[dict[str, Any], dict[str, Any] | None, list[str]]:
+def findings(place: Path) -> tuple[Findings, dict[str, Any] | None, list[str]]:
     """Return the findings, the study file where there is one, and what to know of them.
 
     Of an archive they are made again from its runs; of a folder or a findings.json they are as they came.
     BenchbookError for an archive whose files contradict each other.
     """
     if place.is_file() and place.suffix == ".json":
-        return files.read_json(place), None, [NO_RUNS]
+        return Findings.read(place), None, [NO_RUNS]
     if place.is_dir():
         found: Sequence[Path] = sorted([*place.glob("findings.json"), *place.glob("data/*/findings.json")])
         if len(found) != 1:
             raise BenchbookError(f"{place}: {len(found)} findings.json in it; name the folder of one study")
         study = paths.StudyPaths(found[0].parent.name, found[0].parents[2]).file
-        return files.read_json(found[0]), study_of(study), [NO_RUNS]
+        return Findings.read(found[0]), study_of(study), [NO_RUNS]
     checked = verify(place)
     if checked.findings is None:
         raise BenchbookError(f"{place}: not judged, because its files contradict each other\n{checked}")

@@ -2,7 +2,7 @@
 
 from benchbook.show import forest, load, prose, tables
 seen = load("quick")
-forest.of_findings(seen.findings)
+forest.of_findings(seen.findings.findings, seen.findings.aa)
 """
 
 from benchbook.show.evidence import Evidence, load

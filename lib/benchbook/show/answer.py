@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benchbook.compare import physics, sentences, words
 from benchbook.compare.doubts import leaves_zero_out
+from benchbook.core.errors import given
+from benchbook.core.findings import AnswerPart, Finding, Findings, Ladder, Level
 from benchbook.show import causes, numbers
 from benchbook.show.lines import Effect, Line, brief, effects_of
 from benchbook.show.markup import slug
 
-Finding = Mapping[str, Any]
 _SERVED = {"qps": "queries per second", "tps": "transactions per second"}
 # So many thread levels make a study one of how a server grows.
 _A_CURVE = 5
@@ -40,17 +40,17 @@ class Said:
         return not self.findings and self.way not in ("#why", "#cells")
 
 
-def said(findings: Mapping[str, Any]) -> list[Said]:
+def said(findings: Findings) -> list[Said]:
     """Return the sentences that answer a study's title: its ladder, its levels, then each contrast."""
-    if broken := physics.broken(findings):
+    if broken := physics.broken(findings.causes):
         return [Said(f"The books don't add up, so no effect is an answer: {broken[0]}.", "#why")]
     # A study of fixed rates has no part on why.
     way = "#why" if causes.explained(causes.of(findings)) else "#cells"
     contrasts: dict[tuple[str, str, str], list[Finding]] = {}
-    for found in findings["findings"]:
-        contrasts.setdefault((found["baseline"], found["treatment"], found["metric"]), []).append(found)
+    for found in findings.findings:
+        contrasts.setdefault((found.baseline, found.treatment, found.metric), []).append(found)
     return [
-        *_ladder(findings.get("ladder")),
+        *_ladder(findings.ladder),
         *_peaks(findings),
         *_asked(findings),
         *(one for own in contrasts.values() for one in _contrast(own, findings)),
@@ -58,20 +58,20 @@ def said(findings: Mapping[str, Any]) -> list[Said]:
     ]
 
 
-def _ladder(ladder: Mapping[str, Any] | None) -> Iterator[Said]:
-    for one in (ladder or {}).get("workloads", ()):
-        yield Said(one["sentence"].partition(",")[0].rstrip(".") + ".", "#ladder")
+def _ladder(ladder: Ladder | None) -> Iterator[Said]:
+    for one in ladder.workloads if ladder else ():
+        yield Said(one.sentence.partition(",")[0].rstrip(".") + ".", "#ladder")
 
 
-def _peaks(findings: Mapping[str, Any]) -> Iterator[Said]:
+def _peaks(findings: Findings) -> Iterator[Said]:
     """Say at how many threads each arm served most, of a study that has many levels."""
     arms = words.labels(findings, "arms")
     by_workload: dict[str, list[str]] = {}
-    for one in findings.get("scaling") or ():
-        if len(one["threads"]) >= _A_CURVE and one["observed_max_threads"] and not _is_twin(one["arm"]):
-            name = words.in_sentence(arms.get(one["arm"], one["arm"]))
-            many = numbers.count(one["observed_max_threads"], "thread")
-            by_workload.setdefault(one["workload"], []).append(f"{name} at {many}")
+    for one in findings.scaling or ():
+        if len(one.threads) >= _A_CURVE and one.observed_max_threads and not _is_twin(one.arm):
+            name = words.in_sentence(arms.get(one.arm, one.arm))
+            many = numbers.count(one.observed_max_threads, "thread")
+            by_workload.setdefault(one.workload, []).append(f"{name} at {many}")
     names = words.labels(findings, "workloads")
     for workload, told in by_workload.items():
         place = f" on {names.get(workload, workload)}" if len(by_workload) > 1 else ""
@@ -82,31 +82,34 @@ def _is_twin(arm: str) -> bool:
     return arm.endswith(words.AGAIN)
 
 
-def _asked(findings: Mapping[str, Any]) -> Iterator[Said]:
+def _asked(findings: Findings) -> Iterator[Said]:
     """Say what the levels of a trend or a proportion came to."""
-    for one in findings.get("claims") or ():
-        known = [part for part in one["parts"] if numbers.is_known(part["low"])]
-        way = f"#finding-{slug(one['claim'])}"
-        if one["kind"] == "proportional" and len(known) == 1:
-            value, low, high = (numbers.significant(known[0][key]) for key in ("value", "low", "high"))
+    for one in findings.claims or ():
+        known = [part for part in one.parts if numbers.is_known(part.low)]
+        way = f"#finding-{slug(one.claim)}"
+        if one.kind == "proportional" and len(known) == 1:
+            value, low, high = (
+                numbers.significant(one) for one in (known[0].value, known[0].low, known[0].high)
+            )
             yield Said(f"The highest rate is {value} times what is in proportion ({low} to {high}).", way)
-        elif one["kind"] == "trend" and _is_plain(known):
+        elif one.kind == "trend" and _is_plain(known):
             line = Line("", "", tuple(_effect(part) for part in known))
-            step = _steps([part["where"] for part in known])
+            step = _steps([part.where for part in known])
             shown = f"{_amount(line)} queries per second" if line.decided else "no change was shown"
             ends = f" ({brief(*line.ends)})" if line.ends and not line.decided else ""
             yield Said(f"{step}: {shown}{ends}.", way)
 
 
-def _is_plain(parts: Sequence[Mapping[str, Any]]) -> bool:
+def _is_plain(parts: Sequence[AnswerPart]) -> bool:
     """Tell whether a trend is one of queries over something else than threads, which contrasts show."""
-    shares = [part["scale"] == "share" and " against " not in part["where"] for part in parts]
-    return bool(parts) and all(shares) and _over([part["where"] for part in parts]) != "threads"
+    shares = [part.scale == "share" and " against " not in part.where for part in parts]
+    return bool(parts) and all(shares) and _over([part.where for part in parts]) != "threads"
 
 
-def _effect(part: Mapping[str, Any]) -> Effect:
-    label = "higher" if part["low"] > 0 else "lower" if part["high"] < 0 else "not shown"
-    return Effect(part["value"], part["low"], part["high"], label)
+def _effect(part: AnswerPart) -> Effect:
+    low, high = given(part.low), given(part.high)
+    label = "higher" if low > 0 else "lower" if high < 0 else "not shown"
+    return Effect(given(part.value), low, high, label)
 
 
 def _steps(places: Sequence[str]) -> str:
@@ -121,27 +124,27 @@ def _over(places: Sequence[str]) -> str:
     return re.split(r"\s*\d", places[0].rpartition(", ")[2])[0] or "steps"
 
 
-def _contrast(own: Sequence[Finding], findings: Finding) -> Iterator[Said]:
+def _contrast(own: Sequence[Finding], findings: Findings) -> Iterator[Said]:
     """Say what one treatment changed in one metric over workloads and levels, the time of a query first."""
     name = words.inside(own[0], "treatment")
-    if own[0]["metric"] in _SERVED and (added := causes.latency(findings, own[0]["treatment"], name)):
+    if own[0].metric in _SERVED and (added := causes.latency(findings, own[0].treatment, name)):
         yield Said(words.sentence_case(added, name), "#why")
     treatment, baseline = (words.inside(own[0], role) for role in ("treatment", "baseline"))
-    compared = [found for found in own if numbers.is_known(found["effect"])]
+    compared = [found for found in own if numbers.is_known(found.effect)]
     for found in own:
         if found not in compared:
-            yield Said(found["sentence"], f"#finding-{slug(found['id'])}", (found,))
+            yield Said(found.sentence, f"#finding-{slug(found.id)}", (found,))
     if not compared:
         return
     text = _sentence(compared, treatment, baseline)
-    way = f"#finding-{slug(compared[0]['id'])}"
+    way = f"#finding-{slug(compared[0].id)}"
     yield Said(words.sentence_case(text, treatment, baseline), way, tuple(compared))
 
 
 def _sentence(own: Sequence[Finding], treatment: str, baseline: str) -> str:
     line = Line("", "", tuple(effects_of(own)))
     shown = [found for found in own if any(one.label in sentences.SHOWN for one in effects_of([found]))]
-    noun = _SERVED.get(own[0]["metric"])
+    noun = _SERVED.get(own[0].metric)
     if not shown:
         return _quiet(own, line, treatment, baseline)
     hidden = len(own) - len(shown)
@@ -149,19 +152,19 @@ def _sentence(own: Sequence[Finding], treatment: str, baseline: str) -> str:
     if hidden and len(shown) > 1:
         where, rest = f" on {len(shown)} of {len(own)} workloads", ""
     if len(shown) == 1 and not line.direction:
-        least, most = (pick(_levels(shown[0]), key=lambda one: one["effect"]) for pick in (min, max))
-        first, last = sorted((least, most), key=lambda one: one["threads"])
-        compared = _compared(own[0], _of(first["effect"], noun), treatment, baseline)
-        other = f"{_of(last['effect'], noun)} at {numbers.count(last['threads'], 'thread')}"
-        return f"{compared} at {numbers.count(first['threads'], 'thread')} and {other},{where}{rest}."
+        least, most = (pick(_levels(shown[0]), key=lambda one: given(one.effect)) for pick in (min, max))
+        first, last = sorted((least, most), key=lambda one: one.threads)
+        compared = _compared(own[0], _of(given(first.effect), noun), treatment, baseline)
+        other = f"{_of(given(last.effect), noun)} at {numbers.count(last.threads, 'thread')}"
+        return f"{compared} at {numbers.count(first.threads, 'thread')} and {other},{where}{rest}."
     ends = f" ({brief(*line.ends)})" if len(line.effects) == 1 and line.ends else ""
     return f"{_compared(own[0], _amount(line, noun), treatment, baseline)}{where}{ends}{rest}."
 
 
 def _compared(found: Finding, amount: str, treatment: str, baseline: str) -> str:
-    if noun := _SERVED.get(found["metric"]):
+    if noun := _SERVED.get(found.metric):
         return f"{treatment} served {amount} {noun} than {baseline}"
-    return f"{numbers.metric(found['metric'])} was {amount} with {treatment} than with {baseline}"
+    return f"{numbers.metric(found.metric)} was {amount} with {treatment} than with {baseline}"
 
 
 def _rest(hidden: int) -> str:
@@ -170,8 +173,8 @@ def _rest(hidden: int) -> str:
     return f"; no difference was shown on {others}" if hidden else ""
 
 
-def _levels(found: Finding) -> list[Mapping[str, Any]]:
-    return [one for one in found.get("levels") or () if one.get("label") in sentences.SHOWN]
+def _levels(found: Finding) -> list[Level]:
+    return [one for one in found.levels or () if one.label in sentences.SHOWN]
 
 
 def _amount(line: Line, noun: str | None = "queries per second") -> str:
@@ -203,10 +206,10 @@ def _where(own: Sequence[Finding]) -> str:
 
 def _quiet(own: Sequence[Finding], line: Line, treatment: str, baseline: str) -> str:
     """Say that no difference was shown, or why no answer can be given."""
-    metric = "" if own[0]["metric"] in _SERVED else f" in {numbers.metric(own[0]['metric'])}"
-    labels = {found["label"] for found in own}
+    metric = "" if own[0].metric in _SERVED else f" in {numbers.metric(own[0].metric)}"
+    labels = {found.label for found in own}
     ends = f" ({brief(*line.ends)})" if line.ends else ""
-    if any(found["label"] == "not shown" and leaves_zero_out(found) for found in own):
+    if any(found.label == "not shown" and leaves_zero_out(found) for found in own):
         return f"{sentences.LOST} between {treatment} and {baseline}{metric}{_where(own)}{ends}."
     if len(labels) == 1 and (start := _AGAINST.get(*labels)):
         return f"{start} {treatment} against {baseline}{metric}{_where(own)}{ends}."

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import get_args
 
-from benchbook.compare import verdicts
-from benchbook.core import pooled
+from benchbook.core import audit, findings, pooled
 from benchbook.show.markup import Html, element, slug
 
 # What an effect is: neither direction is good or bad in itself.
-LABELS = (*get_args(verdicts.Label), *pooled.LABELS)
+LABELS = (*get_args(findings.Label), *pooled.LABELS)
 # What became of a claim: one that was measured, one read from tables without repetitions, one not asked yet.
-VERDICTS = (*get_args(verdicts.Verdict), *get_args(verdicts.Reading), "not judged")
+VERDICTS = (*get_args(findings.Verdict), *get_args(audit.Reading), "not judged")
 # What a check found, by its `passed`.
 RESULTS = {True: "passed", False: "failed", None: "nothing to check"}
 # Failed checks stand first in a table, those that had nothing to look at last.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from benchbook.compare.claims import grades
 from benchbook.compare.claims.grades import Brought, Grade
 from benchbook.compare.pooled import without
 from benchbook.core import files, load, paths, pooled, record, source
 from benchbook.core.errors import InputErrors
+from benchbook.core.findings import Findings
 from benchbook.show import numbers
 from benchbook.show.table import Column, Table, long
 
@@ -39,32 +39,13 @@ def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
     return found
 
 
-def rows(claims: Sequence[str], found: Grades) -> list[dict[str, Any]]:
-    """Return a row a claim and study, nearest first; a claim that no study asks has one row without study.
-
-    `low` and `high` are on `scale`: a share is a fraction.
-    """
-    made = []
-    for claim in claims:
-        own = found.get(claim, {})
-        for study in grades.nearest(own):
-            one = own[study]
-            fields = ("closeness", "because", "outcome", "sessions", "occasions", "processors", "low", "high")
-            told = {key: getattr(one, key) for key in (*fields, "scale", "carries_over")}
-            made.append({"claim": claim, "study": study, **told})
-        if not own:
-            made.append({"claim": claim, "study": None, "closeness": None, "outcome": "not asked"})
-    return made
-
-
 def table(claims: Sequence[str], found: Grades) -> Table:
     """List the nearest study of each claim, both grades side by side."""
-    nearest = {one["claim"]: one for one in reversed(rows(claims, found))}
     columns = [
         Column("Claim"), long("Study"), Column("Arms"), long("Because"), Column("Sessions came to"),
         Column("Between"), Column("Carries over"),
     ]  # fmt: skip
-    lines = [_line(claim, nearest[claim]) for claim in claims]
+    lines = [_line(claim, found.get(claim, {})) for claim in claims]
     caption = (
         "Of several studies the nearest that was measured. Both grades stand side by side and are no verdict."
     )
@@ -76,23 +57,23 @@ def is_counted(grade: Grade | None) -> bool:
     return grade is None or grade.closeness not in ("made", "another question")
 
 
-def _line(claim: str, one: Mapping[str, Any]) -> list[object]:
-    if one["study"] is None:
-        return [claim, "", "", WITHOUT, one["outcome"], "", "no"]
-    occasions = numbers.count(one["occasions"], "occasion")
-    processors = numbers.count(one["processors"], "processor")
-    on = f" ({occasions}, {processors})" if one["occasions"] else ""
-    carries = "yes" if one["carries_over"] else "not shown"
-    outcome = f"{one['outcome']}{on}"
-    return [claim, one["study"], one["closeness"], one["because"], outcome, _between(one), carries]
+def _line(claim: str, own: Mapping[str, Grade]) -> list[object]:
+    study = next(iter(grades.nearest(own)), None)
+    if study is None:
+        return [claim, "", "", WITHOUT, "not asked", "", "no"]
+    one = own[study]
+    told = numbers.count(one.occasions, "occasion"), numbers.count(one.processors, "processor")
+    outcome = f"{one.outcome} ({', '.join(told)})" if one.occasions else one.outcome
+    carries = "yes" if one.carries_over else "not shown"
+    return [claim, study, one.closeness, one.because, outcome, _between(one), carries]
 
 
-def _between(one: Mapping[str, Any]) -> str:
-    if one["low"] is None:
+def _between(one: Grade) -> str:
+    if one.low is None or one.high is None:
         return ""
-    if one["scale"] == "share":
-        return numbers.span(one["low"], one["high"])
-    return f"{numbers.significant(one['low'])} to {numbers.significant(one['high'])}"
+    if one.scale == "share":
+        return numbers.span(one.low, one.high)
+    return f"{numbers.significant(one.low)} to {numbers.significant(one.high)}"
 
 
 def _sessions(study: str) -> list[Brought]:
@@ -106,7 +87,7 @@ def _sessions(study: str) -> list[Brought]:
         where = paths.StudyPaths(study, folder / session.id)
         if where.findings.is_file() and where.facts.is_file():
             facts = files.read_json(where.facts)["arms"]
-            own = files.read_json(where.findings)
+            own = Findings.read(where.findings)
             why = known[session.id].superseded if session.id in known else None
             own = without(own, why.arms, f"superseded: {why.reason}") if why else own
             found.append(Brought(session, own, facts))

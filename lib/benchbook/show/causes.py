@@ -5,17 +5,16 @@ Nothing where no cause is known: what can't be explained is not guessed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from benchbook.compare import physics, words
 from benchbook.core.causes import Cause, Causes, Estimate
+from benchbook.core.findings import Findings
 from benchbook.show import numbers
 from benchbook.show.figures.causes import costs_of_a_query
 from benchbook.show.shape import shaped
 from benchbook.show.table import Column, Table, long, number
 
-Findings = Mapping[str, Any]
 _MOST_WORDS = 20
 _CAPTION = (
     "Processor time of a query, of all threads of a part, with its interval over blocks. A change is taken "
@@ -25,21 +24,20 @@ _EVENTS = {"instructions": "instructions", "llc_misses": "misses of the last cac
 """What the processor counts of a query, with columns of its own where the kernel lets us see it."""
 
 
-def of(findings: Mapping[str, Any]) -> Causes | None:
+def of(findings: Findings) -> Causes | None:
     """Return the causes of a study; None where its runs tell of none."""
-    known = findings.get("causes")
-    return None if known is None else Causes.model_validate(known)
+    return findings.causes
 
 
-def known(findings: Mapping[str, Any]) -> list[Cause]:
+def known(findings: Findings) -> list[Cause]:
     """Return the causes that have a sentence, in the study's order; none where the books break physics."""
     found = of(findings)
-    if found is None or physics.broken(findings):
+    if found is None or physics.broken(findings.causes):
         return []
     return [one for one in found.contrasts if one.sentence]
 
 
-def latency(findings: Mapping[str, Any], treatment: str, name: str) -> str:
+def latency(findings: Findings, treatment: str, name: str) -> str:
     """Say what time a treatment, by its name, adds to a query where nothing is full: that is what travels."""
     found = of(findings)
     own = [one for one in found.contrasts if one.treatment == treatment] if found else []
@@ -53,7 +51,7 @@ def latency(findings: Mapping[str, Any], treatment: str, name: str) -> str:
     return f"{name} {way.format(' to '.join(several))} a query at 1 thread."
 
 
-def full(findings: Mapping[str, Any]) -> str:
+def full(findings: Findings) -> str:
     """Say of each level which cores some arm filled, or that nothing was full; nothing if that is open.
 
     Where a full client set runs aside, it is said too.
@@ -69,7 +67,7 @@ def full(findings: Mapping[str, Any]) -> str:
         if filled or not is_open:
             seen.setdefault(numbers.listing(list(filled)) or "nothing", []).append(threads)
     lines = [f"{what} at {_threads(levels)}" for what, levels in seen.items()]
-    if aside := findings.get("client_full"):
+    if aside := findings.client_full:
         lines.append(f"the client's core in runs at {_threads(aside)} that are set aside")
     return f"What was full: {'; '.join(lines)}." if lines else ""
 
@@ -108,7 +106,7 @@ def shown(findings: Findings, earlier: Sequence[tuple[str, Findings]] = ()) -> l
     reasons = [] if lines else list(dict.fromkeys(one.reason for one in contrasts if one.reason))
     given = {
         "lines": {numbers.listing(places): sentence for sentence, places in lines.items()},
-        "broken": physics.broken(findings),
+        "broken": physics.broken(findings.causes),
         "reason": numbers.listing(reasons[:2]),
     }
     drawn = [costs_of_a_query(found, contrasts, findings)] if found and contrasts else []
@@ -121,7 +119,7 @@ def _brief(one: Cause) -> str:
     return sentence if len(sentence.split(" ")) <= _MOST_WORDS else one.short or sentence
 
 
-def tables(findings: Mapping[str, Any]) -> list[Table]:
+def tables(findings: Findings) -> list[Table]:
     """Return what a query cost each part in both arms of every contrast, and how that changed."""
     found = of(findings)
     if found is None or not found.contrasts:
@@ -132,7 +130,7 @@ def tables(findings: Mapping[str, Any]) -> list[Table]:
     events = [name for name in _EVENTS if name in seen]
     rows = []
     for one in found.contrasts:
-        pair = [cells.get((one.workload, one.threads, arm)) for arm in (findings["baseline"], one.treatment)]
+        pair = [cells.get((one.workload, one.threads, arm)) for arm in (findings.baseline, one.treatment)]
         costs = [{part.part: part.a_query for part in cell.parts} if cell else {} for cell in pair]
         rows += [
             [
@@ -147,7 +145,7 @@ def tables(findings: Mapping[str, Any]) -> list[Table]:
             ]
             for part in dict.fromkeys([*costs[0], *costs[1]])
         ]
-    base = arms.get(findings["baseline"], findings["baseline"])
+    base = arms.get(findings.baseline, findings.baseline)
     columns = [
         long("Workload"), number("Threads"), Column("Treatment"), Column("Part"), number(base, "µs"),
         number("Treatment", "µs"), number("Change", numbers.level(found.level)),
@@ -156,11 +154,9 @@ def tables(findings: Mapping[str, Any]) -> list[Table]:
     return [Table("costs-of-a-query", "What a query cost each part", columns, rows, _CAPTION)]
 
 
-def _where(cause: Cause, findings: Mapping[str, Any]) -> str:
-    names = [
-        words.labels(findings, kind).get(name, name)
-        for kind, name in (("arms", cause.treatment), ("workloads", cause.workload))
-    ]
+def _where(cause: Cause, findings: Findings) -> str:
+    arms, workloads = words.labels(findings, "arms"), words.labels(findings, "workloads")
+    names = arms.get(cause.treatment, cause.treatment), workloads.get(cause.workload, cause.workload)
     return ", ".join([*names, numbers.count(cause.threads, "thread")])
 
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from benchbook.compare import pooled_words, words
+from benchbook.core.findings import ByThreads, Finding
 from benchbook.core.pooled import Contrast, Pooled
 from benchbook.core.wording import count
 from benchbook.show import forest, numbers, svg, theme
@@ -22,7 +23,6 @@ from benchbook.show.picture import inline
 from benchbook.show.shape import shaped
 from benchbook.show.tables import levels_of
 
-Finding = Mapping[str, Any]
 # An effect at so many levels is drawn as a line even where one number may stand for all of them.
 _A_CURVE = 4
 _LEFT, _RIGHT, _TOP, _FOOT = 13.0, 97.0, 5.0, 88.0
@@ -85,12 +85,12 @@ class Curves:
         return "\n".join(lines)
 
 
-def of_findings(findings: Finding) -> tuple[Curves | None, set[str]]:
+def of_findings(known: Sequence[Finding]) -> tuple[Curves | None, set[str]]:
     """Return the effects of a session that are drawn against threads, and the ids of their findings."""
     found = [
-        (one["id"], _panel(words.of(one, "workload"), one["metric"]), _once(one))
-        for one in findings["findings"]
-        if is_curve(levels_of(one), bool(one["headline"]))
+        (one.id, _panel(words.of(one, "workload"), one.metric), _once(one))
+        for one in known
+        if is_curve(levels_of(one), one.headline)
     ]
     return _curves(found, CAPTION)
 
@@ -127,11 +127,13 @@ def _panel(workload: str, metric: str) -> str:
 def _once(found: Finding) -> Curve:
     points = []
     for one in levels_of(found):
-        if numbers.is_known(one["effect"]):
-            is_known = numbers.is_known(one["low"]) and numbers.is_known(one["high"])
-            ends = (one["low"], one["high"]) if is_known else None
-            points.append(Point(one["threads"], one["effect"], ends, one.get("label") in forest.DECIDED))
-    return Curve(words.of(found, "treatment"), f"#finding-{slug(found['id'])}", tuple(points))
+        if numbers.is_known(one.effect):
+            ends = None
+            if numbers.is_known(one.low) and numbers.is_known(one.high):
+                ends = one.low, one.high
+            is_decided = not isinstance(one, ByThreads) and one.label in forest.DECIDED
+            points.append(Point(one.threads, one.effect, ends, is_decided))
+    return Curve(words.of(found, "treatment"), f"#finding-{slug(found.id)}", tuple(points))
 
 
 def _several(contrast: Contrast) -> Curve:

@@ -15,11 +15,12 @@ from benchbook.compare import turns as of_turns
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.compare.verdicts import MARGIN
 from benchbook.core import paths
+from benchbook.core.errors import given
+from benchbook.core.findings import Check, Difference, Finding, Findings, Partners, Voids
 from benchbook.show import numbers, opposite
 from benchbook.show.markup import Html
 from benchbook.show.shape import shaped
 
-Findings = Mapping[str, Any]
 # In the root of a recorded session: the values that came out otherwise than recorded, a line each.
 DIFFERS = "differs.txt"
 
@@ -87,7 +88,10 @@ def differing() -> list[Doubt]:
 
 
 def doubts(
-    findings: Findings, runs: pd.DataFrame, warm_up: Findings | None = None, more: Sequence[Doubt] = ()
+    findings: Findings,
+    runs: pd.DataFrame,
+    warm_up: Mapping[str, Any] | None = None,
+    more: Sequence[Doubt] = (),
 ) -> Html:
     """Write the points: those that matter in a line, each to be opened, then how it was measured, folded."""
     matter: dict[str, list[str]] = {}
@@ -100,33 +104,36 @@ def doubts(
 
 
 def points(
-    findings: Findings, runs: pd.DataFrame, warm_up: Findings | None = None, more: Sequence[Doubt] = ()
+    findings: Findings,
+    runs: pd.DataFrame,
+    warm_up: Mapping[str, Any] | None = None,
+    more: Sequence[Doubt] = (),
 ) -> Iterator[Doubt]:
     """Give every point, from the A/A pair over blocks, runs, voids and checks to the warnings."""
-    yield twin(findings.get("aa"))
-    yield from _quiet(findings.get("quiet"))
+    yield twin(findings.aa)
+    yield Doubt("How quiet was this machine", findings.quiet.line)
     yield _blocks(findings)
     yield from _turns(findings, runs)
-    yield from _partners(findings.get("partners"))
+    yield from _partners(findings.partners)
     yield from more
     yield _lengths(runs)
     yield from _steady(warm_up)
-    yield _voids(findings["voids"], (findings.get("names") or {}).get("arms") or {})
-    yield _checks(findings["checks"])
-    yield _differences(findings["facts_differ"])
+    yield _voids(findings.voids, findings.names.arms)
+    yield _checks(findings.checks)
+    yield _differences(findings.facts_differ)
     yield from _limits(findings)
-    yield Doubt("Scope", f"These numbers hold for {findings['scope']}; another machine is another study.")
-    for found in findings["findings"]:
+    yield Doubt("Scope", f"These numbers hold for {findings.scope}; another machine is another study.")
+    for found in findings.findings:
         yield from _second_opinion(found)
     yield from _warnings(findings)
-    for found in findings["findings"]:
-        name = f"{_name(found)}, {numbers.metric(found['metric'])}"
+    for found in findings.findings:
+        name = f"{_name(found)}, {numbers.metric(found.metric)}"
         # That is an answer, which the page gives by thread levels, and no doubt about it.
-        for text in (one for one in found["warnings"] if not one.startswith(_TURNS)):
+        for text in (one for one in found.warnings if not one.startswith(_TURNS)):
             yield Doubt(name, f"{text[:1].upper()}{text[1:].rstrip('.')}.", True)
 
 
-def twin(aa: Mapping[str, Any] | None) -> Doubt:
+def twin(aa: Finding | None) -> Doubt:
     """Say what the A/A pair showed, and whether it showed something where there is nothing."""
     if aa is None:
         return Doubt(
@@ -134,19 +141,19 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
             "No arm was compared with itself, so how far apart equal arms come out here is not known.",
             True,
         )
-    sentence = f"One arm under two names, on {words.of(aa, 'workload')}: {numbers.percent(aa['effect'])}, "
-    blocks = numbers.count(aa["n"], "block")
-    if aa["low"] is None:
+    sentence = f"One arm under two names, on {words.of(aa, 'workload')}: {numbers.percent(aa.effect)}, "
+    blocks = numbers.count(aa.n, "block")
+    if aa.low is None:
         return Doubt("A/A", f"{sentence}{blocks}. Without an interval it shows nothing yet.", True)
-    sentence += f"{numbers.level(aa['level'])} interval {numbers.span(aa['low'], aa['high'])}, {blocks}."
+    sentence += f"{numbers.level(aa.level)} interval {numbers.span(aa.low, aa.high)}, {blocks}."
     if leaves_zero_out(aa):
         care = "It leaves zero out where there is nothing to find: take effects of this size for noise."
         return Doubt("A/A", f"{sentence} {care}", True)
-    if aa["label"] == "depends on threads":
+    if aa.label == "depends on threads":
         return Doubt("A/A", f"{sentence} {_by_threads(aa)}", True)
-    if aa["label"] == "no useful interval":
+    if aa.label == "no useful interval":
         return Doubt("A/A", f"{sentence} Equal arms come out too far apart to compare others.", True)
-    room = max(abs(aa["low"]), abs(aa["high"]))
+    room = max(abs(aa.low), abs(given(aa.high)))
     if room > MARGIN:
         most = numbers.percent(room, signed=False)
         return Doubt(
@@ -155,31 +162,26 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
     return Doubt("A/A", f"{sentence} No difference was shown where there is none, as it should be.")
 
 
-def _by_threads(aa: Mapping[str, Any]) -> str:
+def _by_threads(aa: Finding) -> str:
     """Say that equal arms differed otherwise at one thread count than at another."""
-    steps = [one for one in aa.get("by_threads") or () if numbers.is_known(one["effect"])]
-    each = [f"{numbers.percent(one['effect'])} at {numbers.count(one['threads'], 'thread')}" for one in steps]
-    p = (aa.get("depends_on_threads") or {}).get("p")
-    tested = [numbers.p_value(p)] if numbers.is_known(p) else []
+    steps = [one for one in aa.by_threads if numbers.is_known(one.effect)]
+    each = [f"{numbers.percent(one.effect)} at {numbers.count(one.threads, 'thread')}" for one in steps]
+    test = aa.depends_on_threads
+    tested = [numbers.p_value(test.p)] if test else []
     return (
         f"The difference was shown to depend on threads where there is none ({'; '.join([*each, *tested])}): "
         "take differences of about this size between thread counts for noise."
     )
 
 
-def _quiet(quiet: Mapping[str, Any] | None) -> Iterator[Doubt]:
-    if quiet:
-        yield Doubt("How quiet was this machine", quiet["line"])
-
-
 def _turns(findings: Findings, runs: pd.DataFrame) -> Iterator[Doubt]:
-    turns = findings.get("turns")
+    turns = findings.turns
     if not turns:
         return
     arms: dict[str, list[str]] = {}
-    for arm, parts in turns["stopped"].items():
+    for arm, parts in turns.stopped.items():
         if not arm.endswith(words.AGAIN):
-            name = (findings.get("names") or {}).get("arms", {}).get(arm, arm)
+            name = findings.names.arms.get(arm, arm)
             arms.setdefault(numbers.listing(parts), []).append(name)
     stopped = [f"{parts} of {numbers.listing(names)}" for parts, names in arms.items()]
     still = f" Between the turns of an arm these stand still: {'; '.join(stopped)}." if stopped else ""
@@ -192,39 +194,36 @@ def _turns(findings: Findings, runs: pd.DataFrame) -> Iterator[Doubt]:
     )
 
 
-def _partners(blocks: Sequence[Mapping[str, Any]] | None) -> Iterator[Doubt]:
+def _partners(blocks: Sequence[Partners]) -> Iterator[Doubt]:
     if not blocks:
         return
-    longest = max(blocks, key=lambda block: block["max_s"])
-    usual = numbers.decimal(pd.Series([block["median_s"] for block in blocks]).median())
+    longest = max(blocks, key=lambda block: block.max_s)
+    usual = numbers.decimal(pd.Series([block.median_s for block in blocks]).median())
     yield Doubt(
         "Time between partners",
-        f"Runs that are compared started {usual} s apart (median), and {partners.span(longest['max_s'])} at "
-        f"most (block {longest['block']}).",
+        f"Runs that are compared started {usual} s apart (median), and {partners.span(longest.max_s)} at "
+        f"most (block {longest.block}).",
     )
 
 
 def _warnings(findings: Findings) -> Iterator[Doubt]:
-    """Give each warning under its own title; findings made before there were titles have texts alone."""
+    """Give each warning once, under its own title."""
     seen = set()
-    for one in findings["warnings"]:
-        title, text = ("Warning", one) if isinstance(one, str) else (one["title"], one["text"])
-        if text not in seen:
-            turned = opposite.beside_note(text, findings)
-            yield Doubt(title, f"{text} {turned}" if turned else text, True)
-        seen.add(text)
+    for one in findings.warnings:
+        if one.text not in seen:
+            turned = opposite.beside_note(one.text, findings)
+            yield Doubt(one.title, f"{one.text} {turned}" if turned else one.text, True)
+        seen.add(one.text)
 
 
-def _name(found: Mapping[str, Any]) -> str:
+def _name(found: Finding) -> str:
     return f"{words.of(found, 'treatment')} on {words.of(found, 'workload')}"
 
 
-def _blocks(findings: Mapping[str, Any]) -> Doubt:
-    blocks, note = findings["blocks"], findings["look"].get("note")
-    sentence = f"{blocks['complete']} of {numbers.count(blocks['planned'], 'planned block')} complete"
-    return Doubt(
-        "Blocks", f"{sentence}{f'; {note}' if note else ''}.", blocks["complete"] < blocks["planned"]
-    )
+def _blocks(findings: Findings) -> Doubt:
+    blocks, note = findings.blocks, findings.look.note
+    sentence = f"{blocks.complete} of {numbers.count(blocks.planned, 'planned block')} complete"
+    return Doubt("Blocks", f"{sentence}{f'; {note}' if note else ''}.", blocks.complete < blocks.planned)
 
 
 def _lengths(runs: pd.DataFrame) -> Doubt:
@@ -240,7 +239,7 @@ def _lengths(runs: pd.DataFrame) -> Doubt:
     return Doubt("Runs", f"{sentence} The shorter a run, the more of its noise is left.")
 
 
-def _steady(warm_up: Findings | None) -> Iterator[Doubt]:
+def _steady(warm_up: Mapping[str, Any] | None) -> Iterator[Doubt]:
     if warm_up and warm_up.get("is_steady") is not True:
         reason = f": {warm_up['reason'].rstrip('.')}" if warm_up.get("reason") else ""
         pilots = warm_up.get("pilots")
@@ -261,26 +260,26 @@ def _too_short(pilots: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _voids(voids: Mapping[str, Any], arms: Mapping[str, str]) -> Doubt:
-    if not any(arm["voided"] for arm in voids["by_arm"].values()):
+def _voids(voids: Voids, arms: Mapping[str, str]) -> Doubt:
+    if not any(arm.voided for arm in voids.by_arm.values()):
         return Doubt("Voids", "No run was voided.")
     by_arm = [
-        f"{arm['voided']} of {numbers.count(arm['runs'], 'run')} of {arms.get(name, name)}"
-        for name, arm in voids["by_arm"].items()
+        f"{arm.voided} of {numbers.count(arm.runs, 'run')} of {arms.get(name, name)}"
+        for name, arm in voids.by_arm.items()
     ]
-    p = voids.get("fisher_p")
+    p = voids.fisher_p
     tested = f" Fisher's exact test for equal rates: {numbers.p_value(p)}." if numbers.is_known(p) else ""
     is_care = numbers.is_known(p) and p < 0.05
     return Doubt("Voids", f"Voided and run again: {numbers.listing(by_arm)}.{tested}", is_care)
 
 
-def _checks(checks: list[Mapping[str, Any]]) -> Doubt:
+def _checks(checks: list[Check]) -> Doubt:
     failed = [
         name if count == 1 else f"{name} in {count} places"
-        for name, count in Counter(check["check"] for check in checks if check["passed"] is False).items()
+        for name, count in Counter(check.check for check in checks if check.passed is False).items()
     ]
-    made = [check for check in checks if check["passed"] is not None]
-    idle = [check["check"] for check in checks if check["passed"] is None]
+    made = [check for check in checks if check.passed is not None]
+    idle = [check.check for check in checks if check.passed is None]
     total = numbers.count(len(made), "consistency check")
     if failed:
         return Doubt("Checks", f"Failed, of {total}: {numbers.listing(failed)}.", True)
@@ -288,10 +287,10 @@ def _checks(checks: list[Mapping[str, Any]]) -> Doubt:
     return Doubt("Checks", f"{total}, all passed.{left}" if made else "None was made.", not made)
 
 
-def _differences(entries: list[Mapping[str, Any]]) -> Doubt:
+def _differences(entries: list[Difference]) -> Doubt:
     if not entries:
         return Doubt("Arms", "The arms reported no fact that differs.")
-    names = [entry["fact"] for entry in entries[:_NAMED_FACTS]]
+    names = [entry.fact for entry in entries[:_NAMED_FACTS]]
     more = len(entries) - len(names)
     names += [numbers.count(more, "more fact", "more facts")] if more else []
     care = "Whatever differs beyond what the study compares is another possible reason for the answer."
@@ -300,18 +299,18 @@ def _differences(entries: list[Mapping[str, Any]]) -> Doubt:
 
 def _limits(findings: Findings) -> Iterator[Doubt]:
     """Doubt arms that a limit of their own may stop, whatever else the study compares."""
-    arms, base = (findings.get("names") or {}).get("arms") or {}, findings["baseline"]
-    for entry in findings["facts_differ"]:
-        limits = entry["values"] if entry["fact"] == "resources.limits.cpu" else {}
+    arms, base = findings.names.arms, findings.baseline
+    for entry in findings.facts_differ:
+        limits = entry.values if entry.fact == "resources.limits.cpu" else {}
         for arm in [one for one, limit in limits.items() if limit is not None and limits.get(base) is None]:
             name, other = arms.get(arm, arm), arms.get(base, base)
             told = f"{name[:1].upper()}{name[1:]} has a limit of {limits[arm]} CPU, and {other} has none"
             yield Doubt("Limit of its own", f"{told}: its effect may come of that limit alone.", True)
 
 
-def _second_opinion(found: Mapping[str, Any]) -> Iterator[Doubt]:
-    second = found.get("second_opinion")
-    if second and not second["agrees"]:
-        ends = numbers.span(second["low"], second["high"])
-        sentence = f"Another kind of interval ({second['method']}) leads to another answer: {ends}."
+def _second_opinion(found: Finding) -> Iterator[Doubt]:
+    second = found.second_opinion
+    if second and not second.agrees:
+        ends = numbers.span(second.low, second.high)
+        sentence = f"Another kind of interval ({second.method}) leads to another answer: {ends}."
         yield Doubt(_name(found), sentence, True)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from benchbook.compare import words
 from benchbook.core import files, paths
+from benchbook.core.findings import Findings, Rerun
 
 # What a page is made of; None stands for all columns. Seconds are many, and few of their columns are shown.
 TABLES: dict[str, list[str] | None] = {
@@ -34,7 +35,7 @@ class Evidence:
 
     name: str
     folder: Path
-    findings: Mapping[str, Any]
+    findings: Findings
     runs: pd.DataFrame
     intervals: pd.DataFrame
     histograms: pd.DataFrame
@@ -42,7 +43,7 @@ class Evidence:
     facts: Mapping[str, Any] | None
     dataset: Mapping[str, Any] | None
     warm_up: Mapping[str, Any] | None
-    reruns: tuple[Mapping[str, Any], ...] = ()
+    reruns: tuple[Rerun, ...] = ()
     applied: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -64,7 +65,8 @@ class Evidence:
     def readable(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return runs or voids with readable names of arms and workloads; `key` has the workload's own."""
         shown = table.assign(key=table["workload"])
-        for column, kind in (("arm", "arms"), ("workload", "workloads")):
+        kinds: dict[str, words.Kind] = {"arm": "arms", "workload": "workloads"}
+        for column, kind in kinds.items():
             known = words.labels(self.findings, kind)
             shown[column] = [known.get(name, name) for name in shown[column]]
         return shown
@@ -75,10 +77,10 @@ class Evidence:
         return f"../runs/{self.name}/"
 
 
-def arms_in_order(findings: Mapping[str, Any], runs: pd.DataFrame) -> tuple[str, ...]:
+def arms_in_order(findings: Findings, runs: pd.DataFrame) -> tuple[str, ...]:
     """Order arms so that each keeps its colour on every figure; only arms that have runs are named."""
-    wanted = [findings["baseline"], *(found["treatment"] for found in findings["findings"])]
-    again = [found["treatment"] for found in [findings.get("aa")] if found]
+    wanted = [findings.baseline, *(found.treatment for found in findings.findings)]
+    again = [findings.aa.treatment] if findings.aa else []
     present = set(runs["arm"])
     rest = sorted(present - set(wanted) - set(again))
     return tuple(arm for arm in dict.fromkeys([*wanted, *rest, *again]) if arm in present)
@@ -92,8 +94,8 @@ def load(name: str) -> Evidence:
         for table, columns in TABLES.items()
     }
     facts = {key: _json(getattr(place, key)) for key in ("facts", "dataset", "warm_up")}
-    findings = files.read_json(place.findings)
-    kept = tuple(_json(file) for file in sorted(paths.reruns().glob(f"{name}.*.json")))
+    findings = Findings.read(place.findings)
+    kept = tuple(Rerun.read(file) for file in sorted(paths.reruns().glob(f"{name}.*.json")))
     there = sorted(place.applied.iterdir()) if place.applied.is_dir() else []
     texts = {file.name: file.read_text(encoding="utf-8") for file in there}
     return Evidence(name, place.data, findings, **tidy, **facts, reruns=kept, applied=texts)

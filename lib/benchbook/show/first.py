@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from benchbook.core import files, paths
+from benchbook.core import paths
+from benchbook.core import pooled as core
 from benchbook.show import forest, numbers, rows
 from benchbook.show.lines import Line
 from benchbook.show.markup import Html
@@ -27,20 +28,20 @@ def page(seen: Overview) -> Html:
 
 def answer(seen: Overview, known: rows.Pooled) -> str:
     """Say how many claims hold in their own tables, and how many effects keep their sign elsewhere."""
-    held = Counter(claim["verdict"] for claim in seen.claims)
+    held = Counter(claim.verdict for claim in seen.claims)
     told = []
     if held:
         claims = numbers.count(len(seen.claims), "published claim")
         told.append(
             f"Of {claims}, their own tables bear out {held['holds']} and contradict {held['does not hold']}."
         )
-    labels = Counter(
-        effect["label"]
+    labels = Counter[str](
+        effect.label
         for study in known.values()
-        for one in study["contrasts"]
-        if one["metric"] == "qps"
-        for effect in ([one["whole"]] if one["one_number"] or not one["levels"] else one["levels"])
-        if len(effect["occasions"]) > 1
+        for one in study.contrasts
+        if one.metric == "qps"
+        for effect in one.told
+        if len(effect.occasions) > 1
     )
     if several := sum(labels.values()):
         alike = sum(labels[label] for label in _ALIKE)
@@ -59,8 +60,7 @@ def folders() -> dict[str, str]:
 
 def pooled() -> rows.Pooled:
     """Return what the sessions of each recorded study say together, by its name."""
-    found = sorted((paths.root() / "data" / "recorded").glob("*/pooled.json"))
-    return {file.parent.name: files.read_json(file) for file in found}
+    return {one.study: one for one in core.several()}
 
 
 def _columns(found: Sequence[rows.Group]) -> Mapping[str, bool]:

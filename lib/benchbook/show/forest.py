@@ -7,13 +7,15 @@ wide screen. Effects are fractions of the baseline, on a scale of ratios.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from benchbook.compare import machines, pooled_words, words
 from benchbook.compare.sentences import SHOWN, listing
-from benchbook.core.pooled import Contrast, Pooled, PooledEffect
+from benchbook.core import pooled
+from benchbook.core.findings import ByThreads, Contrast, Finding, Level, Rungs
+from benchbook.core.pooled import Pooled, PooledEffect
 from benchbook.core.wording import count
 from benchbook.show import numbers, svg, theme
 from benchbook.show.markup import Html, slug
@@ -21,7 +23,6 @@ from benchbook.show.picture import inline
 from benchbook.show.shape import shaped
 from benchbook.show.tables import contrast, levels_of
 
-Finding = Mapping[str, Any]
 Ends = tuple[float, float]
 # Effects beyond a quarter or four times the baseline stand at the edge; intervals may go half as far again.
 _FARTHEST, _ROOM = math.log(4), math.log(1.5)
@@ -115,19 +116,24 @@ class Forest:
         return "\n".join([self.title, *(f"  {row.name}: {row.told}".rstrip(": ") for row in self.rows)])
 
 
-def of_findings(findings: Finding, without: Container[str] = (), with_levels: bool = False) -> Forest:
+def of_findings(
+    known: Iterable[Finding],
+    aa: Finding | None = None,
+    without: Container[str] = (),
+    with_levels: bool = False,
+) -> Forest:
     """Draw the effect of every finding, A/A last; each thread level where no number stands for all.
 
     `without` has the ids of those that are drawn elsewhere.
     """
     own: dict[str, list[Finding]] = {}
-    for found in findings["findings"]:
-        if found.get("id") not in without:
+    for found in known:
+        if found.id not in without:
             own.setdefault(words.of(found, "workload"), []).append(found)
     rows: list[Row] = []
     for workload, several in own.items():
         rows += [Row(workload, kind="heading"), *(row for one in several for row in _rows(one, with_levels))]
-    if (aa := findings.get("aa")) and own:
+    if aa and own:
         rows.append(_row(aa, contrast(aa)))
     bases = dict.fromkeys(words.inside(one, "baseline") for several in own.values() for one in several)
     against = f"Against {listing([*bases])}. " if bases else ""
@@ -153,7 +159,7 @@ def over_sessions(found: Pooled, without: Container[str] = ()) -> Forest:
     return Forest("over-sessions", "Over all sessions", rows, SEVERAL)
 
 
-def by_session(found: Pooled, contrasts: Sequence[Contrast] | None = None) -> Forest:
+def by_session(found: Pooled, contrasts: Sequence[pooled.Contrast] | None = None) -> Forest:
     """Draw each session of contrasts, all unless given, on a line of its own, with its date and processor."""
     rows = [
         row
@@ -165,36 +171,37 @@ def by_session(found: Pooled, contrasts: Sequence[Contrast] | None = None) -> Fo
     return Forest("by-session", "Session by session", tuple(rows), CAPTION, is_folded=True)
 
 
-def ladder(found: Mapping[str, Any]) -> Forest:
+def ladder(found: Rungs) -> Forest:
     """Draw one ladder: each arm against the first, in their order."""
-    rows = tuple(_row(one, words.of(one, "treatment")) for one in found["against_first"])
-    first = found["against_first"][0]
+    rows = tuple(_row(one, words.of(one, "treatment")) for one in found.against_first)
+    first = found.against_first[0]
     title = f"Against {words.of(first, 'baseline')}, on {words.of(first, 'workload')}"
     return Forest("ladder", title, rows, CAPTION)
 
 
 def _rows(found: Finding, with_levels: bool) -> Iterator[Row]:
-    what = "" if found["metric"] == "qps" else f", {numbers.metric(found['metric'])}"
+    what = "" if found.metric == "qps" else f", {numbers.metric(found.metric)}"
     yield _row(found, f"{words.of(found, 'treatment')}{what}")
-    if with_levels or not found["headline"]:
+    if with_levels or not found.headline:
         for point in levels_of(found):
-            row = _row(point, count(point["threads"], "thread"))
-            yield replace(row, kind="level", band=found.get("band"))
+            row = _row(point, count(point.threads, "thread"))
+            yield replace(row, kind="level", band=found.band)
 
 
-def _row(found: Finding, name: str) -> Row:
+def _row(found: Contrast | Level | ByThreads, name: str) -> Row:
     """Give the line of a finding, or of one of its thread levels."""
-    band = found.get("band")
-    way = f"#finding-{slug(found['id'])}" if "id" in found else ""
-    if not numbers.is_known(found["effect"]) or not found.get("headline", True):
-        told = "by threads" if numbers.is_known(found["effect"]) else numbers.NOT_COMPUTED
+    band, way = None, ""
+    if isinstance(found, Finding):
+        band, way = found.band, f"#finding-{slug(found.id)}"
+    if not numbers.is_known(found.effect) or (isinstance(found, Contrast) and not found.headline):
+        told = "by threads" if numbers.is_known(found.effect) else numbers.NOT_COMPUTED
         return Row(name, told, band=band, way=way)
-    is_decided = found.get("label") in (*DECIDED, None)
-    ends, told = None, f"{numbers.percent(found['effect'])}, no interval"
-    if numbers.is_known(found["low"]) and numbers.is_known(found["high"]):
-        ends = found["low"], found["high"]
-        told = f"{numbers.percent(found['effect'])} ({_span(*ends)})"
-    return Row(name, told, ((found["effect"], is_decided),), ends, band=band, way=way)
+    is_decided = isinstance(found, ByThreads) or found.label in DECIDED
+    ends, told = None, f"{numbers.percent(found.effect)}, no interval"
+    if numbers.is_known(found.low) and numbers.is_known(found.high):
+        ends = found.low, found.high
+        told = f"{numbers.percent(found.effect)} ({_span(*ends)})"
+    return Row(name, told, ((found.effect, is_decided),), ends, band=band, way=way)
 
 
 def _span(low: float, high: float) -> str:
@@ -202,14 +209,14 @@ def _span(low: float, high: float) -> str:
     return numbers.span(low, high, digits)
 
 
-def place(one: Contrast, effect: PooledEffect) -> str:
+def place(one: pooled.Contrast, effect: PooledEffect) -> str:
     """Name an effect over sessions: HAProxy on point selects, 8 threads."""
     at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
     what = "" if one.metric == "qps" else f", {numbers.metric(one.metric)}"
     return f"{one.names['treatment']} on {one.names['workload']}{what}{at}"
 
 
-def together(one: Contrast, effect: PooledEffect) -> Row:
+def together(one: pooled.Contrast, effect: PooledEffect) -> Row:
     """Give the line of an effect over sessions: its sessions, their mean, where a further one is expected."""
     dots = tuple((seen.effect, _is_decided(seen)) for seen in effect.sessions if seen.effect is not None)
     row = Row(place(one, effect), effect.short, dots, expected(effect), way=f"#finding-{slug(one.id)}")

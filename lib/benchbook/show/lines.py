@@ -5,11 +5,13 @@ Pure: findings and what sessions say together go in; effects are fractions of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from benchbook.compare.sentences import SHOWN
+from benchbook.core.findings import Finding
+from benchbook.core.pooled import Contrast, PooledEffect
 from benchbook.show import numbers
 from benchbook.show.tables import levels_of
 
@@ -86,26 +88,22 @@ class Line:
         return labels.pop() if len(labels) == 1 else ""
 
 
-def counted(part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the sessions that are pooled in an effect."""
-    return [one for one in part["seen"] if one["reason"] is None and numbers.is_known(one["effect"])]
-
-
-def over_sessions(contrasts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def over_sessions(contrasts: Sequence[Contrast]) -> dict[str, Any]:
     """Return effects, expected range and standing of a line that rests on several sessions."""
     parts = [
         part
         for one in contrasts
-        for part in ([one["whole"]] if one["one_number"] or not one["levels"] else one["levels"])
+        for part in ([one.whole] if one.one_number or not one.levels else one.levels)
     ]
     effects = tuple(
-        Effect(one["effect"], one["low"], one["high"], one["label"] or "not shown")
+        Effect(one.effect, one.low, one.high, one.label or "not shown")
         for part in parts
-        for one in counted(part)
+        for one in part.sessions
+        if one.effect is not None
     )
     ends = [_expected(part) for part in parts]
     known = [end for both in ends if both for end in both]
-    labels = list(dict.fromkeys(part["label"] for part in parts))
+    labels = list(dict.fromkeys(part.label for part in parts))
     return {
         "effects": effects,
         "expected": (min(known), max(known)) if known and None not in ends else None,
@@ -113,11 +111,10 @@ def over_sessions(contrasts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _expected(part: Mapping[str, Any]) -> tuple[float, float] | None:
+def _expected(part: PooledEffect) -> tuple[float, float] | None:
     """Return where a further session is expected; with too few of them, their range."""
-    for name in ("prediction", "range"):
-        low, high = part[f"{name}_low"], part[f"{name}_high"]
-        if numbers.is_known(low) and numbers.is_known(high):
+    for low, high in ((part.prediction_low, part.prediction_high), (part.range_low, part.range_high)):
+        if low is not None and high is not None:
             return low, high
     return None
 
@@ -134,9 +131,9 @@ def brief(low: float, high: float) -> str:
     return numbers.span(low, high, digits)
 
 
-def effects_of(own: Iterable[Mapping[str, Any]]) -> Iterator[Effect]:
+def effects_of(own: Iterable[Finding]) -> Iterator[Effect]:
     """Give the effect of each workload, or of each thread level where no single number stands for all."""
     for found in own:
-        for one in (found,) if found["headline"] else levels_of(found):
-            if numbers.is_known(one["effect"]):
-                yield Effect(one["effect"], one["low"], one["high"], one.get("label") or "not shown")
+        for one in (found,) if found.headline else levels_of(found):
+            if numbers.is_known(one.effect):
+                yield Effect(one.effect, one.low, one.high, getattr(one, "label", None) or "not shown")

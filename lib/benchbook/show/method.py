@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -11,11 +10,12 @@ from benchbook.compare import calibration as campaigns
 from benchbook.compare import words
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.core import calibrated
+from benchbook.core.findings import Finding, Findings
 from benchbook.show import forest, numbers, standing
 from benchbook.show.markup import Html, element, join, slug
 from benchbook.show.table import Column, Table, long, number
 
-Studies = Mapping[str, Mapping[str, Any]]
+Studies = Mapping[str, Findings]
 
 
 def studies() -> Studies:
@@ -52,7 +52,7 @@ def opening(known: Studies) -> Html:
 def aa_figure(known: Studies) -> forest.Forest:
     """Draw the A/A effect of every study with its interval."""
     return forest.of_twins(
-        (_name(way, known), f"{way}#finding-{slug(aa['id'])}", aa) for way, aa in _pairs(known)
+        (_name(way, known), f"{way}#finding-{slug(aa.id)}", aa) for way, aa in _pairs(known)
     )
 
 
@@ -72,18 +72,18 @@ def aa_table(known: Studies) -> Table:
     return Table("aa-record", "The A/A record", columns, rows, caption, "Nothing has been measured yet.")
 
 
-def _row(way: str, found: Mapping[str, Any]) -> list[object]:
-    aa = found.get("aa")
-    study = f"{found['study']}{_whose(way)}"
+def _row(way: str, found: Findings) -> list[object]:
+    aa = found.aa
+    study = f"{found.study}{_whose(way)}"
     if aa is None:
         return [element("a", study, href=way), "no A/A pair", "", "", "", "", ""]
     return [
-        element("a", study, href=f"{way}#finding-{slug(aa['id'])}"),
+        element("a", study, href=f"{way}#finding-{slug(aa.id)}"),
         words.of(aa, "workload"),
-        numbers.percent(aa["effect"]),
-        numbers.span(aa["low"], aa["high"]),
-        numbers.level(aa["level"]),
-        aa["n"],
+        numbers.percent(aa.effect),
+        numbers.span(aa.low, aa.high),
+        numbers.level(aa.level),
+        aa.n,
         "leaves zero out" if leaves_zero_out(aa) else "",
     ]
 
@@ -124,8 +124,8 @@ def _whose(way: str) -> str:
 
 
 def _name(way: str, known: Studies) -> str:
-    return f"{known[way]['study']}{_whose(way)}"
+    return f"{known[way].study}{_whose(way)}"
 
 
-def _pairs(known: Studies) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(way, found["aa"]) for way, found in known.items() if found.get("aa")]
+def _pairs(known: Studies) -> list[tuple[str, Finding]]:
+    return [(way, found.aa) for way, found in known.items() if found.aa]

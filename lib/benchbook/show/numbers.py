@@ -7,10 +7,11 @@ zero. Spaces before a unit do not break, and a minus is a real minus.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from collections.abc import Sequence
+from typing import TypeGuard
 
 from benchbook.compare import words
+from benchbook.core.findings import Contrast
 
 NOT_COMPUTED = "not computed"
 _MINUS = "\N{MINUS SIGN}"
@@ -53,9 +54,9 @@ def span(low: float | None, high: float | None, digits: int = 1) -> str:
     return f"{decimal(100 * low, digits, True)} to {decimal(100 * high, digits, True)}{_NBSP}%"
 
 
-def effect(found: Mapping[str, Any]) -> str:
+def effect(found: Contrast) -> str:
     """Write the effect of a finding, or that it has one for each thread level and none for all."""
-    return percent(found["effect"]) if found["headline"] else "by threads"
+    return percent(found.effect) if found.headline else "by threads"
 
 
 def level(fraction: float | None) -> str:

@@ -3,49 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from benchbook.compare import words
 from benchbook.compare.claims import bands
+from benchbook.compare.sentences import Interval
 from benchbook.core import source
-from benchbook.core.errors import InputErrors
+from benchbook.core.errors import InputErrors, given
+from benchbook.core.findings import Answer, Finding, Findings
 from benchbook.show import numbers
 
-Finding = Mapping[str, Any]
 # As `compare.arrangements` writes it: an arm has its key in brackets where it has a name for readers.
 _NOTE = re.compile(r"Arm (?:.+ \((?P<named>[^()]+)\)|(?P<key>\S+)) illustrates (?P<claim>\S+) and doesn't")
 
 
-def is_opposite(found: Finding, claim: Mapping[str, Any]) -> bool:
+def is_opposite(found: Finding, band: Sequence[float | None] | None) -> bool:
     """Tell whether an effect lies wholly on the other side of zero than all of what a claim allows."""
-    if not (claim["is_share"] and claim["band"] and found["headline"] and numbers.is_known(found["effect"])):
-        return False
-    return _is_beyond(found, claim["band"])
+    is_number = found.headline and numbers.is_known(found.effect)
+    return bool(band and is_number) and _is_beyond(found, band)
 
 
-def parts(one: Finding) -> str:
+def parts(one: Answer) -> str:
     """Name the parts of an illustrated claim that went the other way: `all`, some of them, or nothing."""
-    known = [part for part in one["parts"] if one["kind"] == "effect" and numbers.is_known(part["low"])]
-    turned = sum(part["scale"] == "share" and _is_beyond(part, part["band"]) for part in known)
+    known = [part for part in one.parts if one.kind == "effect" and numbers.is_known(part.low)]
+    turned = sum(part.scale == "share" and _is_beyond(part, part.band) for part in known)
     if not turned:
         return ""
     return "all" if turned == len(known) else f"{turned} of {len(known)}"
 
 
-def _is_beyond(found: Finding, band: Sequence[float | None] | None) -> bool:
+def _is_beyond(found: Interval, band: Sequence[float | None] | None) -> bool:
     low, high = band or (None, None)
     rises, falls = low is not None and low >= 0, high is not None and high <= 0
-    return (rises and found["high"] < 0) or (falls and found["low"] > 0)
+    return (rises and given(found.high) < 0) or (falls and given(found.low) > 0)
 
 
-def of_pair(own: Sequence[Finding], claim: Mapping[str, Any]) -> str:
-    """Name the workloads on which a pair of arms went the other way than a claim: `all`, some, or nothing."""
-    turned = [words.of(one, "workload") for one in own if is_opposite(one, claim)]
+def of_pair(own: Sequence[Finding], band: Sequence[float | None] | None) -> str:
+    """Name the workloads on which a pair of arms went the other way than a band: `all`, some, or nothing."""
+    turned = [words.of(one, "workload") for one in own if is_opposite(one, band)]
     return "all" if turned and len(turned) == len(own) else numbers.listing(turned)
 
 
-def beside_note(note: str, findings: Mapping[str, Any]) -> str:
+def beside_note(note: str, findings: Findings) -> str:
     """Say what went the other way in what a note of a study calls an illustration; nothing where nothing."""
     if (found := _NOTE.match(note)) is None:
         return ""
@@ -55,20 +54,20 @@ def beside_note(note: str, findings: Mapping[str, Any]) -> str:
 
     study = Measured("", findings, illustrates={arm: [name]})
     if asked := study.asked(name):
-        return "" if asked[0]["judged"] else told(parts(asked[0]))
+        return "" if asked[0].judged else told(parts(asked[0]))
     own = study.shows(name)
-    return told(of_pair(own, _claim(name))) if own else ""
+    return told(of_pair(own, _band(name))) if own else ""
 
 
-def _claim(name: str) -> Mapping[str, Any]:
-    """Return band and kind of number of a claim, by its source and name; without a band where it is gone."""
+def _band(name: str) -> list[float | None] | None:
+    """Return the band of a claim, by its source and name; none where it is gone or is not one of effects."""
     document, _, own = name.partition("/")
     try:
         claim = source.load(document).claims[own].as_put
     except (InputErrors, KeyError):
-        return {"is_share": False, "band": None}
-    band = bands.limits(claim)
-    return {"is_share": bands.is_share(claim), "band": None if band is None else [band.low, band.high]}
+        return None
+    band = bands.limits(claim) if bands.is_share(claim) else None
+    return None if band is None else [band.low, band.high]
 
 
 def told(on: str) -> str:
@@ -78,11 +77,11 @@ def told(on: str) -> str:
     return f"The direction is opposite to the published one{'' if on == 'all' else f' on {on}'}."
 
 
-def compared(one: Finding) -> str:
+def compared(one: Answer) -> str:
     """Say what a claim's numbers compare where each is a ratio of two ratios; nothing where it is not."""
-    if one["kind"] == "same_effect":
+    if one.kind == "same_effect":
         return "Each number compares the shares that the two arms keep: above zero, the first keeps more."
-    if one["kind"] == "trend" and any(" against " in part["where"] for part in one["parts"]):
+    if one.kind == "trend" and any(" against " in part.where for part in one.parts):
         return (
             "Each number compares the ratio of the two arms at two levels: above zero, it is larger at the "
             "second."

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import get_args
 from urllib.parse import urlsplit
 
-from benchbook.compare import verdicts, words
-from benchbook.core import paths
+from benchbook.compare import words
+from benchbook.compare.sentences import SHOWN
+from benchbook.core import findings, paths
+from benchbook.core.audit import Claim
+from benchbook.core.findings import Answer, Finding, Level
 from benchbook.show import numbers, opposite
 from benchbook.show.badge import badge
 from benchbook.show.markup import ADDRESS, Html, element, join, slug
@@ -19,28 +22,27 @@ from benchbook.show.tables import levels_of
 
 def record(seen: Overview) -> Html:
     """Write one sentence to quote about the published claims."""
-    counts = {
-        verdict: sum(one["verdict"] == verdict for one in seen.claims)
-        for verdict in get_args(verdicts.Reading)
-    }
+    readings = [one.verdict for one in seen.claims]
     told = (
         f"Of {numbers.count(len(seen.claims), 'published claim')} about database performance, "
-        f"{counts['holds']} hold in the tables of their own document, {counts['does not hold']} do not, and "
-        f"{counts['not derivable']} cannot be derived from them. "
+        f"{readings.count('holds')} hold in the tables of their own document, "
+        f"{readings.count('does not hold')} do not, and {readings.count('not derivable')} cannot be derived "
+        "from them. "
     )
     judged = [
-        found["verdict"]
+        found.verdict
         for one in seen.claims
-        for _, found in (*seen.answers(one["id"]), *seen.asked(one["id"], True))
+        for own in (seen.answers(one.id), seen.asked(one.id, True))
+        for _, found in own
     ]
-    here = {verdict: judged.count(verdict) for verdict in get_args(verdicts.Verdict)}
+    here = {verdict: judged.count(verdict) for verdict in get_args(findings.Verdict)}
     told += (
         f"Measured here, {numbers.listing(_each(here))}."
         if any(here.values())
         else "No measurement made here answers one of them yet."
     )
     shown = sum(
-        bool(_illustrations(seen, one)) and not (seen.answers(one["id"]) or seen.asked(one["id"], True))
+        bool(_illustrations(seen, one)) and not (seen.answers(one.id) or seen.asked(one.id, True))
         for one in seen.claims
     )
     if shown:
@@ -59,7 +61,7 @@ def _each(verdicts_here: Mapping[str, int]) -> list[str]:
 def claims(seen: Overview) -> Table:
     """List every claim: published, recomputed from its own table, measured here with interval and verdict."""
     rows = [
-        [_claim(claim), _source(claim), claim["published"], _recomputed(claim), _standing(seen, claim)]
+        [_claim(claim), _source(claim), claim.published, _recomputed(claim), _standing(seen, claim)]
         for claim in seen.claims
     ]
     columns = [
@@ -73,73 +75,73 @@ def claims(seen: Overview) -> Table:
         "Its own tables: computed again from the numbers that the document itself prints, one of each, so "
         "without any interval."
     )
-    if any(seen.answers(claim["id"]) or seen.asked(claim["id"], True) for claim in seen.claims):
+    if any(seen.answers(claim.id) or seen.asked(claim.id, True) for claim in seen.claims):
         caption += " Measured here: effect, interval, number of blocks n, verdict."
     empty = "No source has been audited yet."
     return Table("claims", "Every claim", columns, rows, caption, empty, is_whole=True)
 
 
-def _claim(claim: Mapping[str, Any]) -> Html:
-    name, _, short = claim["id"].partition("/")
-    way = element("a", claim["claim"], href=f"sources/{slug(name)}.html#claim-{slug(short)}")
-    place = f"claim-{slug(claim['id'])}"
-    here = element("a", href=f"#{place}", class_="anchor", aria_label=f"Link to the claim {claim['id']}")
+def _claim(claim: Claim) -> Html:
+    name, short = claim.names
+    way = element("a", claim.claim, href=f"sources/{slug(name)}.html#claim-{slug(short)}")
+    place = f"claim-{slug(claim.id)}"
+    here = element("a", href=f"#{place}", class_="anchor", aria_label=f"Link to the claim {claim.id}")
     return element("span", way, here, id=place)
 
 
-def _source(claim: Mapping[str, Any]) -> Html:
-    name = claim["id"].partition("/")[0]
+def _source(claim: Claim) -> Html:
+    name = claim.names[0]
     return element("a", name, href=f"sources/{slug(name)}.html")
 
 
-def _recomputed(claim: Mapping[str, Any]) -> Html:
-    name, _, short = claim["id"].partition("/")
+def _recomputed(claim: Claim) -> Html:
+    name, short = claim.names
     way = f"sources/{slug(name)}.html#claim-{slug(short)}"
-    count = numbers.count(len(claim["doubts"]), "check of its numbers fails", "checks of its numbers fail")
-    doubt = element("a", f"Care: {count}.", href=way, class_="care-note") if claim["doubts"] else ""
-    return element("span", badge(claim["verdict"]), " ", recomputed(claim), doubt)
+    count = numbers.count(len(claim.doubts), "check of its numbers fails", "checks of its numbers fail")
+    doubt = element("a", f"Care: {count}.", href=way, class_="care-note") if claim.doubts else ""
+    return element("span", badge(claim.verdict), " ", recomputed(claim), doubt)
 
 
-def _standing(seen: Overview, claim: Mapping[str, Any]) -> Html:
+def _standing(seen: Overview, claim: Claim) -> Html:
     return join(_lines(seen, claim), "<br>")
 
 
-def _lines(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
+def _lines(seen: Overview, claim: Claim) -> list[Html]:
     """Write what stands behind a claim, in lines: answers, else illustrations and what would answer it."""
-    answers = [_answer(study, found) for study, found in seen.answers(claim["id"])]
-    answers += [_put(study, one, claim) for study, one in seen.asked(claim["id"], True)]
+    answers = [_answer(study, found) for study, found in seen.answers(claim.id)]
+    answers += [_put(study, one, claim) for study, one in seen.asked(claim.id, True)]
     if answers:
         return answers
     shown = _illustrations(seen, claim)
     return [*shown, _open(seen, claim, bool(shown))]
 
 
-def _answer(study: Measured, found: Mapping[str, Any]) -> Html:
-    verdict = badge(found["verdict"] or "not judged")
-    return element("span", "Measured: ", _effect(found), " ", verdict, " ", _way(study, found["id"]))
+def _answer(study: Measured, found: Finding) -> Html:
+    verdict = badge(found.verdict or "not judged")
+    return element("span", "Measured: ", _effect(found), " ", verdict, " ", _way(study, found.id))
 
 
-def _put(study: Measured, one: Mapping[str, Any], claim: Mapping[str, Any]) -> Html:
+def _put(study: Measured, one: Answer, claim: Claim) -> Html:
     """Write what a claim of another kind came to and how it was read: with its badge, or illustrated."""
-    read_as = f"Read as: {claim['put']}" if claim.get("put") else ""
-    told = " ".join(filter(None, [one["sentence"], opposite.compared(one), read_as])) + " "
-    if one["judged"]:
-        verdict = badge(one["verdict"] or "not judged")
-        return element("span", "Measured: ", told, verdict, " ", _way(study, one["claim"]))
+    read_as = f"Read as: {claim.put}" if claim.put else ""
+    told = " ".join(filter(None, [one.sentence, opposite.compared(one), read_as])) + " "
+    if one.judged:
+        verdict = badge(one.verdict or "not judged")
+        return element("span", "Measured: ", told, verdict, " ", _way(study, one.claim))
     note = element("i", "Illustrated, not judged: ")
     turned = opposite.told(opposite.parts(one))
-    place = join([_way(study, one["claim"]), _stand_in(study, claim)])
+    place = join([_way(study, one.claim), _stand_in(study, claim)])
     return element("span", note, told, turned, " " if turned else "", place)
 
 
-def _illustrations(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
+def _illustrations(seen: Overview, claim: Claim) -> list[Html]:
     """Write what illustrates a claim, the nearest study first: what it came to, else effects of its arms."""
-    made: dict[str, list[Html]] = {study.name: [] for study in seen.nearest(claim["id"])}
-    for study, one in seen.asked(claim["id"], False):
+    made: dict[str, list[Html]] = {study.name: [] for study in seen.nearest(claim.id)}
+    for study, one in seen.asked(claim.id, False):
         made[study.name].append(_put(study, one, claim))
-    pairs: dict[tuple[str, bool, str, str], tuple[Measured, list[Mapping[str, Any]]]] = {}
-    is_effect = claim["kind"] in ("effect", "text_only", "value")
-    for study, found in seen.shows(claim["id"]) if is_effect else ():
+    pairs: dict[tuple[str, bool, str, str], tuple[Measured, list[Finding]]] = {}
+    is_effect = claim.kind in ("effect", "text_only", "value")
+    for study, found in seen.shows(claim.id) if is_effect else ():
         arms = words.of(found, "treatment"), words.of(found, "baseline")
         pairs.setdefault((study.name, study.is_recorded, *arms), (study, []))[1].append(found)
     for study, own in pairs.values():
@@ -147,42 +149,42 @@ def _illustrations(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
     return [one for own in made.values() for one in own]
 
 
-def _shown(study: Measured, own: Sequence[Mapping[str, Any]], claim: Mapping[str, Any]) -> Html:
+def _shown(study: Measured, own: Sequence[Finding], claim: Claim) -> Html:
     """Write what one pair of arms showed, workload by workload, and what went the other way."""
     note = element("i", "Illustrated, not judged: ")
     arms = f"{words.of(own[0], 'treatment')} against {words.of(own[0], 'baseline')}: "
     told = "; ".join(map(_effect, own)) + ". "
-    if turned := opposite.told(opposite.of_pair(own, claim)):
+    if turned := opposite.told(opposite.of_pair(own, claim.shares)):
         told += turned + " "
-    return element("span", note, arms, told, _way(study, own[0]["id"]), _stand_in(study, claim))
+    return element("span", note, arms, told, _way(study, own[0].id), _stand_in(study, claim))
 
 
-def _stand_in(study: Measured, claim: Mapping[str, Any]) -> Html:
+def _stand_in(study: Measured, claim: Claim) -> Html:
     """Write what the arms that illustrate a claim stand in for; nothing where the study does not say."""
-    told = "; ".join(study.stand_ins(claim["id"]))
+    told = "; ".join(study.stand_ins(claim.id))
     return element("span", f"Stand-in: {told}.", class_="claim") if told else Html("")
 
 
-def _by_threads(found: Mapping[str, Any]) -> str:
+def _by_threads(found: Finding) -> str:
     """Write the effect at each thread count; nothing where none is known."""
-    steps = [one for one in levels_of(found) if numbers.is_known(one["effect"])]
+    steps = [one for one in levels_of(found) if numbers.is_known(one.effect)]
     return ", ".join(
-        f"{numbers.percent(one['effect'])} at {numbers.count(one['threads'], 'thread')}"
-        + (f" ({one['label']})" if one.get("label") not in ("higher", "lower", None) else "")
+        f"{numbers.percent(one.effect)} at {numbers.count(one.threads, 'thread')}"
+        + (f" ({one.label})" if isinstance(one, Level) and one.label not in SHOWN else "")
         for one in steps
     )
 
 
-def _effect(found: Mapping[str, Any]) -> str:
+def _effect(found: Finding) -> str:
     workload = f"on {words.of(found, 'workload')}"
-    if found["effect"] is None:
+    if found.effect is None:
         return f"no effect could be computed {workload}"
-    if not found["headline"]:
-        each = _by_threads(found) if found["label"] == "depends on threads" else ""
-        return f"{workload} {each or found['label']}"
-    interval = numbers.span(found["low"], found["high"])
-    blocks = numbers.count(found["n"], "block")
-    return f"{numbers.percent(found['effect'])} {workload} ({interval}, {blocks})"
+    if not found.headline:
+        each = _by_threads(found) if found.label == "depends on threads" else ""
+        return f"{workload} {each or found.label}"
+    interval = numbers.span(found.low, found.high)
+    blocks = numbers.count(found.n, "block")
+    return f"{numbers.percent(found.effect)} {workload} ({interval}, {blocks})"
 
 
 def _way(study: Measured, found: str) -> Html:
@@ -191,9 +193,9 @@ def _way(study: Measured, found: str) -> Html:
     return element("span", element("a", study.name, href=href), told)
 
 
-def _open(seen: Overview, claim: Mapping[str, Any], is_shown: bool) -> Html:
+def _open(seen: Overview, claim: Claim, is_shown: bool) -> Html:
     """Say what would answer a claim: a study with its command, or what no study here has."""
-    ways = seen.shipped.get(claim["id"], ())
+    ways = seen.shipped.get(claim.id, ())
     would = [one for one in ways if one.is_answer] or ([] if is_shown else list(ways))
     if would:
         first, *others = would
@@ -205,7 +207,7 @@ def _open(seen: Overview, claim: Mapping[str, Any], is_shown: bool) -> Html:
         if first.is_answer and others:
             more = f"; so would {numbers.listing([one.name for one in others])}, each by its own workloads"
         return element("span", "Open. ", command, f" would {verb} it ({place}){more}.")
-    takes = claim.get("takes") or claim.get("because") or "arms and a metric as the document has them"
+    takes = claim.takes or claim.because or "arms and a metric as the document has them"
     start = "Open. No study here judges it; that would take " if ways else "Open. It would take "
     return element("span", start, takes.rstrip("."), ".")
 
@@ -214,13 +216,13 @@ def studies(seen: Overview) -> Table:
     """List the studies that have findings."""
     rows = [
         [
-            element("a", study.found["title"], href=study.page),
+            element("a", study.found.title, href=study.page),
             study.whose,
-            study.found["question"],
-            study.found["blocks"]["complete"],
-            len(study.found["findings"]),
+            study.found.question,
+            study.found.blocks.complete,
+            len(study.found.findings),
             _runs(study),
-            study.found["scope"],
+            study.found.scope,
         ]
         for study in seen.studies
     ]
@@ -253,14 +255,12 @@ def sources(seen: Overview) -> Table:
     """List the documents with the number of tables, claims and verdicts."""
     rows = [
         [
-            element("a", audit["document"]["title"], href=f"sources/{slug(audit['source'])}.html"),
-            audit["document"]["publisher"] or "not stated",
-            _published_at(audit["document"].get("found") or ""),
-            *(
-                audit["counts"][key]
-                for key in ("tables", "cells", "claims", "holds", "does not hold", "not derivable")
-            ),
-            sum(one["passed"] is False for one in audit["checks"]),
+            element("a", audit.document.title, href=f"sources/{slug(audit.source)}.html"),
+            audit.document.publisher or "not stated",
+            _published_at(audit.document.found or ""),
+            *(audit.counts.tables, audit.counts.cells, audit.counts.claims),
+            *audit.counts.verdicts,
+            sum(one.passed is False for one in audit.checks),
         ]
         for audit in seen.audits
     ]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from benchbook.compare import words
+from benchbook.core.findings import Findings
 from benchbook.show import numbers
 from benchbook.show.table import Column, Table, long, number
 
@@ -16,20 +14,20 @@ _CAPTION = (
 )
 
 
-def tables(findings: Mapping[str, Any]) -> list[Table]:
+def tables(findings: Findings) -> list[Table]:
     """Return the table, or nothing where no percentile was compared."""
     arms = words.labels(findings, "arms")
     rows = [
         [
             words.of(found, "workload"),
-            numbers.metric(found["metric"]),
-            arms.get(one["arm"], one["arm"]),
-            one["runs"],
-            one["events_beyond"],
-            *("not known" if one[key] is None else one[key] for key in ("pauses", "by_one_pause")),
+            numbers.metric(found.metric),
+            arms.get(one.arm, one.arm),
+            one.runs,
+            one.events_beyond,
+            *("not known" if many is None else many for many in (one.pauses, one.by_one_pause)),
         ]
-        for found in findings["findings"]
-        for one in found.get("support") or ()
+        for found in findings.findings
+        for one in found.support or ()
     ]
     columns = [
         long("Workload"), Column("Percentile"), Column("Arm"), number("Runs"),

@@ -11,18 +11,20 @@ from benchbook.show.picture import Picture
 
 def of_effects(seen: Evidence) -> list[object]:
     """Draw the effects of a study, over its recorded sessions if it is recorded, and say below why."""
-    several = sessions.several(seen)
+    found, several = seen.findings, sessions.several(seen)
     earlier = sessions.earlier(several) if several else ()
-    lines, told = curves.over_sessions(several) if several else curves.of_findings(seen.findings)
-    drawn = forest.over_sessions(several, told) if several else forest.of_findings(seen.findings, told)
+    lines, told = curves.over_sessions(several) if several else curves.of_findings(found.findings)
+    drawn = (
+        forest.over_sessions(several, told) if several else forest.of_findings(found.findings, found.aa, told)
+    )
     shown = [one for one in (lines, drawn if drawn.rows or not lines else None) if one is not None]
-    return [*shown, *causes.shown(seen.findings, earlier)]
+    return [*shown, *causes.shown(found, earlier)]
 
 
 def beside_effects(seen: Evidence) -> list[object]:
     """Return what else there is on effects: session by session, the ladder, what a query cost each part."""
     found = seen.findings
-    own = [forest.of_findings(found)] if sessions.several(seen) else []
+    own = [forest.of_findings(found.findings, found.aa)] if sessions.several(seen) else []
     return [
         *sessions.shown(seen),
         *own,

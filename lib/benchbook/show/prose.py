@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from benchbook.compare import physics, sentences, words
+from benchbook.core.findings import Finding, Findings
 from benchbook.show import answer, causes, numbers, setting
 from benchbook.show.doubts import differing, doubts
 from benchbook.show.lines import ONE_SESSION
@@ -16,12 +17,11 @@ from benchbook.show.shape import shaped
 
 __all__ = ["beside_record", "differing", "doubts", "headline", "judged", "opening", "over", "sentence"]
 
-Finding = Mapping[str, Any]
 _NOTHING = Html("")
 
 
 def opening(
-    findings: Mapping[str, Any],
+    findings: Findings,
     facts: Mapping[str, Any] | None = None,
     dataset: Mapping[str, Any] | None = None,
     several: Html = _NOTHING,
@@ -30,16 +30,16 @@ def opening(
 
     `several` is what the recorded sessions say together (`over`); it comes first.
     """
-    blocks = findings["blocks"]
+    blocks = findings.blocks
     basis = [
         *setting.of(facts, dataset),
-        f"{blocks['complete']} of {numbers.count(blocks['planned'], 'block')}",
-        f"{numbers.level(findings['look']['level'])} intervals",
-        f"{numbers.minutes(findings['machine_minutes'])} of machine time",
+        f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}",
+        f"{numbers.level(findings.look.level)} intervals",
+        f"{numbers.minutes(findings.machine_minutes)} of machine time",
         *([] if several.text else [ONE_SESSION]),
     ]
-    look = findings["look"]
-    is_early = not look["n"] and look["next"]
+    look = findings.look
+    is_early = not look.n and look.next
     told = [] if is_early else answer.said(findings)
     early = "".join(map(str, headline(findings))) if is_early else ""
     given = {
@@ -59,45 +59,43 @@ def opening(
 
 def judged(found: Finding) -> Html:
     """Write what a finding says of the claim that it answers; nothing where it answers none."""
-    if not found.get("claim"):
+    if not found.claim:
         return Html("")
-    more = found.get("more_blocks") if found.get("verdict") == "inconclusive" else None
+    more = found.more_blocks if found.verdict == "inconclusive" else None
     rest = more and (
-        f"About {numbers.count(more['blocks'], 'more block', 'more blocks')} "
-        f"({numbers.minutes(more['minutes'])}) would narrow the interval to "
-        f"{numbers.percent(more['for_half_width'], 0, False)} on either side."
+        f"About {numbers.count(more.blocks, 'more block', 'more blocks')} "
+        f"({numbers.minutes(more.minutes)}) would narrow the interval to "
+        f"{numbers.percent(more.for_half_width, 0, False)} on either side."
     )
-    source, _, short = found["claim"].partition("/")
+    source, _, short = found.claim.partition("/")
     way = f"../sources/{slug(source)}.html#claim-{slug(short)}"
-    band = numbers.span(*found["band"]) if found.get("band") else ""
-    verdict = found["verdict"] or "not judged"
-    return shaped(
-        "judged.html.j2", claim=found["claim"], way=way, band=band, verdict=verdict, rest=rest or ""
-    )
+    band = numbers.span(*found.band) if found.band else ""
+    verdict = found.verdict or "not judged"
+    return shaped("judged.html.j2", claim=found.claim, way=way, band=band, verdict=verdict, rest=rest or "")
 
 
-def headline(findings: Mapping[str, Any], with_levels: bool = True) -> list[object]:
+def headline(findings: Findings, with_levels: bool = True) -> list[object]:
     """Write one sentence for each treatment and metric, workload by workload; `Html` and plain parts.
 
     Before the first look there is nothing to say but that, or what single runs did where a study plans no
     more. Without levels it leaves out how an effect
     differs between thread counts, for a page whose next lines say that.
     """
-    blocks, look = findings["blocks"], findings["look"]
-    if not look["n"] and look["next"]:
-        needed = numbers.count(look["next"], "block")
-        if blocks["planned"] < look["next"]:
-            told = "".join(f"{sentence} " for sentence in findings.get("described", ()))
-            return [f"{told}This describes runs and decides nothing: {_too_few(blocks['planned'], needed)}."]
-        shown = f"{blocks['complete']} of the {needed} that the first look needs are complete"
+    blocks, look = findings.blocks, findings.look
+    if not look.n and look.next:
+        needed = numbers.count(look.next, "block")
+        if blocks.planned < look.next:
+            told = "".join(f"{sentence} " for sentence in findings.described or ())
+            return [f"{told}This describes runs and decides nothing: {_too_few(blocks.planned, needed)}."]
+        shown = f"{blocks.complete} of the {needed} that the first look needs are complete"
         return [f"Nothing is decided yet: {shown}."]
-    if broken := physics.broken(findings):
+    if broken := physics.broken(findings.causes):
         return [f"The books don't add up, so no effect is an answer: {broken[0]}."]
     groups: dict[tuple[str, str, str], dict[object, Finding]] = {}
-    for found in findings["findings"]:
-        key = found["baseline"], found["treatment"], found["metric"]
+    for found in findings.findings:
+        key = found.baseline, found.treatment, found.metric
         # A second claim about the same comparison tells nothing new here.
-        groups.setdefault(key, {}).setdefault((found["workload"], *found["threads"]), found)
+        groups.setdefault(key, {}).setdefault((found.workload, *found.threads), found)
     parts: list[object] = []
     for (_, treatment, metric), own in groups.items():
         name = words.inside(next(iter(own.values())), "treatment")
@@ -136,4 +134,4 @@ def _place(name: str, text: str) -> re.Match[str] | None:
 
 def sentence(found: Finding) -> str:
     """Give a finding's own sentence, with a real minus before negative numbers."""
-    return re.sub(r"(?<![\w-])-(?=\d)", "\N{MINUS SIGN}", found["sentence"])
+    return re.sub(r"(?<![\w-])-(?=\d)", "\N{MINUS SIGN}", found.sentence)

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.compare import words
+from benchbook.core.audit import Audit, Cell, Claim
+from benchbook.core.audit import Table as Printed
 from benchbook.core.errors import given
+from benchbook.core.source import Workload
 from benchbook.show import numbers
 from benchbook.show.badge import ORDER, badge, result
 from benchbook.show.markup import Html, element, join, linked, slug
 from benchbook.show.table import Column, Table, long, number
-
-Audit = Mapping[str, Any]
 
 _RATIO = re.compile(r"\d+ to 1")
 RULES = {
@@ -38,19 +39,19 @@ ABOUT = {
 
 def opening(audit: Audit) -> Html:
     """Write the title, what the document measures, and on what the audit rests."""
-    document, counts = audit["document"], audit["counts"]
+    document, counts = audit.document, audit.counts
     basis = [
-        f"published by {document['publisher']}" if document["publisher"] else "publisher not stated",
-        document["date"] or "date not stated",
-        f"{numbers.count(counts['tables'], 'table')} with {numbers.count(counts['cells'], 'number')}",
+        f"published by {document.publisher}" if document.publisher else "publisher not stated",
+        document.date or "date not stated",
+        f"{numbers.count(counts.tables, 'table')} with {numbers.count(counts.cells, 'number')}",
         "each number measured once, as far as stated",
     ]
-    if audit["conduct"]["repetitions"]:
-        basis[-1] = f"{audit['conduct']['repetitions']} runs of each cell, one number printed"
+    if audit.conduct.repetitions:
+        basis[-1] = f"{audit.conduct.repetitions} runs of each cell, one number printed"
     return join(
         [
-            element("h1", document["title"]),
-            element("p", document["subject"], class_="question"),
+            element("h1", document.title),
+            element("p", document.subject, class_="question"),
             element("ul", *(element("li", item) for item in basis), class_="basis"),
         ]
     )
@@ -58,50 +59,48 @@ def opening(audit: Audit) -> Html:
 
 def answer(audit: Audit) -> Html:
     """Write how many claims hold, and one line for each claim."""
-    counts, heading = audit["counts"], element("h2", "What holds", id="answer")
-    if not counts["claims"]:
-        failed = sum(one["passed"] is False for one in audit["checks"])
+    counts, heading = audit.counts, element("h2", "What holds", id="answer")
+    if not counts.claims:
+        failed = sum(one.passed is False for one in audit.checks)
         told = (
             "No claim of this document is carried, only its tables. "
             f"{numbers.count(failed, 'check')} of them {'fails' if failed == 1 else 'fail'}; all are below."
         )
         return element("section", heading, element("p", told, class_="verdict"), class_="answer")
     told = (
-        f"{numbers.count(counts['claims'], 'claim')}: {counts['holds']} hold in the document's own tables, "
-        f"{counts['does not hold']} do not, {counts['not derivable']} cannot be derived from them."
+        f"{numbers.count(counts.claims, 'claim')}: {counts.holds} hold in the document's own tables, "
+        f"{counts.does_not_hold} do not, {counts.not_derivable} cannot be derived from them."
     )
-    lines = element("ul", *map(_line, audit["claims"]), class_="answers")
+    lines = element("ul", *map(_line, audit.claims), class_="answers")
     stop = element("p", "Stop here if all you want is the answer.", class_="stop")
     return element("section", heading, element("p", told, class_="verdict"), lines, stop, class_="answer")
 
 
-def _line(claim: Mapping[str, Any]) -> Html:
+def _line(claim: Claim) -> Html:
     way = element(
-        "a", "arithmetic", href=f"#{_anchor(claim)}", class_="way", aria_label=f"arithmetic of {claim['id']}"
+        "a", "arithmetic", href=f"#{_anchor(claim)}", class_="way", aria_label=f"arithmetic of {claim.id}"
     )
-    doubt = element("span", doubted(claim), class_="claim") if claim["doubts"] else ""
+    doubt = element("span", doubted(claim), class_="claim") if claim.doubts else ""
     own = recomputed(claim)
-    numbers_told = f" Published: {claim['published']}. {f'Recomputed: {own}. ' if own else ''}"
-    return element("li", badge(claim["verdict"]), " ", claim["claim"], numbers_told, way, doubt)
+    numbers_told = f" Published: {claim.published}. {f'Recomputed: {own}. ' if own else ''}"
+    return element("li", badge(claim.verdict), " ", claim.claim, numbers_told, way, doubt)
 
 
-def recomputed(claim: Mapping[str, Any]) -> str:
+def recomputed(claim: Claim) -> str:
     """Say what a document's own numbers give: their mean and, of several cells, from where to where they go.
 
     Empty where the verdict says all there is.
     """
-    mean, low, high = (claim.get(key) for key in ("mean", "low", "high"))
-    if claim["kind"] not in ("effect", "value") or not numbers.is_known(mean):
-        return "" if claim["recomputed"] == claim["verdict"] else claim["recomputed"]
-    if _RATIO.fullmatch(claim["published"]):
+    mean, low, high = claim.mean, claim.low, claim.high
+    if claim.kind not in ("effect", "value") or not numbers.is_known(mean):
+        return "" if claim.recomputed == claim.verdict else claim.recomputed
+    if _RATIO.fullmatch(claim.published):
         return f"{1 + mean:g} to 1"
-    own = numbers.percent(mean) if claim["is_share"] else _amount(mean)
+    own = numbers.percent(mean) if claim.is_share else _amount(mean)
     if low == high:
         return own
-    if claim["is_share"]:
-        ends = numbers.span(low, high)
-    else:
-        ends = f"{_amount(given(low))} to {_amount(given(high))}"
+    plain = f"{_amount(given(low))} to {_amount(given(high))}"
+    ends = numbers.span(low, high) if claim.is_share else plain
     return f"{own} on average, {ends} by cell"
 
 
@@ -109,47 +108,47 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else numbers.significant(value)
 
 
-def doubted(claim: Mapping[str, Any]) -> str:
+def doubted(claim: Claim) -> str:
     """Say in one line which failed checks concern the numbers of a claim."""
-    places = list(dict.fromkeys(text.partition(":")[0] for text in claim["doubts"]))
+    places = list(dict.fromkeys(text.partition(":")[0] for text in claim.doubts))
     return f"Care: {'a check fails' if len(places) == 1 else 'checks fail'} ({'; '.join(places)})."
 
 
 def arithmetic(audit: Audit) -> Html:
     """Write each claim with its verdict, the rule it was judged by, and the arithmetic of every cell."""
-    return join(map(_claim, audit["claims"])) if audit["claims"] else element("p", "No claim is carried.")
+    return join(map(_claim, audit.claims)) if audit.claims else element("p", "No claim is carried.")
 
 
-def _claim(claim: Mapping[str, Any]) -> Html:
+def _claim(claim: Claim) -> Html:
     facts = [
-        ("Published", f"{claim['published']} ({claim['stands']})"),
+        ("Published", f"{claim.published} ({claim.stands})"),
         ("Recomputed", recomputed(claim)),
-        ("Rule", ", ".join(filter(None, [_band(claim), RULES.get(claim["judged_by"] or "")]))),
-        ("Reading", claim["note"]),
-        ("Put to a study", claim.get("put")),
+        ("Rule", ", ".join(filter(None, [_band(claim), RULES.get(claim.judged_by or "")]))),
+        ("Reading", claim.note),
+        ("Put to a study", claim.put),
         (
             "Measured",
-            element("a", "what was measured for it, or would be", href=_page_of_claims(claim["id"])),
+            element("a", "what was measured for it, or would be", href=_page_of_claims(claim.id)),
         ),
     ]
     parts = [
-        element("h3", claim["claim"], id=_anchor(claim)),
-        element("p", badge(claim["verdict"]), " ", claim["reason"]),
+        element("h3", claim.claim, id=_anchor(claim)),
+        element("p", badge(claim.verdict), " ", claim.reason),
         element("dl", *(Html(element("dt", k).text + element("dd", v).text) for k, v in facts if v)),
     ]
-    if claim["doubts"]:
-        items = (element("li", element("b", "Care. "), text, class_="care") for text in claim["doubts"])
+    if claim.doubts:
+        items = (element("li", element("b", "Care. "), text, class_="care") for text in claim.doubts)
         parts.append(element("ul", *items, class_="doubts"))
-    if claim["cells"]:
-        rows = [[_cell(cell["where"]), cell["arithmetic"], _inside(cell)] for cell in claim["cells"]]
-        parts.append(_grid(("Cell", "Arithmetic", "Supports it"), rows, claim["id"]))
-    for beside in claim["beside"]:
-        parts.append(element("p", "Beside it, deciding nothing: ", beside["says"], "."))
-        rows = [[_cell(cell["where"]), cell["arithmetic"]] for cell in beside["cells"]]
+    if claim.cells:
+        rows = [[_cell(cell.where), cell.arithmetic, _inside(cell)] for cell in claim.cells]
+        parts.append(_grid(("Cell", "Arithmetic", "Supports it"), rows, claim.id))
+    for beside in claim.beside:
+        parts.append(element("p", "Beside it, deciding nothing: ", beside.says, "."))
+        rows = [[_cell(cell.where), cell.arithmetic] for cell in beside.cells]
         parts.append(
-            _grid(("Cell", "Arithmetic"), rows, f"{beside['says']} ({claim['id']})")
+            _grid(("Cell", "Arithmetic"), rows, f"{beside.says} ({claim.id})")
             if rows
-            else element("p", beside["problem"])
+            else element("p", beside.problem)
         )
     return join(parts)
 
@@ -168,11 +167,11 @@ def _page_of_claims(claim: str) -> str:
     return f"../claims.html#claim-{slug(claim)}"
 
 
-def _band(claim: Mapping[str, Any]) -> str:
-    if claim["band"] is None:
+def _band(claim: Claim) -> str:
+    if claim.band is None:
         return ""
-    low, high = claim["band"]
-    if claim["is_share"]:
+    low, high = claim.band
+    if claim.is_share:
         ends = [numbers.percent(end) if end is not None else None for end in (low, high)]
     else:
         ends = [f"{end:.6g}" if end is not None else None for end in (low, high)]
@@ -181,9 +180,9 @@ def _band(claim: Mapping[str, Any]) -> str:
     return f"{ends[0]} to {ends[1]}"
 
 
-def _inside(cell: Mapping[str, Any]) -> str:
+def _inside(cell: Cell) -> str:
     words: dict[Any, str] = {True: "yes", False: "no"}
-    return words.get(cell.get("is_inside"), "")
+    return words.get(cell.is_inside, "")
 
 
 def _grid(headings: Sequence[str], rows: Sequence[Sequence[object]], label: str) -> Html:
@@ -203,8 +202,8 @@ def _grid(headings: Sequence[str], rows: Sequence[Sequence[object]], label: str)
 def checks(audit: Audit) -> Table:
     """List the consistency checks: failed ones first, then passed, then those with nothing to check."""
     rows = [
-        [one["check"], result(one["passed"]), one["where"], one["detail"], ABOUT.get(one["check"], "")]
-        for one in sorted(audit["checks"], key=lambda one: ORDER[one["passed"]])
+        [one.check, result(one.passed), one.where, one.detail, ABOUT.get(one.check, "")]
+        for one in sorted(audit.checks, key=lambda one: ORDER[one.passed])
     ]
     columns = [Column("Check"), Column("Result"), long("Where"), long("Detail"), long("Why")]
     return Table("checks", "Consistency checks", columns, rows, empty="No check was made.")
@@ -212,28 +211,27 @@ def checks(audit: Audit) -> Table:
 
 def measured(audit: Audit) -> Table:
     """List what was measured with what: versions, machines, settings, sysbench, arms and loads."""
-    rows: list[list[object]] = [["found", linked(audit["document"]["found"])]]
-    rows += [[f"version of {part}", value or "not stated"] for part, value in audit["versions"].items()]
-    rows += [[part, value] for part, value in audit["hardware"].items()]
-    for part, value in audit["configuration"].items():
+    rows: list[list[object]] = [["found", linked(audit.document.found)]]
+    rows += [[f"version of {part}", value or "not stated"] for part, value in audit.versions.items()]
+    rows += [[part, value] for part, value in audit.hardware.items()]
+    for part, value in audit.configuration.items():
         rows.append([f"settings of {part}", _settings(value) if isinstance(value, Mapping) else value])
-    if audit["sysbench"]:
-        rows.append(["sysbench options", _settings(audit["sysbench"]["options"]) or "not stated"])
-        rows.append(["loading", audit["sysbench"]["prepare"] or "not stated"])
+    if audit.sysbench:
+        rows.append(["sysbench options", _settings(audit.sysbench.options) or "not stated"])
+        rows.append(["loading", audit.sysbench.prepare or "not stated"])
     rows += [
-        [key.replace("_", " "), "not stated" if value is None else value]
-        for key, value in audit["conduct"].items()
+        [key.replace("_", " "), "not stated" if value is None else value] for key, value in audit.conduct
     ]
-    rows += [[f"arm {name}", "; ".join(filter(None, [arm["means"], _settings(arm["settings"])]))]
-             for name, arm in audit["arms"].items()]  # fmt: skip
-    rows += [[f"load {name}", _load(load)] for name, load in audit["workloads"].items()]
+    rows += [[f"arm {name}", "; ".join(filter(None, [arm.means, _settings(arm.settings)]))]
+             for name, arm in audit.arms.items()]  # fmt: skip
+    rows += [[f"load {name}", _load(load)] for name, load in audit.workloads.items()]
     return Table("measured", "How it was measured", [Column("What"), long("As stated")], rows)
 
 
-def _load(load: Mapping[str, Any]) -> str:
-    count = load["statements"]
+def _load(load: Workload) -> str:
+    count = load.statements
     told = f"{numbers.count(round(count), 'statement')} an event" if count else "statements not known"
-    return "; ".join(filter(None, [load["script"], told, _settings(load["options"]), load["means"]]))
+    return "; ".join(filter(None, [load.script, told, _settings(load.options), load.means]))
 
 
 def _settings(values: Mapping[str, Any]) -> str:
@@ -242,23 +240,23 @@ def _settings(values: Mapping[str, Any]) -> str:
 
 def printed(audit: Audit) -> Html:
     """Write every table of the document, digit for digit."""
-    return join(Html(_printed(table)._repr_html_()) for table in audit["tables"])
+    return join(Html(_printed(table)._repr_html_()) for table in audit.tables)
 
 
-def _printed(table: Mapping[str, Any]) -> Table:
-    units = table["units"]
+def _printed(table: Printed) -> Table:
+    units = table.units
     is_number = [
         all(cell.replace(".", "", 1).isdigit() for cell in column if cell)
-        for column in zip(*table["rows"], strict=True)
+        for column in zip(*table.rows, strict=True)
     ]
     columns = [
         number(*_headed(heading, units.get(heading) or "")) if numeric else long(heading.replace("_", " "))
-        for heading, numeric in zip(table["columns"], is_number, strict=True)
+        for heading, numeric in zip(table.columns, is_number, strict=True)
     ]
-    told = [f"{table['stands']}.", _settings(table["at"]), table["note"] or ""]
-    told += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table["means"].items()]
+    told = [f"{table.stands}.", _settings(table.at), table.note or ""]
+    told += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table.means.items()]
     caption = " ".join(part if part.endswith(".") else f"{part}." for part in told if part)
-    return Table(f"table-{table['name']}", table["title"], columns, table["rows"], caption)
+    return Table(f"table-{table.name}", table.title, columns, table.rows, caption)
 
 
 def _headed(heading: str, unit: str) -> tuple[str, str]:
@@ -277,8 +275,8 @@ def _headed(heading: str, unit: str) -> tuple[str, str]:
 
 def leaves_open(audit: Audit) -> Html:
     """List what the document does not say."""
-    return element("ul", *(element("li", text) for text in audit["leaves_open"]), class_="doubts")
+    return element("ul", *(element("li", text) for text in audit.leaves_open), class_="doubts")
 
 
-def _anchor(claim: Mapping[str, Any]) -> str:
-    return f"claim-{slug(claim['id'].partition('/')[2])}"
+def _anchor(claim: Claim) -> str:
+    return f"claim-{slug(claim.names[1])}"

@@ -8,14 +8,14 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
+from benchbook.core.audit import Audit, Number, Table
 from benchbook.show import numbers, theme
 from benchbook.show.markup import slug
 from benchbook.show.picture import Panel, Picture
 
-Audit = Mapping[str, Any]
 Points = dict[str, list[tuple[float, float]]]
 
-KEYS = ("table", "row", "metric", "value", "printed", "arm", "workload", "processes", "threads_per_process")
+NOT_ALONG = ("arm", "workload", "processes", "threads_per_process")
 # One of each group is drawn, the first that is printed.
 DRAWN = (("qps", "tps"), ("latency_p95_ms", "latency_p99_ms", "latency_avg_ms"))
 LABELS = {
@@ -30,57 +30,52 @@ LOG_FROM = 20
 
 def pictures(audit: Audit) -> list[Picture]:
     """Draw the tables that a claim compares in one picture each, then every table that is left."""
-    tables = {table["name"]: table for table in audit["tables"] if table["numbers"]}
+    tables = {table.name: table for table in audit.tables if table.numbers}
     compared = _groups(audit, tables)
     left = [name for name in tables if not any(name in group for group in compared)]
     drawn = [_picture([tables[name] for name in group]) for group in (*compared, *([name] for name in left))]
     return [picture for picture in drawn if picture.panels]
 
 
-def _groups(audit: Audit, tables: Mapping[str, Any]) -> list[list[str]]:
+def _groups(audit: Audit, tables: Mapping[str, Table]) -> list[list[str]]:
     """Return the tables that claims put next to each other, each set once and without sets inside another."""
     sets: list[frozenset[str]] = []
-    for claim in audit["claims"]:
-        sides = [
-            side
-            for cell in claim["cells"]
-            for side in (cell, cell.get("baseline"), cell.get("treatment"))
-            if side
-        ]
-        names = frozenset(side["table"] for side in sides if side.get("table") in tables)
+    for claim in audit.claims:
+        sides = [side for cell in claim.cells for side in (cell, cell.baseline, cell.treatment) if side]
+        names = frozenset(side.table for side in sides if side.table is not None and side.table in tables)
         if len(names) > 1 and names not in sets:
             sets.append(names)
     largest = [one for one in sets if not any(one < other for other in sets)]
     return [[name for name in tables if name in group] for group in largest]
 
 
-def _picture(tables: Sequence[Mapping[str, Any]]) -> Picture:
+def _picture(tables: Sequence[Table]) -> Picture:
     panels = []
-    loads = dict.fromkeys(_load(line) for table in tables for line in table["numbers"])
+    loads = dict.fromkeys(_load(line) for table in tables for line in table.numbers)
     for load in loads:
         for choice in DRAWN:
-            present = {line["metric"] for table in tables for line in table["numbers"] if _load(line) == load}
+            present = {line.metric for table in tables for line in table.numbers if _load(line) == load}
             metric = next((one for one in choice if one in present), None)
             if metric:
                 panels += _panel(tables, load, metric)
     title = (
-        numbers.listing([table["title"] for table in tables])
+        numbers.listing([table.title for table in tables])
         if len(tables) < 4
         else f"{len(tables)} tables compared"
     )
     return Picture(
-        f"figure-{slug('-'.join(table['name'] for table in tables))[:80]}",
+        f"figure-{slug('-'.join(table.name for table in tables))[:80]}",
         title,
         tuple(panels),
         "Drawn from the printed numbers, one a point: nothing shows how far a second run would move them.",
     )
 
 
-def _load(line: Mapping[str, Any]) -> str:
-    return str(line.get("workload", ""))
+def _load(line: Number) -> str:
+    return str(line.at.get("workload", ""))
 
 
-def _panel(tables: Sequence[Mapping[str, Any]], load: str, metric: str) -> list[Panel]:
+def _panel(tables: Sequence[Table], load: str, metric: str) -> list[Panel]:
     along, points = _points(tables, load, metric)
     if along is None or max(map(len, points.values()), default=0) < 2:
         return []
@@ -110,27 +105,29 @@ def _panel(tables: Sequence[Mapping[str, Any]], load: str, metric: str) -> list[
     return [Panel(figure, f"{load}, {LABELS[metric]} over {along.replace('_', ' ')}. {told}")]
 
 
-def _points(tables: Sequence[Mapping[str, Any]], load: str, metric: str) -> tuple[str | None, Points]:
+def _points(tables: Sequence[Table], load: str, metric: str) -> tuple[str | None, Points]:
     """Return the key that varies and the series over it; report lines count from the first printed one."""
-    lines = [(table, line) for table in tables for line in table["numbers"]
-             if line["metric"] == metric and _load(line) == load]  # fmt: skip
+    lines = [(table, line) for table in tables for line in table.numbers
+             if line.metric == metric and _load(line) == load]  # fmt: skip
     levels: dict[str, set[Any]] = {}
     for _, line in lines:
-        for key, value in line.items():
-            if key not in KEYS and isinstance(value, int | float):
+        for key, value in line.at.items():
+            if key not in NOT_ALONG and isinstance(value, int | float):
                 levels.setdefault(key, set()).add(value)
     others = [key for key, found in levels.items() if key != "threads" and len(found) > 1]
     along = others[0] if others else "threads" if len(levels.get("threads", ())) > 1 else None
     if along is None:
         return None, {}
-    arms = {(table["name"], line.get("arm")) for table, line in lines}
+    arms = {(table.name, line.at.get("arm")) for table, line in lines}
     is_plain = len({arm for _, arm in arms}) == len(arms)
     points: Points = {}
     for table, line in lines:
-        if along not in line:
+        if along not in line.at:
             continue
-        name = str(line.get("arm") or table["title"]) if is_plain else f"{table['title']} ({line.get('arm')})"
-        points.setdefault(name, []).append((line["row"] if along == "second" else line[along], line["value"]))
+        name = str(line.at.get("arm") or table.title) if is_plain else f"{table.title} ({line.at.get('arm')})"
+        if line.value is not None:
+            place = line.row if along == "second" else float(line.at[along])
+            points.setdefault(name, []).append((place, line.value))
     return ("printed second" if along == "second" else along), {
         name: sorted(line) for name, line in points.items()
     }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from benchbook.compare import reruns
+from benchbook.core.findings import Finding, Findings, Rerun
 from benchbook.show import numbers
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, escape, join, slug
@@ -25,7 +25,7 @@ NONE = join(
 )
 
 
-def tables(first: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> list[Table]:
+def tables(first: Findings, kept: Sequence[Rerun]) -> list[Table]:
     """Set every rerun that was kept beside the first findings; without one, a table that says so.
 
     `kept` are the files of data/reruns (see `benchbook.commands.archives.read`).
@@ -35,19 +35,19 @@ def tables(first: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> list[
     return [_table(first, one) for one in kept]
 
 
-def _table(first: Mapping[str, Any], kept: Mapping[str, Any]) -> Table:
-    anchor = f"rerun-{slug(kept['name'])}"
+def _table(first: Findings, kept: Rerun) -> Table:
+    anchor = f"rerun-{slug(kept.name)}"
     notes = Notes(anchor)
-    care = [*cares(kept), *twins(first, kept["findings"])]
+    care = [*cares(kept), *twins(first, kept.findings)]
     rows = [
         [
             Html(escape(title(one)) + notes.marks([note(one)]).text),
             *_shown(one.first),
             *_shown(one.second),
-            one.second["n"] if one.second else "",
+            one.second.n if one.second else "",
             badge(one.verdict) if one.verdict else "not judged",
         ]
-        for one in judged(first, kept["findings"])
+        for one in judged(first, kept.findings)
     ]
     columns = [
         long("Finding"),
@@ -55,48 +55,48 @@ def _table(first: Mapping[str, Any], kept: Mapping[str, Any]) -> Table:
         *(number("Rerun"), number("Interval"), number("n", "blocks")),
         Column("Verdict"),
     ]
-    caption = f"From {kept['origin']}, kept {kept['kept']}. {' '.join(care)} {RULE}"
+    caption = f"From {kept.origin}, kept {kept.kept}. {' '.join(care)} {RULE}"
     return Table(
-        anchor, f"Rerun: {kept['name']}", columns, rows, caption, "The first run has no finding.", notes
+        anchor, f"Rerun: {kept.name}", columns, rows, caption, "The first run has no finding.", notes
     )
 
 
-def _shown(found: Mapping[str, Any] | None) -> tuple[str, str]:
+def _shown(found: Finding | None) -> tuple[str, str]:
     if found is None:
         return "none", ""
-    return numbers.effect(found), ends(found) if found["headline"] else ""
+    return numbers.effect(found), ends(found) if found.headline else ""
 
 
-def markdown(first: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
+def markdown(first: Findings, kept: Rerun) -> str:
     """Set one rerun beside the first findings, to be pasted into an issue."""
     lines = [
-        f"### {safe(first['title'])}: a rerun beside the first run",
+        f"### {safe(first.title)}: a rerun beside the first run",
         "",
         "| Finding | First | Rerun | Verdict | |",
         "|---|---|---|---|---|",
-        *(_row(one) for one in judged(first, kept["findings"])),
+        *(_row(one) for one in judged(first, kept.findings)),
         "",
-        *(f"- {safe(text)}" for text in twins(first, kept["findings"])),
+        *(f"- {safe(text)}" for text in twins(first, kept.findings)),
         *(f"- ⚠ {safe(text)}" for text in cares(kept)),
         f"- {RULE}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def judged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[reruns.Judged]:
+def judged(first: Findings, second: Findings) -> Iterator[reruns.Judged]:
     """Judge a rerun by the first findings; the same data can neither confirm nor contradict itself."""
     if not is_same_data(first, second):
         yield from reruns.judge(first, second)
         return
-    theirs = {found["id"]: found for found in second["findings"]}
-    for found in first["findings"]:
-        yield reruns.Judged(found, theirs.get(found["id"]), obstacle="the same data as the first run")
+    theirs = {found.id: found for found in second.findings}
+    for found in first.findings:
+        yield reruns.Judged(found, theirs.get(found.id), obstacle="the same data as the first run")
 
 
-def is_same_data(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+def is_same_data(first: Findings, second: Findings) -> bool:
     """Say whether two findings have the same numbers to the last digit, which no second measuring gives."""
     own, theirs = (
-        [(one["id"], one["effect"], one["low"], one["high"], one["n"]) for one in found["findings"]]
+        [(one.id, one.effect, one.low, one.high, one.n) for one in found.findings]
         for found in (first, second)
     )
     return bool(own) and own == theirs and any(effect is not None for _, effect, *_ in own)
@@ -116,26 +116,26 @@ def note(one: reruns.Judged) -> str:
     return text + ("; the two intervals overlap, so the first may be what is off" if one.overlaps else "")
 
 
-def ends(found: Mapping[str, Any]) -> str:
+def ends(found: Finding) -> str:
     """Give a finding's interval."""
-    return numbers.span(found["low"], found["high"])
+    return numbers.span(found.low, found.high)
 
 
-def twins(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
+def twins(first: Findings, second: Findings) -> Iterator[str]:
     """Say what the A/A pairs of both showed, and first of all whether there are two measurements."""
     if is_same_data(first, second):
         yield "The numbers are the first run's to the last digit: the same data, not a second measurement."
     for who, found in (("first run", first), ("rerun", second)):
-        yield f"A/A of the {who}: {_told(found.get('aa'))}."
+        yield f"A/A of the {who}: {_told(found.aa)}."
 
 
-def cares(kept: Mapping[str, Any]) -> Iterator[str]:
+def cares(kept: Rerun) -> Iterator[str]:
     """Say where the study that was rerun may not be the same question, and what its check noted."""
-    if kept["differs"] is None:
+    if kept.differs is None:
         yield "The rerun came without its study file: nothing says that it asked the same question."
-    elif kept["differs"]:
-        yield f"It is not quite the same study: {numbers.listing(kept['differs'])} differ."
-    yield from (f"{text.rstrip('.')}." for text in kept.get("notes", ()))
+    elif kept.differs:
+        yield f"It is not quite the same study: {numbers.listing(kept.differs)} differ."
+    yield from (f"{text.rstrip('.')}." for text in kept.notes)
 
 
 def _row(one: reruns.Judged) -> str:
@@ -143,9 +143,9 @@ def _row(one: reruns.Judged) -> str:
     return f"| {' | '.join(safe(text) for text in (title(one), *sentence))} |"
 
 
-def _told(found: Mapping[str, Any] | None) -> str:
+def _told(found: Finding | None) -> str:
     if found is None:
         return "none"
-    if not found["headline"]:
-        return f"by threads (n = {found['n']}), {found['label']}"
-    return f"{numbers.effect(found)} ({ends(found)}, n = {found['n']}), {found['label']}"
+    if not found.headline:
+        return f"by threads (n = {found.n}), {found.label}"
+    return f"{numbers.effect(found)} ({ends(found)}, n = {found.n}), {found.label}"

@@ -13,9 +13,13 @@ from typing import Any
 from benchbook.compare import machines, physics, words
 from benchbook.compare.claims.grades import nearest
 from benchbook.core import traits
-from benchbook.core.pooled import Processor
+from benchbook.core.audit import Claim
+from benchbook.core.errors import given
+from benchbook.core.findings import Answer, Finding
+from benchbook.core.pooled import Contrast
+from benchbook.core.pooled import Pooled as OfStudy
 from benchbook.show import causes, numbers, opposite
-from benchbook.show.lines import ONE_SESSION, Effect, Line, counted, effects_of, over_sessions
+from benchbook.show.lines import ONE_SESSION, Effect, Line, effects_of, over_sessions
 from benchbook.show.markup import slug
 from benchbook.show.standing import Measured, Overview
 
@@ -26,7 +30,7 @@ _NEAR = {
     "made": "the effect was made",
     "another question": "another question",
 }
-Pooled = Mapping[str, Mapping[str, Any]]
+Pooled = Mapping[str, OfStudy]
 # The four findings of the first document, which the page opens with.
 HEADLINES = tuple(
     f"tidb-kubernetes/{claim}" for claim in ("host-network", "load-balancer", "c2-machines", "ubuntu")
@@ -80,11 +84,12 @@ class _Seen(Overview):
 
     pooled: Pooled = field(default_factory=dict)
 
-    def contrasts(self, study: Measured, own: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    def contrasts(self, study: Measured, own: Sequence[Finding]) -> list[Contrast]:
         """Return what several sessions say of findings; nothing where one of them has a single session."""
-        known = {one["id"]: one for one in self.pooled.get(study.name, {}).get("contrasts", ())}
-        found = [known.get(one["id"]) for one in own]
-        several = [one for one in found if one and len(counted(one["whole"])) > 1]
+        of = self.pooled.get(study.name)
+        known = {one.id: one for one in of.contrasts} if of else {}
+        found = [known.get(one.id) for one in own]
+        several = [one for one in found if one and len(one.whole.sessions) > 1]
         return several if len(several) == len(own) else []
 
     def beyond(self, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
@@ -96,9 +101,9 @@ class _Seen(Overview):
     def _carried(self, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
         labels = list(dict.fromkeys(line.standing for line in lines if line.standing))
         one = studies[0]
-        sessions = self.pooled.get(one.name, {}).get("sessions", ())
+        sessions = self.pooled[one.name].sessions if one.name in self.pooled else ()
         if labels and len(studies) == 1:
-            several = machines.models([Processor.model_validate(each["processor"]) for each in sessions])
+            several = machines.models([each.processor for each in sessions])
             told = f"{numbers.count(len(sessions), 'session')}, {numbers.count(several, 'processor')}"
             return {"sessions": told, "carries": "; ".join(labels[:2]), "carries_way": f"{one.page}#answer"}
         if len(studies) == 1:
@@ -117,7 +122,7 @@ def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = N
     whose effects stand in a row above is not named again.
     """
     seen = _Seen(seen.audits, seen.studies, seen.shipped, seen.grades, pooled or {})
-    known = {claim["id"]: claim for claim in seen.claims}
+    known = {claim.id: claim for claim in seen.claims}
     first = [_headline(seen, known[name]) for name in HEADLINES if name in known]
     named = {study.page for name in HEADLINES for study in _behind(seen, name)}
     found = [Group("", tuple(first))] if first else []
@@ -133,7 +138,7 @@ def _why(studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, str]:
     """Return the first cause that is known of a treatment in these lines, and the way to all of its study."""
     treatments = {line.treatment for line in lines}
     for study in studies:
-        if physics.broken(study.found):
+        if physics.broken(study.found.causes):
             return {"why": "the books don't add up", "why_way": f"{study.page}#why"}
         for cause in (one for found in (study.found, *study.explained) for one in causes.known(found)):
             if cause.short and cause.treatment in treatments:
@@ -149,23 +154,23 @@ def _named(folder: str) -> str:
 
 def _behind(seen: Overview, claim: str) -> list[Measured]:
     """Return the studies whose effects stand in the row of a claim."""
-    both = [*seen.answers(claim), *seen.shows(claim)]
-    both += [pair for is_judged in (True, False) for pair in seen.asked(claim, is_judged)]
-    return list({study.page: study for study, _ in both}.values())
+    own = [study for study, _ in (*seen.answers(claim), *seen.shows(claim))]
+    own += [study for is_judged in (True, False) for study, _ in seen.asked(claim, is_judged)]
+    return list({study.page: study for study in own}.values())
 
 
-def _headline(seen: _Seen, claim: Mapping[str, Any]) -> Row:
-    lines = [line for study in _behind(seen, claim["id"]) for line in _of_claim(seen, study, claim)]
-    way = f"claims.html#claim-{slug(claim['id'])}"
-    ways = seen.shipped.get(claim["id"], ())
+def _headline(seen: _Seen, claim: Claim) -> Row:
+    lines = [line for study in _behind(seen, claim.id) for line in _of_claim(seen, study, claim)]
+    way = f"claims.html#claim-{slug(claim.id)}"
+    ways = seen.shipped.get(claim.id, ())
     would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
     return Row(
-        claim["claim"],
+        claim.claim,
         way,
         (_claimed(claim),),
         tuple(lines),
         would=would,
-        **{**seen.beyond(_behind(seen, claim["id"]), lines), **_graded(seen, claim["id"])},
+        **{**seen.beyond(_behind(seen, claim.id), lines), **_graded(seen, claim.id)},
     )
 
 
@@ -179,43 +184,44 @@ def _graded(seen: Overview, claim: str) -> dict[str, str]:
     return {}
 
 
-def _of_claim(seen: _Seen, study: Measured, claim: Mapping[str, Any]) -> Iterator[Line]:
-    name = claim["id"]
+def _of_claim(seen: _Seen, study: Measured, claim: Claim) -> Iterator[Line]:
+    name = claim.id
     own = [*study.answers(name), *study.shows(name)]
-    pairs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    pairs: dict[tuple[str, str], list[Finding]] = {}
     for found in own:
-        pairs.setdefault((found["treatment"], found["baseline"]), []).append(found)
+        pairs.setdefault((found.treatment, found.baseline), []).append(found)
     for group in pairs.values():
-        turned = opposite.of_pair(group, claim)
+        turned = opposite.of_pair(group, claim.shares)
         line = _line(seen, study, study.name, group)
         if line is not None:
             yield replace(line, is_opposite=turned == "all")
     for one in study.asked(name):
-        parts = tuple(_parts(one)) if one["kind"] == "effect" else ()
+        parts = tuple(_parts(one)) if one.kind == "effect" else ()
         if parts:
-            way = f"{study.page}#finding-{slug(one['claim'])}"
+            way = f"{study.page}#finding-{slug(one.claim)}"
             yield Line(study.name, way, parts, opposite.parts(one) == "all")
 
 
-def _parts(one: Mapping[str, Any]) -> Iterator[Effect]:
-    for part in one["parts"]:
-        if part["scale"] == "share" and numbers.is_known(part["low"]):
-            label = "higher" if part["low"] > 0 else "lower" if part["high"] < 0 else "not shown"
-            yield Effect(part["value"], part["low"], part["high"], label)
+def _parts(one: Answer) -> Iterator[Effect]:
+    for part in one.parts:
+        if part.scale == "share" and numbers.is_known(part.low):
+            high = given(part.high)
+            label = "higher" if part.low > 0 else "lower" if high < 0 else "not shown"
+            yield Effect(given(part.value), part.low, high, label)
 
 
 def _study(seen: _Seen, study: Measured) -> Row:
-    contrasts: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for found in () if physics.broken(study.found) else study.found["findings"]:
-        key = found["treatment"], found["baseline"], found["metric"]
+    contrasts: dict[tuple[str, str, str], list[Finding]] = {}
+    for found in () if physics.broken(study.found.causes) else study.found.findings:
+        key = found.treatment, found.baseline, found.metric
         contrasts.setdefault(key, []).append(found)
     lines = [
         line for own in contrasts.values() if (line := _line(seen, study, _contrast(own), own)) is not None
     ]
     lines.sort(key=lambda line: not line.decided)
-    claims = [claim for claim in seen.claims if study in _behind(seen, claim["id"])]
+    claims = [claim for claim in seen.claims if study in _behind(seen, claim.id)]
     return Row(
-        study.found["title"],
+        study.found.title,
         study.page,
         tuple(map(_claimed, claims)),
         tuple(lines[:_MOST_LINES]),
@@ -224,25 +230,23 @@ def _study(seen: _Seen, study: Measured) -> Row:
     )
 
 
-def _contrast(own: Sequence[Mapping[str, Any]]) -> str:
+def _contrast(own: Sequence[Finding]) -> str:
     """Name what is compared with the baseline, and the metric unless it is queries per second."""
     name = words.of(own[0], "treatment")
-    return name if own[0]["metric"] == "qps" else f"{name}, {numbers.metric(own[0]['metric'])}"
+    return name if own[0].metric == "qps" else f"{name}, {numbers.metric(own[0].metric)}"
 
 
-def _line(seen: _Seen, study: Measured, name: str, own: Sequence[Mapping[str, Any]]) -> Line | None:
-    way = f"{study.page}#finding-{slug(own[0]['id'])}"
-    treatment = own[0]["treatment"]
+def _line(seen: _Seen, study: Measured, name: str, own: Sequence[Finding]) -> Line | None:
+    way = f"{study.page}#finding-{slug(own[0].id)}"
+    treatment = own[0].treatment
     if contrasts := seen.contrasts(study, own):
         return Line(name, way, treatment=treatment, **over_sessions(contrasts))
     effects = tuple(effects_of(own))
     return Line(name, way, effects, treatment=treatment) if effects else None
 
 
-def _claimed(claim: Mapping[str, Any]) -> Claimed:
-    name, _, short = claim["id"].partition("/")
-    is_share = claim["kind"] == "effect" and claim["is_share"] and numbers.is_known(claim["mean"])
-    own = numbers.percent(claim["mean"]) if is_share else ""
-    return Claimed(
-        claim["published"], claim["verdict"], own, f"sources/{slug(name)}.html#claim-{slug(short)}"
-    )
+def _claimed(claim: Claim) -> Claimed:
+    name, short = claim.names
+    is_share = claim.kind == "effect" and claim.is_share and numbers.is_known(claim.mean)
+    own = numbers.percent(claim.mean) if is_share else ""
+    return Claimed(claim.published, claim.verdict, own, f"sources/{slug(name)}.html#claim-{slug(short)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
@@ -17,7 +16,8 @@ from benchbook.compare.pooled import Brought, brought
 from benchbook.compare.pooled_frames import moderators
 from benchbook.compare.pooled_words import percent
 from benchbook.compare.turns import orders
-from benchbook.core import design, files, load, paths, pooled
+from benchbook.core import design, load, paths, pooled
+from benchbook.core.findings import Findings
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
 from benchbook.show import forest, numbers
 from benchbook.show.badge import badge
@@ -53,14 +53,14 @@ def over(seen: Evidence) -> Html:
     return answer(found) if found else Html("")
 
 
-def earlier(found: Pooled) -> list[tuple[str, Mapping[str, Any]]]:
+def earlier(found: Pooled) -> list[tuple[str, Findings]]:
     """Return the other sessions pooled on a page of the record, by processor and day, newest first."""
     known = []
     for one in reversed(found.sessions):
         file = paths.root().parent / one.id / "data" / found.study / paths.study(found.study).findings.name
         if one.id != paths.root().name and file.is_file():
             name = f"{machines.name(one.processor)}, {one.measured[:10]}"
-            known.append((name, files.read_json(file)))
+            known.append((name, Findings.read(file)))
     return known
 
 

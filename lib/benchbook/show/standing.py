@@ -8,11 +8,12 @@ from typing import Any
 
 from benchbook.compare.claims.grades import nearest
 from benchbook.core import files, paths, record, traits, yamlfile
+from benchbook.core.audit import Audit, Claim
+from benchbook.core.findings import Answer, Finding, Findings
 from benchbook.core.study_arm import UNMEASURED, without_presentation
 from benchbook.show import carried, causes, doubts
 from benchbook.show.markup import slug
 
-Finding = Mapping[str, Any]
 _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
 
 
@@ -26,13 +27,13 @@ class Measured:
     """
 
     name: str
-    found: Mapping[str, Any]
+    found: Findings
     is_recorded: bool = False
     illustrates: Mapping[str, Sequence[str]] = field(default_factory=dict)
     place: str = ""
     doubts: Sequence[str] = ()
     stands_in: Mapping[str, str] = field(default_factory=dict)
-    explained: Sequence[Finding] = ()
+    explained: Sequence[Findings] = ()
 
     @property
     def page(self) -> str:
@@ -56,7 +57,7 @@ class Measured:
 
     def answers(self, claim: str) -> list[Finding]:
         """Return the findings that were judged by a claim."""
-        return [one for one in self.found["findings"] if one.get("claim") == claim]
+        return [one for one in self.found.findings if one.claim == claim]
 
     def shows(self, claim: str) -> list[Finding]:
         """Return the findings that only illustrate a claim: of the arms that say so, on QPS if they have it.
@@ -67,8 +68,8 @@ class Measured:
         if self.asked(claim):
             return []
         arms = {arm for arm, claims in self.illustrates.items() if claim in claims}
-        own = [one for one in self.found["findings"] if one["treatment"] in arms and not one.get("claim")]
-        return [one for one in own if one["metric"] == "qps"] or own
+        own = [one for one in self.found.findings if one.treatment in arms and not one.claim]
+        return [one for one in own if one.metric == "qps"] or own
 
     def stand_ins(self, claim: str) -> list[str]:
         """Return what the arms that illustrate a claim stand in for, each text once, in the study's order.
@@ -84,9 +85,9 @@ class Measured:
             before = text
         return list(found)
 
-    def asked(self, claim: str) -> list[Finding]:
+    def asked(self, claim: str) -> list[Answer]:
         """Return what the study came to for a claim that is no effect between two arms: trends, values."""
-        return [one for one in self.found.get("claims") or [] if one["claim"] == claim]
+        return [one for one in self.found.claims or [] if one.claim == claim]
 
 
 @dataclass(frozen=True)
@@ -102,35 +103,34 @@ class Shipped:
 class Overview:
     """What is known: audits of sources in order, studies with findings, and study files by claim."""
 
-    audits: Sequence[Mapping[str, Any]]
+    audits: Sequence[Audit]
     studies: Sequence[Measured]
     shipped: Mapping[str, Sequence[Shipped]]
     grades: carried.Grades = field(default_factory=dict)
 
     @property
-    def claims(self) -> list[Mapping[str, Any]]:
+    def claims(self) -> list[Claim]:
         """Every claim of every source."""
-        return [claim for audit in self.audits for claim in audit["claims"]]
+        return [claim for audit in self.audits for claim in audit.claims]
 
-    def answers(self, claim: str) -> list[tuple[Measured, Mapping[str, Any]]]:
+    def answers(self, claim: str) -> list[tuple[Measured, Finding]]:
         """Return (study, finding) for every finding that answers a claim."""
         return [(study, found) for study in self.studies for found in study.answers(claim)]
 
-    def shows(self, claim: str) -> list[tuple[Measured, Mapping[str, Any]]]:
+    def shows(self, claim: str) -> list[tuple[Measured, Finding]]:
         """Return (study, finding) for every finding that illustrates a claim and judges nothing.
 
         The nearest study comes first; one whose number says nothing of the claim is not among them.
         """
         return [(study, found) for study in self.nearest(claim) for found in study.shows(claim)]
 
-    def asked(self, claim: str, is_judged: bool) -> list[tuple[Measured, Mapping[str, Any]]]:
+    def asked(self, claim: str, is_judged: bool) -> list[tuple[Measured, Answer]]:
         """Return (study, what it came to) of a claim that is no effect between two arms."""
         return [
             (study, one)
             for study in (self.studies if is_judged else self.nearest(claim))
             for one in study.asked(claim)
-            if bool(one["judged"]) == is_judged
-            and (is_judged or any(_has_number(part) for part in one["parts"]))
+            if one.judged == is_judged and (is_judged or any(part.value is not None for part in one.parts))
         ]
 
     def nearest(self, claim: str) -> list[Measured]:
@@ -143,17 +143,13 @@ class Overview:
         return sorted(counted, key=lambda one: order.get(one.name, len(order)))
 
 
-def _has_number(part: Mapping[str, Any]) -> bool:
-    return part["value"] is not None
-
-
 def load(source: str = "") -> Overview:
     """Read every audit (or that of one source), and the findings of every study that has them."""
     data = paths.root() / "data"
-    audits = [files.read_json(file) for file in sorted(data.glob("audit/*/audit.json"))]
-    chosen = [audit for audit in audits if source in ("", audit["source"])]
+    audits = [Audit.read(file) for file in sorted(data.glob("audit/*/audit.json"))]
+    chosen = [audit for audit in audits if source in ("", audit.source)]
     ways = shipped()
-    known = {claim["id"] for audit in chosen for claim in audit["claims"]}
+    known = {claim.id for audit in chosen for claim in audit.claims}
     asked = {claim: [way.name for way in own] for claim, own in ways.items() if claim in known}
     return Overview(chosen, measured(), ways, carried.graded(asked))
 
@@ -180,16 +176,16 @@ def measured() -> list[Measured]:
     return sorted(found, key=lambda one: one.is_recorded)
 
 
-def _explained(name: str, study: record.Recorded) -> list[Finding]:
+def _explained(name: str, study: record.Recorded) -> list[Findings]:
     """Return the findings of the sessions of the present design that tell why, the newest first."""
     alike = study.of_design(study.sessions[study.newest].design)
     newest_first = sorted(alike, key=lambda one: alike[one].measured, reverse=True)
     there = [file for one in newest_first if (file := paths.recorded(name, one).findings).is_file()]
-    return [own for file in there if causes.known(own := files.read_json(file))]
+    return [own for file in there if causes.known(own := Findings.read(file))]
 
 
 def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
-    given, found = _given(where), files.read_json(where.findings)
+    given, found = _given(where), Findings.read(where.findings)
     now = _given(paths.study(name))
     told, shown = _stands_in(given, now), _still_illustrates(given, now)
     place = _place(given, _is_on_one_node(where))

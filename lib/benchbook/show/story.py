@@ -41,13 +41,8 @@ def reports(seen: Overview) -> Table:
     """Count what each report's own tables bear out of its claims."""
     rows = []
     for audit in seen.audits:
-        page = f"sources/{slug(audit['source'])}.html"
-        rows.append(
-            [
-                element("a", audit["document"]["title"], href=page),
-                *(audit["counts"][word] for word in VERDICTS),
-            ]
-        )
+        page = f"sources/{slug(audit.source)}.html"
+        rows.append([element("a", audit.document.title, href=page), *audit.counts.verdicts])
     columns = [long("Report"), *(number(f"Claims: {word}") for word in VERDICTS)]
     return Table("reports", "What the reports' own tables say", columns, rows,
                  empty="No report is audited yet: `make pages`.")  # fmt: skip
@@ -56,10 +51,10 @@ def reports(seen: Overview) -> Table:
 def measured(seen: Overview) -> Table:
     """List the claims that have an effect measured here beside the published number and the report's own."""
     rows = [
-        [claim["claim"], claim["published"], badge(claim["verdict"]), study.name,
-         numbers.effect(found), badge(found.get("verdict") or found["label"])]
+        [claim.claim, claim.published, badge(claim.verdict), study.name,
+         numbers.effect(found), badge(found.verdict or found.label)]
         for claim in seen.claims
-        for study, found in [*seen.answers(claim["id"]), *seen.shows(claim["id"])][:1]
+        for study, found in [*seen.answers(claim.id), *seen.shows(claim.id)][:1]
     ]  # fmt: skip
     columns = [long("Claim"), Column("Published"), Column("Its own tables"), Column("Study"),
                Column("Measured here"), Column("Shown")]  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from benchbook.core.findings import Finding, Findings
 from benchbook.show import causes, numbers, prose
 from benchbook.show.doubts import Doubt, points
 from benchbook.show.evidence import Evidence
@@ -24,8 +24,8 @@ def markdown(seen: Evidence, more: Sequence[Doubt] = ()) -> str:
     """
     findings = seen.findings
     parts = [
-        f"### {safe(findings['title'])}",
-        safe(findings["question"]),
+        f"### {safe(findings.title)}",
+        safe(findings.question),
         f"**{safe(_text(prose.headline(findings)) or 'No finding could be computed.')}**",
         safe(causes.full(findings)),
         *_findings(findings),
@@ -47,8 +47,8 @@ def _text(parts: Sequence[object]) -> str:
     )
 
 
-def _findings(findings: Mapping[str, Any]) -> Iterator[str]:
-    listed = [found for found in (*findings["findings"], findings.get("aa")) if found]
+def _findings(findings: Findings) -> Iterator[str]:
+    listed = [found for found in (*findings.findings, findings.aa) if found]
     if not listed:
         return
     # A column that no finding fills would only make the table wider.
@@ -59,16 +59,16 @@ def _findings(findings: Mapping[str, Any]) -> Iterator[str]:
     yield "\n".join(f"|{line}|" for line in lines)
 
 
-def _row(found: Mapping[str, Any]) -> tuple[str, ...]:
-    is_whole = found["headline"]
+def _row(found: Finding) -> tuple[str, ...]:
+    is_whole = found.headline
     return (
-        f"{contrast(found)}, {numbers.metric(found['metric'])}",
+        f"{contrast(found)}, {numbers.metric(found.metric)}",
         numbers.effect(found),
-        f"{numbers.span(found['low'], found['high'])} ({numbers.level(found['level'])})" if is_whole else "",
-        str(found["n"]),
-        found["label"],
-        found.get("claim") or "",
-        found.get("verdict") or "",
+        f"{numbers.span(found.low, found.high)} ({numbers.level(found.level)})" if is_whole else "",
+        str(found.n),
+        found.label,
+        found.claim or "",
+        found.verdict or "",
     )
 
 
@@ -83,12 +83,12 @@ def _doubts(seen: Evidence, more: Sequence[Doubt]) -> Iterator[str]:
         yield f"- {len(shown) - _MOST_DOUBTS} more are on the study's page."
 
 
-def _basis(findings: Mapping[str, Any]) -> str:
-    blocks = findings["blocks"]
+def _basis(findings: Findings) -> str:
+    blocks = findings.blocks
     sentence = [
-        f"{blocks['complete']} of {numbers.count(blocks['planned'], 'block')}",
-        f"{numbers.minutes(findings['machine_minutes'])} of machine time",
-        f"holds for {findings['scope']}",
-        *(f"{name} {number}" for name, number in findings["made_by"].items()),
+        f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}",
+        f"{numbers.minutes(findings.machine_minutes)} of machine time",
+        f"holds for {findings.scope}",
+        *(f"{name} {number}" for name, number in findings.made_by.items()),
     ]
     return f"<sub>{safe(' · '.join(sentence))}</sub>"

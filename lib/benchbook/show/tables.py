@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchbook.compare import words
+from benchbook.core.findings import Answer, ByThreads, Contrast, Finding, Findings, Level, Peak
 from benchbook.show import numbers, opposite
 from benchbook.show.badge import ORDER, badge, result
 from benchbook.show.leaders import tables as leaders
@@ -16,7 +17,6 @@ from benchbook.show.markup import Html, element, slug
 from benchbook.show.run_tables import cell_anchor, cells
 from benchbook.show.table import Column, Notes, Table, long, number
 
-Findings = Mapping[str, Any]
 _NO_ARMS: Mapping[str, str] = {}
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
 def effects(findings: Findings) -> Table:
     """List every finding, A/A first: effect, interval, n, label, claim, verdict; warnings as footnotes."""
     notes = Notes("findings")
-    listed = [found for found in (findings.get("aa"), *findings["findings"]) if found]
+    listed = [found for found in (findings.aa, *findings.findings) if found]
     rows = [_effect(found, notes) for found in listed]
     columns = [
         long("Finding"),
@@ -53,33 +53,33 @@ def effects(findings: Findings) -> Table:
         long("Claim"),
         Column("Verdict"),
     ]
-    caption = "The A/A pair comes first: it compares an arm with itself." if findings.get("aa") else ""
+    caption = "The A/A pair comes first: it compares an arm with itself." if findings.aa else ""
     empty = "No finding could be computed."
     return Table("findings", "Every finding", columns, rows, caption, empty, notes)
 
 
-def _effect(found: Mapping[str, Any], notes: Notes) -> list[object]:
+def _effect(found: Finding, notes: Notes) -> list[object]:
     text = contrast(found)
-    place = f"finding-{slug(found['id'])}"
+    place = f"finding-{slug(found.id)}"
     here = element("a", href=f"#{place}", class_="anchor", aria_label=f"Link to {text}")
     name = element("span", text, here, id=place)
-    is_whole = found["headline"]
-    band = f" ({numbers.span(*found['band'])})" if found.get("band") else ""
+    is_whole = found.headline
+    band = f" ({numbers.span(*found.band)})" if found.band else ""
     return [
-        Html(name.text + notes.marks(found["warnings"]).text),
-        numbers.metric(found["metric"]),
+        Html(name.text + notes.marks(found.warnings).text),
+        numbers.metric(found.metric),
         element("a", numbers.effect(found), href=_below(found)),
-        numbers.span(found["low"], found["high"]) if is_whole else "",
-        found["n"],
-        badge(found["label"]),
-        f"{found['claim']}{band}" if found.get("claim") else "",
-        badge(found["verdict"]) if found.get("verdict") else "",
+        numbers.span(found.low, found.high) if is_whole else "",
+        found.n,
+        badge(found.label),
+        f"{found.claim}{band}" if found.claim else "",
+        badge(found.verdict) if found.verdict else "",
     ]
 
 
 def asked(findings: Findings) -> list[Table]:
     """List what the study came to for claims that its findings do not answer as they stand."""
-    rows = [_asked(one) for one in findings.get("claims") or []]
+    rows = [_asked(one) for one in findings.claims or []]
     columns = [
         long("Claim"),
         long("Published"),
@@ -95,61 +95,62 @@ def asked(findings: Findings) -> list[Table]:
     return [Table("claims", "Published claims, part by part", columns, rows, caption)] if rows else []
 
 
-def _asked(one: Mapping[str, Any]) -> list[object]:
-    name = element("span", one["claim"], id=f"finding-{slug(one['claim'])}")
-    turned = "" if one["judged"] else opposite.told(opposite.parts(one))
-    reason = one["reason"] and f"({one['reason']}.)"
-    told = [one["sentence"], opposite.compared(one), turned, reason, one["read_as"]]
+def _asked(one: Answer) -> list[object]:
+    name = element("span", one.claim, id=f"finding-{slug(one.claim)}")
+    turned = "" if one.judged else opposite.told(opposite.parts(one))
+    reason = one.reason and f"({one.reason}.)"
+    told = [one.sentence, opposite.compared(one), turned, reason, one.read_as]
     seen = " ".join(filter(None, told))
-    verdict = badge(one["verdict"] or "not judged") if one["judged"] else "illustrates it"
-    return [name, one["published"], seen, one["n"], verdict]
+    verdict = badge(one.verdict or "not judged") if one.judged else "illustrates it"
+    return [name, one.published, seen, one.n, verdict]
 
 
-def contrast(found: Mapping[str, Any]) -> str:
+def contrast(found: Contrast) -> str:
     """Name a finding by what it compares, in words: HAProxy against direct connections on point selects."""
-    treatment, baseline, workload = (words.of(found, role) for role in ("treatment", "baseline", "workload"))
-    if found["treatment"].endswith(words.AGAIN):
+    treatment, baseline = words.of(found, "treatment"), words.of(found, "baseline")
+    workload = words.of(found, "workload")
+    if found.treatment.endswith(words.AGAIN):
         return f"A/A: {baseline}, twice, on {workload}"
     return f"{treatment} against {baseline} on {workload}"
 
 
-def _below(found: Mapping[str, Any]) -> str:
+def _below(found: Finding) -> str:
     """Lead from an effect to what it is made of: its thread counts if they are listed, else its cells."""
     levels = levels_of(found)
-    if len(levels) > 1 and not found["treatment"].endswith(words.AGAIN):
+    if len(levels) > 1 and not found.treatment.endswith(words.AGAIN):
         return f"#{_level_anchor(found, levels[0])}"
-    return f"#{cell_anchor(found['workload'], min(found['threads']))}"
+    return f"#{cell_anchor(found.workload, min(found.threads))}"
 
 
-def _level_anchor(found: Mapping[str, Any], point: Mapping[str, Any]) -> str:
-    return f"level-{slug(found['id'])}-{point['threads']}"
+def _level_anchor(found: Finding, point: Level | ByThreads) -> str:
+    return f"level-{slug(found.id)}-{point.threads}"
 
 
-def levels_of(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the decided thread levels; findings made before levels were decided have exploratory ones."""
-    return found.get("levels") or found["by_threads"]
+def levels_of(found: Finding) -> Sequence[Level | ByThreads]:
+    """Return the decided thread levels; where none was decided, exploratory ones."""
+    return found.levels or found.by_threads
 
 
 def threads(findings: Findings) -> Table:
     """List the effect at every thread level with its label; why a level is not decided is a footnote."""
     notes = Notes("by-threads")
-    points = [(found, point) for found in findings["findings"] for point in levels_of(found)]
+    points = [(found, point) for found in findings.findings for point in levels_of(found)]
     rows = [
         [
             Html(
                 element("span", contrast(found), id=_level_anchor(found, point)).text
-                + notes.marks([point["note"]] if point.get("note") else []).text
+                + notes.marks([note] if (note := getattr(point, "note", None)) else []).text
             ),
-            numbers.metric(found["metric"]),
-            point["threads"],
+            numbers.metric(found.metric),
+            point.threads,
             element(
                 "a",
-                numbers.percent(point["effect"]),
-                href=f"#{cell_anchor(found['workload'], point['threads'])}",
+                numbers.percent(point.effect),
+                href=f"#{cell_anchor(found.workload, point.threads)}",
             ),
-            numbers.span(point["low"], point["high"]),
-            point["n"],
-            badge(point["label"]) if point.get("label") else "exploratory",
+            numbers.span(point.low, point.high),
+            point.n,
+            badge(point.label) if isinstance(point, Level) and point.label else "exploratory",
         ]
         for found, point in points
     ]
@@ -170,8 +171,8 @@ def threads(findings: Findings) -> Table:
     return Table("by-threads", "Effect at each thread count", columns, rows, caption, empty, notes)
 
 
-def _levels(entries: Sequence[Mapping[str, Any]]) -> str:
-    return numbers.listing([numbers.level(level) for level in sorted({one["level"] for one in entries})])
+def _levels(entries: Sequence[Contrast | Level | ByThreads]) -> str:
+    return numbers.listing([numbers.level(level) for level in sorted({one.level for one in entries})])
 
 
 def partners(findings: Findings) -> list[Table]:
@@ -179,16 +180,16 @@ def partners(findings: Findings) -> list[Table]:
 
     Nothing where all of them started at once, as arms do that take turns.
     """
-    if not any(one["max_s"] >= 0.05 or one["left_out"] for one in findings.get("partners") or []):
+    if not any(one.max_s >= 0.05 or one.left_out for one in findings.partners or []):
         return []
     rows = [
         [
-            one["block"],
-            numbers.decimal(one["median_s"]),
-            numbers.decimal(one["max_s"]),
-            one["left_out"] or ("far apart" if one["is_far"] else ""),
+            one.block,
+            numbers.decimal(one.median_s),
+            numbers.decimal(one.max_s),
+            one.left_out or ("far apart" if one.is_far else ""),
         ]
-        for one in findings.get("partners") or []
+        for one in findings.partners or []
     ]
     columns = [number("Block"), number("Apart", "median, s"), number("Apart", "longest, s"), long("Care")]
     caption = "Partners are compared because they are neighbours in time. Seconds between their starts."
@@ -197,9 +198,9 @@ def partners(findings: Findings) -> list[Table]:
 
 def differences(findings: Findings, arms: Mapping[str, str]) -> Table:
     """List every fact in which the arms, given with their readable names, differ, as it was reported."""
-    entries = findings["facts_differ"]
-    known = [arm for arm in arms if any(arm in entry["values"] for entry in entries)]
-    rows = [[entry["fact"], *(_value(entry["values"].get(arm)) for arm in known)] for entry in entries]
+    entries = findings.facts_differ
+    known = [arm for arm in arms if any(arm in entry.values for entry in entries)]
+    rows = [[entry.fact, *(_value(entry.values.get(arm)) for arm in known)] for entry in entries]
     columns = [Column("Fact"), *(long(arms[arm]) for arm in known)]
     return Table("differences", "Facts that differ", columns, rows, empty="The arms reported the same facts.")
 
@@ -207,8 +208,8 @@ def differences(findings: Findings, arms: Mapping[str, str]) -> Table:
 def checks(findings: Findings) -> Table:
     """List the consistency checks: failed ones first, then passed, then those with nothing to check."""
     rows = [
-        [check["check"], result(check["passed"]), check["where"], check["detail"]]
-        for check in sorted(findings["checks"], key=lambda check: ORDER[check["passed"]])
+        [check.check, result(check.passed), check.where, check.detail]
+        for check in sorted(findings.checks, key=lambda check: ORDER[check.passed])
     ]
     columns = [Column("Check"), Column("Result"), long("Where"), long("Detail")]
     return Table("checks", "Consistency checks", columns, rows, empty="No check was made.")
@@ -216,18 +217,18 @@ def checks(findings: Findings) -> Table:
 
 def scaling(findings: Findings) -> Table:
     """List the highest throughput of every arm and workload, and the fitted peak or why there is none."""
-    entries = findings.get("scaling") or []
+    entries = findings.scaling or []
     arms, workloads = (words.labels(findings, kind) for kind in ("arms", "workloads"))
-    is_fitted = any(entry.get("peak_qps") for entry in entries)
+    is_fitted = any(entry.peak_qps for entry in entries)
     rows = [
         [
-            workloads.get(entry["workload"], entry["workload"]),
-            arms.get(entry["arm"], entry["arm"]),
-            numbers.listing(entry.get("threads") or []),
-            numbers.significant(entry.get("observed_max_qps")),
-            _value(entry.get("observed_max_threads")),
-            *([_peak(entry.get("peak_threads")), _peak(entry.get("peak_qps"))] if is_fitted else []),
-            entry.get("reason") or "",
+            workloads.get(entry.workload, entry.workload),
+            arms.get(entry.arm, entry.arm),
+            numbers.listing(entry.threads or []),
+            numbers.significant(entry.observed_max_qps),
+            _value(entry.observed_max_threads),
+            *([_peak(entry.peak_threads), _peak(entry.peak_qps)] if is_fitted else []),
+            entry.reason or "",
         ]
         for entry in entries
     ]
@@ -243,11 +244,11 @@ def scaling(findings: Findings) -> Table:
     return Table("scaling", "Scaling", columns, rows, empty="No scaling was fitted.")
 
 
-def _peak(fitted: Mapping[str, Any] | None) -> str:
+def _peak(fitted: Peak | None) -> str:
     if not fitted:
         return ""
-    low, high = (numbers.significant(fitted.get(end)) for end in ("low", "high"))
-    return f"{numbers.significant(fitted['value'])} ({low} to {high})"
+    low, high = numbers.significant(fitted.low), numbers.significant(fitted.high)
+    return f"{numbers.significant(fitted.value)} ({low} to {high})"
 
 
 def facts(

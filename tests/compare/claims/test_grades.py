@@ -12,6 +12,7 @@ from benchbook.compare.intervals import t_quantile
 from benchbook.core import source
 from benchbook.core.claim import Claim
 from benchbook.core.pooled import Session
+from tests import found
 
 XEON = "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"
 EPYC = "AMD EPYC (family 26, model 2, stepping 1)"
@@ -38,15 +39,12 @@ def facts(tidb="8.0.0", tiproxy="1.0.0", haproxy="2.9.0", engine="tidb", **more)
 def session(effect: float, half: float = 0.01, day: int = 1, cpu: str = XEON, **given) -> grades.Brought:
     """Return a session whose effect has an interval of so much of log on either side."""
     ends = [math.expm1(math.log1p(effect) + off) for off in (-half, half)]
-    found = {
-        "baseline": "haproxy", "treatment": "tiproxy", "workload": "oltp_point_select", "metric": "qps",
-        "effect": effect, "low": ends[0], "high": ends[1], "n": 5, "level": 0.98, "headline": True,
-        "levels": [],
-    }  # fmt: skip
+    contrast = {"baseline": "haproxy", "treatment": "tiproxy", "workload": "oltp_point_select"}
+    own = found.finding(**contrast, effect=effect, low=ends[0], high=ends[1])
     when = Session(
         id=f"s{day}", measured=f"2026-11-{day:02d}T00:00", design="d", processor=machines.processor(cpu)
     )
-    return grades.Brought(when, {"findings": [found]}, given.get("facts") or facts())
+    return grades.Brought(when, found.findings(own), given.get("facts") or facts())
 
 
 @pytest.fixture
@@ -185,10 +183,10 @@ def test_a_claim_of_parts_is_as_good_as_the_part_that_says_least_for_it(graded):
         {"where": where, "scale": "share", "value": 0.2, "low": low, "high": 0.4, "band": [0.0, None]}
         for where, low in (("threads 1 to 4", 0.1), ("threads 4 to 16", -0.05))
     ]
-    put = {"claim": NAME, "parts": parts, "n": 5, "level": 0.98}
-    found = graded(grades.Brought(one.session, {"findings": [], "claims": [put]}, one.facts))
-    assert found.parts == (("threads 1 to 4", "same direction"), ("threads 4 to 16", "too coarse"))
-    assert found.outcome == "too coarse"
+    seen = found.findings(claims=[found.answer(*parts, claim=NAME)])
+    came = graded(grades.Brought(one.session, seen, one.facts))
+    assert came.parts == (("threads 1 to 4", "same direction"), ("threads 4 to 16", "too coarse"))
+    assert came.outcome == "too coarse"
 
 
 def test_the_nearest_study_that_was_asked_comes_first():

@@ -195,7 +195,7 @@ def by_blocks(make_study, claim: Claim, table: dict[tuple[str, str, int], float]
     )
     evidence = Evidence(study, runs(table), Analysis())
     (found,) = measured.findings(evidence, [measured.Asked("s/c", claim, True)])
-    return found["verdict"] or "inconclusive"
+    return found.verdict or "inconclusive"
 
 
 @pytest.mark.parametrize(("kind", "given", "table", "expected"), [case[1:] for case in CASES],

@@ -59,10 +59,10 @@ def test_a_trend_is_a_step_at_each_pair_of_levels_and_every_step_counts(make_stu
     study = make_study(threads=(4, 8, 16))
     claim = _claim("trend", along="threads", direction="rises", cells={"arm": "direct"})
     found = _judge(study, claim, runs)
-    assert [part["value"] for part in found["parts"]] == pytest.approx([0.5, 1.0], abs=0.01)
-    assert (found["verdict"], found["n"], found["level"]) == ("confirmed", 5, 0.98)
-    assert "direct connections, point selects, threads 4 to 8" in found["sentence"]
-    assert _judge(study, claim.model_copy(update={"direction": "falls"}), runs)["verdict"] == "contradicted"
+    assert [part.value for part in found.parts] == pytest.approx([0.5, 1.0], abs=0.01)
+    assert (found.verdict, found.n, found.level) == ("confirmed", 5, 0.98)
+    assert "direct connections, point selects, threads 4 to 8" in found.sentence
+    assert _judge(study, claim.model_copy(update={"direction": "falls"}), runs).verdict == "contradicted"
 
 
 def test_one_step_that_is_not_shown_leaves_a_trend_open(make_study):
@@ -71,8 +71,8 @@ def test_one_step_that_is_not_shown_leaves_a_trend_open(make_study):
     )
     claim = _claim("trend", along="threads", direction="rises", cells={"arm": "direct"})
     found = _judge(make_study(threads=(4, 8, 16)), claim, runs)
-    assert [part["outcome"] for part in found["parts"]] == ["inconclusive", "confirmed"]
-    assert found["verdict"] == "inconclusive"
+    assert [part.outcome for part in found.parts] == ["inconclusive", "confirmed"]
+    assert found.verdict == "inconclusive"
 
 
 @pytest.mark.parametrize(("last", "direction"), [(950.0, "shrinks"), (400.0, "grows")])
@@ -90,18 +90,18 @@ def test_the_size_of_an_effect_is_followed_without_its_sign(make_study, last, di
     study = make_study(threads=(4, 16))
     found = _judge(study, _claim("trend", direction=direction, **given), runs)
     # ln(0.95 / 0.70) is 0.305, +35.7 %; ln(0.4 / 0.7) is −0.560, −42.9 %.
-    assert found["parts"][0]["value"] == pytest.approx(last / 700 - 1, abs=0.01)
-    assert found["verdict"] == "confirmed"
+    assert found.parts[0].value == pytest.approx(last / 700 - 1, abs=0.01)
+    assert found.verdict == "confirmed"
     other = "grows" if direction == "shrinks" else "shrinks"
-    assert _judge(study, _claim("trend", direction=other, **given), runs)["verdict"] == "contradicted"
+    assert _judge(study, _claim("trend", direction=other, **given), runs).verdict == "contradicted"
 
 
 def test_the_size_of_nothing_has_no_trend(make_study):
     cells = {(arm, SELECT, threads): 1000.0 for threads in (4, 16) for arm in ("direct", "haproxy")}
     given = {"baseline": {"arm": "direct"}, "treatment": {"arm": "haproxy"}, "along": "threads"}
     found = _judge(make_study(threads=(4, 16)), _claim("trend", direction="shrinks", **given), _runs(cells))
-    assert found["verdict"] == "inconclusive"
-    assert found["parts"][0]["reason"] == "no effect was shown, so its size has no trend"
+    assert found.verdict == "inconclusive"
+    assert found.parts[0].reason == "no effect was shown, so its size has no trend"
 
 
 SIZES = {"two": {"plays": {"vcpus": 2}}, "four": {"plays": {"vcpus": 4}}, "eight": {"plays": {"vcpus": 8}}}
@@ -121,10 +121,10 @@ def test_a_proportion_is_a_power_of_one_within_a_fifth(make_study, qps, power, v
     cells |= {(arm, SELECT, 4): value / 2 for arm, value in zip(SIZES, qps, strict=True)}
     study = make_study(arms=SIZES, threads=(4, 16))
     found = _judge(study, _claim("proportional", along="vcpus", cells={}), _runs(cells))
-    (part,) = found["parts"]
-    assert part["value"] == pytest.approx(power, abs=0.01)
-    assert (part["scale"], part["band"]) == ("power", pytest.approx([0.8, 1.2]))
-    assert found["verdict"] == verdict
+    (part,) = found.parts
+    assert part.value == pytest.approx(power, abs=0.01)
+    assert (part.scale, part.band) == ("power", pytest.approx([0.8, 1.2]))
+    assert found.verdict == verdict
 
 
 ROWS = {f"rows-{n}": {"script": "oltp_read_only", "range_size": n} for n in (10, 100)}
@@ -143,8 +143,8 @@ def test_two_arms_are_alike_where_one_change_is_in_the_point_band_of_the_other(m
     )
     claim = _claim("same_effect", along="range_size", one={"arm": "direct"}, other={"arm": "haproxy"})
     found = _judge(make_study(workloads=ROWS, threads=(16,)), claim, runs)
-    assert found["parts"][0]["value"] == pytest.approx(480 / theirs - 1, abs=0.01)
-    assert found["verdict"] == verdict
+    assert found.parts[0].value == pytest.approx(480 / theirs - 1, abs=0.01)
+    assert found.verdict == verdict
 
 
 def test_a_value_may_be_one_metric_over_another(make_study):
@@ -154,11 +154,11 @@ def test_a_value_may_be_one_metric_over_another(make_study):
     claim = _claim("value", cells={"arm": "direct"}, band={"range": (5, 12)})
     claim = claim.model_copy(update={"metric": "cpu_tidb_pct / cpu_proxy_pct"})
     found = _judge(make_study(), claim, runs)
-    (part,) = found["parts"]
-    assert part["value"] == pytest.approx(8.0, rel=0.001)
+    (part,) = found.parts
+    assert part.value == pytest.approx(8.0, rel=0.001)
     # 2 % of the value around the ends: 4.9 to 12.24.
-    assert part["band"] == pytest.approx([4.9, 12.24])
-    assert (found["verdict"], part["where"]) == ("confirmed", "direct, oltp_point_select, 4 threads")
+    assert part.band == pytest.approx([4.9, 12.24])
+    assert (found.verdict, part.where) == ("confirmed", "direct, oltp_point_select, 4 threads")
 
 
 def test_beyond_a_number_of_connections_nothing_may_be_gained(make_study):
@@ -167,16 +167,16 @@ def test_beyond_a_number_of_connections_nothing_may_be_gained(make_study):
     study = make_study(threads=(200, 400, 800), settings={"max_connections": 2000})
     claim = _claim("peak", along="threads_per_server", cells={"arm": "direct"}, band={"below": 500})
     found = _judge(study, claim, _runs(cells))
-    assert found["parts"][0]["value"] == pytest.approx(-0.2, abs=0.01)
-    assert found["verdict"] == "confirmed"
+    assert found.parts[0].value == pytest.approx(-0.2, abs=0.01)
+    assert found.verdict == "confirmed"
     cells["direct", SELECT, 800] = 1500.0
-    assert _judge(study, claim, _runs(cells))["verdict"] == "contradicted"
+    assert _judge(study, claim, _runs(cells)).verdict == "contradicted"
 
 
 def test_a_unit_is_judged_by_the_metric_that_was_written(make_study):
     claim = _claim("unit", candidates=("qps", "tps"), cells={"arm": "direct"}, band={"point": 1000})
-    assert _judge(make_study(), claim, _runs({("direct", SELECT, 4): 1000.0}))["verdict"] == "confirmed"
-    assert _judge(make_study(), claim, _runs({("direct", SELECT, 4): 16000.0}))["verdict"] == "contradicted"
+    assert _judge(make_study(), claim, _runs({("direct", SELECT, 4): 1000.0})).verdict == "confirmed"
+    assert _judge(make_study(), claim, _runs({("direct", SELECT, 4): 16000.0})).verdict == "contradicted"
 
 
 def test_seconds_of_a_run_are_put_together_first(make_study):
@@ -204,14 +204,14 @@ def test_seconds_of_a_run_are_put_together_first(make_study):
         table.loc[is_other, "run_id"].str[0].astype(int).map(lambda n: jitter[n - 1])
     )
     found = _judge(make_study(), claim, runs, intervals=table)
-    assert found["parts"][0]["value"] == pytest.approx(-0.52, abs=0.005)
-    assert found["verdict"] == "confirmed"
+    assert found.parts[0].value == pytest.approx(-0.52, abs=0.005)
+    assert found.verdict == "confirmed"
     fastest = claim.model_copy(update={"by": "max"})
-    assert _judge(make_study(), fastest, runs, intervals=table)["parts"][0]["value"] == pytest.approx(
+    assert _judge(make_study(), fastest, runs, intervals=table).parts[0].value == pytest.approx(
         -0.08, abs=0.005
     )
     in_turns = _judge(make_study(), claim, runs.assign(order="turns"), intervals=table)
-    assert in_turns["parts"] == [] and "in turns a second belongs to several arms" in in_turns["sentence"]
+    assert in_turns.parts == [] and "in turns a second belongs to several arms" in in_turns.sentence
 
 
 def test_loading_was_timed_once_so_it_shows_a_direction_and_decides_nothing(make_study):
@@ -221,24 +221,24 @@ def test_loading_was_timed_once_so_it_shows_a_direction_and_decides_nothing(make
     found = _judge(
         make_study(), claim, runs, loads={"direct": {"seconds": 10.0}, "haproxy": {"seconds": 8.0}}
     )
-    (part,) = found["parts"]
-    assert (part["value"], part["low"], found["verdict"]) == (pytest.approx(-0.2), None, None)
-    assert found["reason"] == "loading was timed once, so there is no interval"
+    (part,) = found.parts
+    assert (part.value, part.low, found.verdict) == (pytest.approx(-0.2), None, None)
+    assert found.reason == "loading was timed once, so there is no interval"
 
 
 def test_what_only_illustrates_has_no_verdict(make_study):
     runs = _runs({("direct", SELECT, 4): 1000.0, ("direct", SELECT, 8): 1500.0})
     claim = _claim("trend", along="threads", direction="rises", cells={"arm": "direct"})
     found = _judge(make_study(threads=(4, 8)), claim, runs, is_judged=False)
-    assert (found["verdict"], found["judged"], found["parts"][0]["outcome"]) == (None, False, "confirmed")
+    assert (found.verdict, found.judged, found.parts[0].outcome) == (None, False, "confirmed")
 
 
 def test_nothing_is_decided_before_the_first_look(make_study):
     runs = _runs({("direct", SELECT, 4): 1000.0, ("direct", SELECT, 8): 1500.0})
     claim = _claim("trend", along="threads", direction="rises", cells={"arm": "direct"})
     found = _judge(make_study(threads=(4, 8)), claim, runs[runs["block"] < 5])
-    assert (found["verdict"], found["n"]) == (None, 4)
-    assert found["reason"] == "nothing is decided before 5 blocks; there are 4"
+    assert (found.verdict, found.n) == (None, 4)
+    assert found.reason == "nothing is decided before 5 blocks; there are 4"
 
 
 def test_conditions_on_processor_time_choose_the_cells(make_study):
@@ -259,10 +259,10 @@ def test_conditions_on_processor_time_choose_the_cells(make_study):
     facts = {arm: {"cpu": {"proxy": {"quota_cores": 4}}} for arm in arms}
     study = make_study(arms=arms, threads=(4, 16))
     found = _judge(study, claim, runs, facts=facts)
-    assert found["parts"][0]["value"] == pytest.approx(-0.1, abs=0.005)
+    assert found.parts[0].value == pytest.approx(-0.1, abs=0.005)
     none = claim.where[0].model_copy(update={"above": 390.0, "below": 400.0})
     nothing = _judge(study, claim.model_copy(update={"where": (none,)}), runs, facts=facts)
-    assert "no cell has the proxy at 98% to 100% of its CPU" in nothing["sentence"]
+    assert "no cell has the proxy at 98% to 100% of its CPU" in nothing.sentence
 
 
 @pytest.mark.parametrize(
@@ -312,8 +312,8 @@ def test_findings_hold_them_and_count_their_verdicts(make_study, make_runs, no_v
     )
     study = make_study(threads=(4, 16))
     made = findings.make("s", study, tidy, Analysis(), asked=[Asked("s/c", claim, True)])
-    (one,) = made["claims"]
-    assert (one["verdict"], made["verdicts"]["number"]) == ("confirmed", 1)
+    (one,) = made.claims
+    assert (one.verdict, made.verdicts.number) == ("confirmed", 1)
     # ln 0.9 − ln 0.7 is 0.2513, which is +28.6 %.
-    assert one["parts"][0]["value"] == pytest.approx(math.exp(0.2513) - 1, abs=0.005)
-    assert "claims" not in findings.make("s", study, tidy, Analysis())
+    assert one.parts[0].value == pytest.approx(math.exp(0.2513) - 1, abs=0.005)
+    assert findings.make("s", study, tidy, Analysis()).claims is None

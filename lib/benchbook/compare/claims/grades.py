@@ -22,6 +22,8 @@ from benchbook.compare.occasions import Value, averaged, occasions
 from benchbook.compare.random_effects import pool
 from benchbook.core.claim import Claim
 from benchbook.core.engines import engine_of
+from benchbook.core.errors import given
+from benchbook.core.findings import Answer, Finding, Findings, Level
 from benchbook.core.pooled import Session
 from benchbook.core.source import Source
 from benchbook.core.study import Study
@@ -52,7 +54,7 @@ class Brought:
     """A session of a study: where and when it was, its findings.json, and the facts of its arms."""
 
     session: Session
-    findings: Mapping[str, Any]
+    findings: Findings
     facts: Facts
 
 
@@ -171,29 +173,27 @@ class _Number:
         return (self.high - self.low) / 2 / t_quantile((1 + self.level) / 2, self.n - 1)
 
 
-def _numbers(
-    name: str, claim: Claim, source: Source, study: Study, findings: Mapping[str, Any]
-) -> list[_Number]:
+def _numbers(name: str, claim: Claim, source: Source, study: Study, findings: Findings) -> list[_Number]:
     """Return what a session came to for each number that a claim asks for; none without an interval."""
-    put = next((one for one in findings.get("claims") or () if one["claim"] == name), None)
+    put = next((one for one in findings.claims or () if one.claim == name), None)
     return _of_parts(put) if put else _of_contrasts(claim, source, study, findings)
 
 
-def _of_parts(put: Mapping[str, Any]) -> list[_Number]:
+def _of_parts(put: Answer) -> list[_Number]:
     """Return the numbers of a claim that was put to the cells of a study."""
     found = []
-    for part in put["parts"]:
-        if part["low"] is None or not part.get("decides", True):
+    for part in put.parts:
+        if part.low is None or not part.decides:
             continue
-        take = {"share": math.log1p, "value": math.log, "power": float}[part["scale"]]
-        low, high = (None if end is None else take(end) for end in part["band"])
+        take = {"share": math.log1p, "value": math.log, "power": float}[part.scale]
+        low, high = (None if end is None else take(end) for end in part.band)
         band = (-math.inf if low is None else low, math.inf if high is None else high)
-        own = (take(part["value"]), take(part["low"]), take(part["high"]))
-        found.append(_Number(part["where"], *own, put["n"], put["level"], band, part["scale"]))
+        middle, least, most = (take(given(one)) for one in (part.value, part.low, part.high))
+        found.append(_Number(part.where, middle, least, most, put.n, put.level, band, part.scale))
     return found
 
 
-def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Mapping[str, Any]) -> list[_Number]:
+def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings) -> list[_Number]:
     """Return the numbers of the contrasts that show a claim, under the loads of its document's tables."""
     found: list[_Number] = []
     band = limits(claim)
@@ -204,18 +204,19 @@ def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Mapping[
     loads = _loads(claim, source)
     own_loads = {one for _, _, one in meant if not loads or {one, study.script(one)} & loads}
     metric = "qps" if claim.metric in kinds.RATES else ours(str(claim.metric))
-    for one in findings["findings"]:
-        contrast = (one["baseline"], one["treatment"], one["workload"])
-        if contrast not in meant or one["workload"] not in own_loads or one["metric"] != metric:
+    for one in findings.findings:
+        contrast = (one.baseline, one.treatment, one.workload)
+        if contrast not in meant or one.workload not in own_loads or one.metric != metric:
             continue
         is_each = judged_by(claim) != "mean"
-        for own in one["levels"] if is_each and one["levels"] else [one]:
-            if own["low"] is not None and own["n"] > 1:
-                at = f", at threads {own['threads']}" if own is not one else ""
-                where = f"{one['treatment']} against {one['baseline']}, {one['workload']}{at}"
-                middle, low, high = (math.log1p(own[key]) for key in ("effect", "low", "high"))
+        parts: Sequence[Finding | Level] = one.levels if is_each and one.levels else [one]
+        for own in parts:
+            if own.low is not None and own.n > 1:
+                at = f", at threads {own.threads}" if own is not one else ""
+                where = f"{one.treatment} against {one.baseline}, {one.workload}{at}"
+                middle, low, high = (math.log1p(given(end)) for end in (own.effect, own.low, own.high))
                 ends = (band.log_low, band.log_high)
-                found.append(_Number(where, middle, low, high, own["n"], own["level"], ends))
+                found.append(_Number(where, middle, low, high, own.n, own.level, ends))
     return found
 
 

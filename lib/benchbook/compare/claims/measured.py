@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benchbook.compare import words
 from benchbook.compare.claims import effects, kinds
@@ -23,6 +22,8 @@ from benchbook.compare.claims.metrics import LOADING, USED, is_known, ours
 from benchbook.compare.intervals import Interval
 from benchbook.compare.sentences import ends, listing, percent
 from benchbook.core.claim import Claim
+from benchbook.core.errors import given
+from benchbook.core.findings import Answer, AnswerPart
 from benchbook.core.study import Study
 
 
@@ -72,11 +73,8 @@ def tables(several: Sequence[Asked]) -> tuple[str, ...]:
     return ("intervals",) if any(one.claim.across == "second" for one in several) else ()
 
 
-def findings(evidence: Evidence, several: Sequence[Asked]) -> list[dict[str, Any]]:
-    """Return an entry for each claim: its parts with intervals, a verdict if it is judged, a sentence.
-
-    Effects are fractions; `reason` says why there is no number.
-    """
+def findings(evidence: Evidence, several: Sequence[Asked]) -> list[Answer]:
+    """Return an entry for each claim: its parts with intervals, a verdict if it is judged, a sentence."""
     return [_entry(evidence, one) for one in several]
 
 
@@ -102,77 +100,79 @@ def _is_rate(claim: Claim) -> bool:
     return effects.is_contrast(claim) and claim.metric in kinds.RATES
 
 
-def _entry(evidence: Evidence, one: Asked) -> dict[str, Any]:
+def _entry(evidence: Evidence, one: Asked) -> Answer:
     claim, level, looks = one.claim, evidence.analysis.level, evidence.analysis.looks
-    made: dict[str, Any] = {
-        "claim": one.id,
-        "kind": claim.kind,
-        "metric": claim.metric,
-        "published": published_text(claim),
-        "read_as": claim.note if claim.note else None,
-        "judged": one.is_judged,
-        "n": 0,
-        "level": level,
-        "parts": [],
-        "verdict": None,
-        "reason": None,
-    }
+    made = Answer(
+        claim=one.id,
+        kind=claim.kind,
+        metric=claim.metric,
+        published=published_text(claim),
+        read_as=claim.note if claim.note else None,
+        judged=one.is_judged,
+        n=0,
+        level=level,
+        parts=[],
+        verdict=None,
+        reason=None,
+        sentence="",
+    )
     try:
         board = Blocks(evidence.study, evidence)
         what = kinds.ask(claim, board)
         complete, reason = board.settle(what)
         found = outcomes(what, board, is_printed=False)
     except Unfit as error:
-        return _told({**made, "reason": str(error)}, {})
-    is_reached = complete >= min(looks)
-    made |= {"n": board.n, "parts": [_part(part) for part in found], "reason": reason or what.unseen}
+        return _told(made.model_copy(update={"reason": str(error)}), {})
+    is_reached, reason = complete >= min(looks), reason or what.unseen
     if claim.metric == LOADING:
-        made["reason"] = "loading was timed once, so there is no interval"
+        reason = "loading was timed once, so there is no interval"
     elif not is_reached:
-        made["reason"] = f"nothing is decided before {min(looks)} blocks; there are {complete}"
+        reason = f"nothing is decided before {min(looks)} blocks; there are {complete}"
+    seen = {"n": board.n, "parts": [_part(part) for part in found], "reason": reason}
     if one.is_judged and is_reached:
-        made["verdict"] = verdict(what, found, level)
+        seen["verdict"] = verdict(what, found, level)
     known = words.names(evidence.study)
-    return _told(made, {**known["arms"], **known["workloads"]})
+    return _told(made.model_copy(update=seen), {**known.arms, **known.workloads})
 
 
-def _part(one: Outcome) -> dict[str, Any]:
+def _part(one: Outcome) -> AnswerPart:
     def back(log: float | None) -> float | None:
         if log is None or not math.isfinite(log):
             return None
         return {"share": math.expm1, "value": math.exp, "power": float}[one.part.scale](log)
 
     amount: Interval = one.amount
-    return {
-        "where": one.part.where,
-        "scale": one.part.scale,
-        "value": back(amount.log_mean),
-        "low": back(amount.log_low),
-        "high": back(amount.log_high),
-        "band": [back(one.bounds.log_low), back(one.bounds.log_high)],
-        "outcome": one.outcome,
-        "reason": one.reason,
-        **({} if one.part.decides else {"decides": False}),
-    }
+    return AnswerPart(
+        where=one.part.where,
+        scale=one.part.scale,
+        value=back(amount.log_mean),
+        low=back(amount.log_low),
+        high=back(amount.log_high),
+        band=(back(one.bounds.log_low), back(one.bounds.log_high)),
+        outcome=one.outcome,
+        reason=one.reason,
+        decides=one.part.decides,
+    )
 
 
-def _told(made: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _told(made: Answer, names: Mapping[str, str]) -> Answer:
     """Add the sentence: what was seen in each part, and of a judged claim how many parts are as claimed.
 
     `names` has the readable ones of arms and workloads.
     """
-    seen = [part for part in made["parts"] if part["value"] is not None]
-    if not seen:
-        return {**made, "sentence": f"No number: {made['reason'] or 'nothing was measured for it'}."}
-    column = ours(made["metric"])
-    has_unit = column.endswith("_ms") and any(part["scale"] != "share" for part in seen)
+    seen = [part for part in made.parts if part.value is not None]
+    if not seen or made.metric is None:
+        told = f"No number: {made.reason or 'nothing was measured for it'}."
+        return made.model_copy(update={"sentence": told})
+    column = ours(made.metric)
+    has_unit = column.endswith("_ms") and any(part.scale != "share" for part in seen)
     metric = words.metric(column).replace("_", " ") + (" (ms)" if has_unit else "")
-    told = listing([f"{_readable(part['where'], names)} {_amount(part)}" for part in seen])
-    deciding = [part for part in made["parts"] if part.get("decides", True)]
-    held = sum(part["outcome"] == "confirmed" for part in deciding)
-    is_counted = made["judged"] and made["n"] and made["parts"][0]["low"] is not None
+    told = listing([f"{_readable(part.where, names)} {_amount(part)}" for part in seen])
+    deciding = [part for part in made.parts if part.decides]
+    held = sum(part.outcome == "confirmed" for part in deciding)
+    is_counted = made.judged and made.n and made.parts[0].low is not None
     counted = f" {held} of {len(deciding)} lie in what was claimed." if is_counted else ""
-    return {**made, "sentence": f"{metric[0].upper()}{metric[1:]}: {told}.{counted}"}
+    return made.model_copy(update={"sentence": f"{metric[0].upper()}{metric[1:]}: {told}.{counted}"})
 
 
 def _readable(where: str, names: Mapping[str, str]) -> str:
@@ -181,11 +181,11 @@ def _readable(where: str, names: Mapping[str, str]) -> str:
     return re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda own: names[own[0]], where) if names else where
 
 
-def _amount(part: Mapping[str, Any]) -> str:
-    def write(value: float) -> str:
-        return percent(value) if part["scale"] == "share" else f"{value:,.4g}"
+def _amount(part: AnswerPart) -> str:
+    def write(value: float | None) -> str:
+        return percent(given(value)) if part.scale == "share" else f"{given(value):,.4g}"
 
-    if part["low"] is None or part["high"] is None:
-        return write(part["value"])
-    seen = ends(part) if part["scale"] == "share" else f"{write(part['low'])} to {write(part['high'])}"
-    return f"{write(part['value'])} ({seen})"
+    if part.low is None or part.high is None:
+        return write(part.value)
+    seen = ends(part) if part.scale == "share" else f"{write(part.low)} to {write(part.high)}"
+    return f"{write(part.value)} ({seen})"

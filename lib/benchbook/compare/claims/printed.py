@@ -18,10 +18,11 @@ from benchbook.compare.claims.bands import is_share, judged_by, limits, publishe
 from benchbook.compare.claims.judge import outcomes, verdict
 from benchbook.compare.claims.kinds import Item, NoCell, Series, Terms, Unfit, ask
 from benchbook.compare.intervals import Interval
-from benchbook.compare.verdicts import Reading, Verdict
+from benchbook.core.audit import Reading
 from benchbook.core.cells import THREADS, Ambiguous, Cell, NoNumber, both_metrics, pair, select, shown, values
 from benchbook.core.claim import Beside, Claim, Condition, Selector
 from benchbook.core.errors import given
+from benchbook.core.findings import Verdict
 from benchbook.core.source import Published
 from benchbook.core.wording import sentence
 

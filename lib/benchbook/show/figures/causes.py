@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 
 from benchbook.compare import words
 from benchbook.core.causes import Cause, Causes, CellCosts
+from benchbook.core.findings import Findings
 from benchbook.show import numbers, theme
 from benchbook.show.picture import Panel, Picture
 
@@ -18,7 +19,7 @@ _MOST = 6
 """Contrasts that are drawn of one workload; the table has all."""
 
 
-def costs_of_a_query(found: Causes, contrasts: Sequence[Cause], findings: Mapping[str, Any]) -> Picture:
+def costs_of_a_query(found: Causes, contrasts: Sequence[Cause], findings: Findings) -> Picture:
     """Draw the processor time of a query, us, a panel a workload; what was full is hatched."""
     cells = {(cell.workload, cell.threads, cell.arm): cell for cell in found.cells}
     arms, workloads = (words.labels(findings, kind) for kind in ("arms", "workloads"))
@@ -27,7 +28,7 @@ def costs_of_a_query(found: Causes, contrasts: Sequence[Cause], findings: Mappin
         own = _most_telling([one for one in contrasts if one.workload == workload])
         bars = []
         for one in own:
-            pair = [(workload, one.threads, arm) for arm in (findings["baseline"], one.treatment)]
+            pair = [(workload, one.threads, arm) for arm in (findings.baseline, one.treatment)]
             bars += [cells[key] for key in pair if key in cells and cells[key] not in bars]
         if bars:
             panels.append(_panel(workloads.get(workload, workload), bars, arms))

@@ -1,0 +1,54 @@
+"""What stages leave as JSON, as typed documents: each is parsed, written and given a schema here alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from benchbook.core import files, paths
+from benchbook.core.errors import BenchbookError
+from benchbook.core.study_base import Described
+
+T = TypeVar("T")
+Absent = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
+"""A value whose key is left out of the file where there is none."""
+
+
+class Part(Described):
+    """A part of a document: frozen, strict, without unknown keys, quick to parse."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """What the file holds of it."""
+        return self.model_dump()
+
+
+class Document(Part):
+    """A whole file. A document that names no version is of version 1."""
+
+    @classmethod
+    def read(cls, path: Path, remedy: str = "the stage that makes it") -> Self:
+        """Read a file; BenchbookError naming file, key and remedy where it is not such a document."""
+        return cls.parse(files.read_json(path), path, remedy)
+
+    @classmethod
+    def parse(cls, given: Any, path: Path, remedy: str = "the stage that makes it") -> Self:
+        """Take what a file holds; BenchbookError as with `read`."""
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"])) or "the file"
+            name = path.relative_to(paths.root()) if path.is_relative_to(paths.root()) else path
+            raise BenchbookError(
+                f"{name}: {place}: {first['msg'].lower()}; it is damaged, was edited, or another release "
+                f"wrote it: run {remedy}"
+            ) from None
+
+    def write(self, path: Path) -> None:
+        """Write the file, complete or not at all."""
+        files.write_json(path, self.plain)
