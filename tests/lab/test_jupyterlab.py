@@ -55,12 +55,12 @@ def test_without_the_token_nobody_gets_in(lab: Lab):
 
 
 def test_the_stages_by_run_all_give_what_the_pipeline_gave(lab: Lab, clone: Clone):
-    """Everything but the raw runs is taken away first, so that each stage makes its own again."""
+    """All but the raw runs and their session's seed is taken away first, so that each stage makes its own."""
     before = {name: (clone.data / name).read_bytes() for name in LEFT}
     before |= {path.name: path.read_bytes() for path in (clone.data / "tidy").iterdir()}
     runs = clone.runs()
     for path in clone.data.iterdir():
-        if path.name != "raw":
+        if path.name not in ("raw", "session.json"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     for stage in STAGES:
         lab.run_all(f"notebooks/{stage}.ipynb")
