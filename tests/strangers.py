@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psutil
+
 # PTRACE_SEIZE of <linux/ptrace.h>: it traces without stopping.
 SEIZE = """
 import ctypes, os, time
@@ -41,9 +43,11 @@ def running(program: str) -> Iterator[bool]:
         try:
             yield pid != 0
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                if pid:
-                    os.kill(pid, signal.SIGKILL)
+            if pid:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    # What it did ends with it, and it is no child that the kernel would wait for.
+                    (tracer := psutil.Process(pid)).kill()
+                    tracer.wait(10)
 
 
 @contextmanager

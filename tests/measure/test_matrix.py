@@ -47,7 +47,15 @@ def while_running(arm: str, store: Store, act: Callable[[], None]) -> Iterator[N
 
 
 def clients() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children(recursive=True) if child.name() == "sysbench"]
+    return [child for child in psutil.Process().children(recursive=True) if name_of(child) == "sysbench"]
+
+
+def name_of(child: psutil.Process) -> str | None:
+    """Return the name of a process; None if it has ended since it was listed."""
+    try:
+        return child.name()
+    except psutil.NoSuchProcess:
+        return None
 
 
 @pytest.fixture
