@@ -8,6 +8,7 @@ from benchbook.compare import edges
 from benchbook.compare.intervals import MIN_BLOCKS
 from benchbook.compare.sentences import listing
 from benchbook.compare.spent import Cell, change, estimate
+from benchbook.core import traits
 from benchbook.core.causes import Causes, Law
 
 SLACK = 0.02
@@ -77,6 +78,9 @@ def _used(cell: Cell, level: float) -> Told:
 def _at_once(cell: Cell, level: float) -> Told:
     # Between its turns an arm's threads wait for the other arms'.
     for part in cell.costs if cell.is_closed and cell.turn_ms is None else ():
+        # Many threads of such an engine work for one query, and for none: each waits for a core by itself.
+        if part == "server" and cell.engine and traits.engine(cell.engine).has_own_work:
+            continue
         waited = estimate(cell.qps * (cell.cost([part]) + cell.cost([part], "wait_us")) / 1e6, level)
         if waited is not None:
             is_broken = edges.is_above(waited.value, cell.threads * (1 + SLACK) + OWN)

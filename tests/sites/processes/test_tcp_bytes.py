@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -68,3 +70,25 @@ def test_with_very_many_connections_nothing_is_said(
     with socket.create_connection((HERE, port)) as one, socket.create_connection((HERE, port)) as two:
         assert (one, two) and counter.look(1.0) == {}
     assert not counter.is_able and counter.look(1.0) == {}
+
+
+def test_a_segment_that_came_late_and_so_came_twice_was_not_lost(listening: socket.socket):
+    with socket.create_connection(listening.getsockname()) as client, listening.accept()[0] as server:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        again = 0
+        for _ in range(200):
+            # Two small segments, acknowledged after some 40 ms: the kernel asks by sending one again.
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+            client.send(b"a")
+            client.send(b"b")
+            time.sleep(0.05)
+            server.send(server.recv(10))
+            client.recv(10)
+            again = struct.unpack_from(
+                "<I", client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), 100
+            )[0]
+            if again >= 3:
+                break
+        (counts,) = tcp_bytes.sockets_to(HERE, listening.getsockname()[1]).values()
+    assert again >= 3
+    assert counts[3] == 0

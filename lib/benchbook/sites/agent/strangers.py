@@ -123,12 +123,18 @@ def _network(pid: int) -> dict[str, int | None]:
         {"rules": None, "dropped": None} if told is None else {"rules": told.rules, "dropped": told.dropped}
     )
     try:
-        with open(f"/proc/{pid}/net/snmp", encoding="ascii") as file:
-            names, values = (line.split() for line in file if line.startswith("Tcp:"))
+        counts = _counts(pid, "snmp", "Tcp:") | _counts(pid, "netstat", "TcpExt:")
     except (OSError, ValueError):
         return {**found, "sent": None, "again": None}
-    counts = dict(zip(names[1:], map(int, values[1:])))  # noqa: B905 (Python 3.9 knows no `strict`)
-    return {**found, "sent": counts["OutSegs"], "again": counts["RetransSegs"]}
+    # What its receiver says to have twice was late and not lost, as for each connection.
+    again = counts["RetransSegs"] - counts.get("TCPDSACKRecvSegs", 0)
+    return {**found, "sent": counts["OutSegs"], "again": again}
+
+
+def _counts(pid: int, table: str, begin: str) -> dict[str, int]:
+    with open(f"/proc/{pid}/net/{table}", encoding="ascii") as file:
+        names, values = (line.split() for line in file if line.startswith(begin))
+    return dict(zip(names[1:], map(int, values[1:])))  # noqa: B905 (Python 3.9 knows no `strict`)
 
 
 def _between(pid: int, parts: Sequence[str], was: Mapping[str, int | None]) -> dict[str, Any]:

@@ -22,8 +22,8 @@ ESTABLISHED = 1 << 1
 WITH_INFO = 1 << 1
 BYTECODE, INFO = 1, 2
 S_GE, S_LE, D_GE, D_LE = 2, 3, 4, 5
-# Where in struct tcp_info the counts stand (linux/tcp.h, since 4.2).
-AGAIN, ACKED, RECEIVED, SEGMENTS = 100, 120, 128, 136
+# Where in struct tcp_info the counts stand (linux/tcp.h, since 4.2; the last one since 5.1).
+AGAIN, ACKED, RECEIVED, SEGMENTS, TWICE = 100, 120, 128, 136, 216
 MESSAGE, ENTRY = 16, 72
 # Where in struct inet_diag_msg own and peer's address and the socket's cookie stand.
 OWN, PEER, COOKIE = 8, 24, 44
@@ -32,7 +32,11 @@ MOST = 1000
 MIB = 1024 * 1024
 
 Counts = dict[bytes, tuple[int, int, int, int]]
-"""Of a connection's end by its cookie: bytes sent and received, segments sent, and those sent again."""
+"""Of a connection's end by its cookie: bytes sent and received, segments sent, and those sent again.
+
+A segment whose receiver says that it arrived twice (RFC 2883) was late and not lost: a busy machine asks
+after the last segment of an answer before its acknowledgement comes (RFC 8985). Such are not counted.
+"""
 
 
 @dataclass(frozen=True)
@@ -123,8 +127,10 @@ def sockets_to(host: str, port: int, is_own: bool = False) -> Counts:
         link.send(_request(port, is_own))
         for body in _answers(link):
             if body[place : place + 4] == wanted and (info := _info(body)) is not None:
+                (again,) = struct.unpack_from("<I", info, AGAIN)
+                (twice,) = struct.unpack_from("<I", info, TWICE) if len(info) >= TWICE + 4 else (0,)
                 counts = struct.unpack_from("<QQI", info, ACKED)
-                found[body[COOKIE : COOKIE + 8]] = (*counts, *struct.unpack_from("<I", info, AGAIN))
+                found[body[COOKIE : COOKIE + 8]] = (*counts, again - twice)
     return found
 
 
