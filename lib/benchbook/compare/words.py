@@ -139,8 +139,8 @@ def sentence_case(text: str, *named: str) -> str:
     `named` are the readable names of arms in it: one of several words begins with a word, unlike a key, be
     it alone or the A/A twin's.
 
-    >>> sentence_case("the pod network served"), sentence_case("v5.0 served")
-    ('The pod network served', 'v5.0 served')
+    >>> sentence_case("the pod network served"), sentence_case("median latency"), sentence_case("v5.0 served")
+    ('The pod network served', 'Median latency', 'v5.0 served')
     >>> sentence_case("loading as advised served", "loading as advised"), sentence_case("n1 served", "n1")
     ('Loading as advised served', 'n1 served')
     >>> sentence_case("before again served", "before again")
@@ -148,7 +148,7 @@ def sentence_case(text: str, *named: str) -> str:
     """
     own = (name.removesuffix(" again") for name in named)
     phrases = (name for name in own if " " in name and name.partition(" ")[0].isalpha())
-    is_word = text.startswith((ARTICLE, "direct connections", *phrases))
+    is_word = text.startswith((ARTICLE, "direct connections", "median ", *phrases))
     return text[:1].upper() + text[1:] if is_word else text
 
 
