@@ -175,7 +175,7 @@ def read(folder: Path | None = None) -> Index:
     file = (folder or paths.record()) / INDEX
     if not file.is_file():
         return Index()
-    return validate(yamlfile.read(file, f"data/record/{INDEX}"), Index)
+    return validate(yamlfile.read(file, f"data/record/{INDEX}", is_ours=True), Index)
 
 
 def archives() -> list[Path]:

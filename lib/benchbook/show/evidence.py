@@ -89,10 +89,12 @@ def arms_in_order(findings: Findings, runs: pd.DataFrame) -> tuple[str, ...]:
 def load(name: str) -> Evidence:
     """Read everything a report needs of the study called `name`."""
     place = paths.study(name)
-    tidy = {
-        table: pd.read_parquet(files.required(place.tidy / f"{table}.parquet"), columns=columns)
-        for table, columns in TABLES.items()
-    }
+    # Of small tables a comparison of pyarrow's texts costs more than the whole column.
+    with pd.option_context("mode.string_storage", "python"):
+        tidy = {
+            table: pd.read_parquet(files.required(place.tidy / f"{table}.parquet"), columns=columns)
+            for table, columns in TABLES.items()
+        }
     facts = {key: _json(getattr(place, key)) for key in ("facts", "dataset", "warm_up")}
     findings = Findings.read(place.findings)
     kept = tuple(Rerun.read(file) for file in sorted(paths.reruns().glob(f"{name}.*.json")))
