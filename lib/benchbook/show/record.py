@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from benchbook.compare import words
@@ -12,8 +12,9 @@ from benchbook.core.audit import Table as Printed
 from benchbook.core.errors import given
 from benchbook.core.source import Workload
 from benchbook.show import numbers
-from benchbook.show.badge import ORDER, badge, result
+from benchbook.show.badge import ORDER, result
 from benchbook.show.markup import Html, element, join, linked, slug
+from benchbook.show.shape import shaped
 from benchbook.show.table import Column, Table, long, number
 
 _RATIO = re.compile(r"\d+ to 1")
@@ -38,7 +39,7 @@ ABOUT = {
 
 
 def opening(audit: Audit) -> Html:
-    """Write the title, what the document measures, and on what the audit rests."""
+    """Write the title, what the document measures, how many claims hold, and one line for each claim."""
     document, counts = audit.document, audit.counts
     basis = [
         f"published by {document.publisher}" if document.publisher else "publisher not stated",
@@ -48,42 +49,18 @@ def opening(audit: Audit) -> Html:
     ]
     if audit.conduct.repetitions:
         basis[-1] = f"{audit.conduct.repetitions} runs of each cell, one number printed"
-    return join(
-        [
-            element("h1", document.title),
-            element("p", document.subject, class_="question"),
-            element("ul", *(element("li", item) for item in basis), class_="basis"),
-        ]
+    told = (
+        f"{numbers.count(counts.claims, 'claim')}: {counts.holds} hold in the document's own tables, "
+        f"{counts.does_not_hold} do not, {counts.not_derivable} cannot be derived from them."
     )
-
-
-def answer(audit: Audit) -> Html:
-    """Write how many claims hold, and one line for each claim."""
-    counts, heading = audit.counts, element("h2", "What holds", id="answer")
     if not counts.claims:
         failed = sum(one.passed is False for one in audit.checks)
         told = (
             "No claim of this document is carried, only its tables. "
             f"{numbers.count(failed, 'check')} of them {'fails' if failed == 1 else 'fail'}; all are below."
         )
-        return element("section", heading, element("p", told, class_="verdict"), class_="answer")
-    told = (
-        f"{numbers.count(counts.claims, 'claim')}: {counts.holds} hold in the document's own tables, "
-        f"{counts.does_not_hold} do not, {counts.not_derivable} cannot be derived from them."
-    )
-    lines = element("ul", *map(_line, audit.claims), class_="answers")
-    stop = element("p", "Stop here if all you want is the answer.", class_="stop")
-    return element("section", heading, element("p", told, class_="verdict"), lines, stop, class_="answer")
-
-
-def _line(claim: Claim) -> Html:
-    way = element(
-        "a", "arithmetic", href=f"#{_anchor(claim)}", class_="way", aria_label=f"arithmetic of {claim.id}"
-    )
-    doubt = element("span", doubted(claim), class_="claim") if claim.doubts else ""
-    own = recomputed(claim)
-    numbers_told = f" Published: {claim.published}. {f'Recomputed: {own}. ' if own else ''}"
-    return element("li", badge(claim.verdict), " ", claim.claim, numbers_told, way, doubt)
+    given = {"recomputed": recomputed, "doubted": doubted, "anchor": _anchor}
+    return shaped("source.html.j2", audit=audit, basis=basis, told=told, **given)
 
 
 def recomputed(claim: Claim) -> str:
@@ -120,37 +97,17 @@ def arithmetic(audit: Audit) -> Html:
 
 
 def _claim(claim: Claim) -> Html:
-    facts = [
-        ("Published", f"{claim.published} ({claim.stands})"),
-        ("Recomputed", recomputed(claim)),
-        ("Rule", ", ".join(filter(None, [_band(claim), RULES.get(claim.judged_by or "")]))),
-        ("Reading", claim.note),
-        ("Put to a study", claim.put),
-        (
-            "Measured",
-            element("a", "what was measured for it, or would be", href=_page_of_claims(claim.id)),
-        ),
-    ]
-    parts = [
-        element("h3", claim.claim, id=_anchor(claim)),
-        element("p", badge(claim.verdict), " ", claim.reason),
-        element("dl", *(Html(element("dt", k).text + element("dd", v).text) for k, v in facts if v)),
-    ]
-    if claim.doubts:
-        items = (element("li", element("b", "Care. "), text, class_="care") for text in claim.doubts)
-        parts.append(element("ul", *items, class_="doubts"))
-    if claim.cells:
-        rows = [[_cell(cell.where), cell.arithmetic, _inside(cell)] for cell in claim.cells]
-        parts.append(_grid(("Cell", "Arithmetic", "Supports it"), rows, claim.id))
-    for beside in claim.beside:
-        parts.append(element("p", "Beside it, deciding nothing: ", beside.says, "."))
-        rows = [[_cell(cell.where), cell.arithmetic] for cell in beside.cells]
-        parts.append(
-            _grid(("Cell", "Arithmetic"), rows, f"{beside.says} ({claim.id})")
-            if rows
-            else element("p", beside.problem)
-        )
-    return join(parts)
+    facts = {
+        "Published": f"{claim.published} ({claim.stands})",
+        "Recomputed": recomputed(claim),
+        "Rule": ", ".join(filter(None, [_band(claim), RULES.get(claim.judged_by or "")])),
+        "Reading": claim.note,
+        "Put to a study": claim.put,
+    }
+    rows = [[_cell(cell.where), cell.arithmetic, _inside(cell)] for cell in claim.cells]
+    beside = [(one, [[_cell(cell.where), cell.arithmetic] for cell in one.cells]) for one in claim.beside]
+    given = {"facts": facts, "rows": rows, "beside": beside, "anchor": _anchor(claim)}
+    return shaped("claim.html.j2", claim=claim, **given)
 
 
 def _cell(where: str) -> str:
@@ -161,10 +118,6 @@ def _cell(where: str) -> str:
     """
     named = re.sub(r"\bworkload (\w+)", lambda found: words.workload(found[1]), where)
     return re.sub(r"\bthreads (\d+)", r"\1 threads", named)
-
-
-def _page_of_claims(claim: str) -> str:
-    return f"../claims.html#claim-{slug(claim)}"
 
 
 def _band(claim: Claim) -> str:
@@ -183,20 +136,6 @@ def _band(claim: Claim) -> str:
 def _inside(cell: Cell) -> str:
     words: dict[Any, str] = {True: "yes", False: "no"}
     return words.get(cell.is_inside, "")
-
-
-def _grid(headings: Sequence[str], rows: Sequence[Sequence[object]], label: str) -> Html:
-    head = element("tr", *(element("th", heading, scope="col") for heading in headings))
-    lines = (
-        element(
-            "tr",
-            element("th", first, scope="row", class_="w"),
-            *(element("td", cell, class_="w") for cell in rest),
-        )
-        for first, *rest in rows
-    )
-    table = element("table", element("thead", head), element("tbody", *lines))
-    return element("div", table, class_="scroll whole", role="region", tabindex="0", aria_label=label)
 
 
 def checks(audit: Audit) -> Table:
