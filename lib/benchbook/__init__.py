@@ -11,7 +11,7 @@
     bb.columns("runs")               what each column means, with its unit
     s.runs_of("haproxy")             the runs of one arm
     s.findings, s.aa                 effects with interval, n, label and verdict
-    s.plot(), s.findings[0].plot()   as pictures; bb.pooled("quick").plot[0] session by session
+    s.plot(), s.findings[0].plot()   as pictures, as is bb.pooled("quick").plot()
     s.run("b01-oltp_point")          one run by the start of its id: log, evidence, checks
     bb.calibration()                 campaigns whose answer is known: how often and how far measuring errs
     bb.source("tidb-kubernetes")     a published document: cells, claims, audit

@@ -31,6 +31,24 @@ def test_the_answer_says_what_it_rests_on(study):
     assert "HAProxy served 15 % fewer queries" in told and "In time" not in told
 
 
+def test_a_treatment_has_one_sentence_and_its_effects_below():
+    levels = {1: part(-0.2, 0.01), 8: part(0.2, 0.01)}
+    several = [
+        session(
+            finding(part(0.0, 0.01, label="depends on threads"), levels, headline=False),
+            measured=f"2026-11-{day:02d}T06:00",
+            processor=(XEON, MILAN)[day % 2],
+        )
+        for day in range(1, 5)
+    ]
+    made = shown.answer(pool("quick", several)).text
+    first, folded = made.split("<summary>Each workload and level</summary>")
+    # Log effects of −0.2 and 0.2 are −18.1 and +22.1 %.
+    assert first.count("<li>") == 1 and folded.count("<li>") == 2
+    assert "At 1 thread HAProxy served 18\xa0% fewer queries" in first
+    assert "at 8 threads 22\xa0% more" in first
+
+
 def test_every_session_has_its_line_in_the_forest_and_its_row_in_the_table(study):
     (heading, *rows) = forest.by_session(study).rows
     assert heading.name == "HAProxy on point selects"
@@ -92,6 +110,8 @@ def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):
     core.save(folder / core.FILE, study)
     found = benchbook.pooled("quick")
     assert found.headlines == [study.contrasts[0].whole.headline]
+    assert "HAProxy on point selects: −15" in repr(found.plot())
+    assert len(found.by_session[0].rows) == 1 + len(study.sessions)
     assert found.effects["effect"].tolist() == [study.contrasts[0].whole.effect]
     known = benchbook.columns(found.sessions)
     assert known.index.tolist() == found.sessions.columns.tolist()

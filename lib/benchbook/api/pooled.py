@@ -40,9 +40,13 @@ class Pooled:
         frame.attrs["table"] = "pooled_sessions"
         return frame
 
+    def plot(self) -> forest.Forest:
+        """Draw every effect: its sessions, their mean, and where a further session is expected."""
+        return forest.over_sessions(self.data)
+
     @property
-    def plot(self) -> Named[forest.Forest]:
-        """A forest of each contrast, session by session: `plot[0]`, or by its id."""
+    def by_session(self) -> Named[forest.Forest]:
+        """A forest of each contrast, session by session: `by_session[0]`, or by its id."""
         drawn = {one.id: one for one in self.data.contrasts if any(part.sessions for part in one.told)}
         return Named("contrast", list(drawn), lambda name: forest.by_session(self.data, [drawn[name]]))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from benchbook.compare import machines, words
@@ -12,7 +12,7 @@ from benchbook.core.pooled import PooledEffect, Seen, Session
 from benchbook.core.wording import count
 
 MOST_WORDS = 25
-_SERVED = {"qps": "queries", "tps": "transactions"}
+SERVED = {"qps": "queries", "tps": "transactions"}
 _MINUS = "\N{MINUS SIGN}"
 
 
@@ -37,7 +37,7 @@ class Said:
     @property
     def noun(self) -> str:
         """What is compared: queries, p95 latency."""
-        return _SERVED.get(self.entry.metric, words.metric(self.entry.metric))
+        return SERVED.get(self.entry.metric, words.metric(self.entry.metric))
 
     @property
     def where(self) -> str:
@@ -61,7 +61,7 @@ def headline(said: Said) -> str:
             f"{said.treatment} and {said.baseline} were not compared{said.where}: {reasons[0].rstrip('.')}.",
         )
     told = {"depends on the machine": _depends, "one session": _once, "not shown": _quiet}
-    return _case(said, _fitting(told.get(label, _shown)(said)))
+    return _case(said, fitting(told.get(label, _shown)(said)))
 
 
 def short(said: Said) -> str:
@@ -70,11 +70,11 @@ def short(said: Said) -> str:
     if found.effect is None:
         return found.label
     if found.label == "depends on the machine":
-        return f"{span(*_range(found))}, {found.label}"
+        return f"{span(*range_of(found))}, {found.label}"
     if found.label == "one session":
         return f"{percent(found.effect) if found.occasions[0].sign else 'not shown'}, {found.label}"
     seen = "expected" if found.prediction_low is not None else "seen"
-    return f"{percent(found.effect)}, {seen} {span(*_range(found))}"
+    return f"{percent(found.effect)}, {seen} {span(*range_of(found))}"
 
 
 def percent(fraction: float) -> str:
@@ -102,7 +102,7 @@ def where(found: PooledEffect) -> str:
     return f"{sessions}, {count(max(found.processors, 1), 'processor')}"
 
 
-def _range(found: PooledEffect) -> tuple[float, float]:
+def range_of(found: PooledEffect) -> tuple[float, float]:
     """Return the range that a headline names: the prediction interval, else that of the sessions.
 
     Where an effect depends on the machine it is the latter: what was seen, on named machines.
@@ -115,24 +115,24 @@ def _range(found: PooledEffect) -> tuple[float, float]:
 
 def _shown(said: Said) -> Iterator[str]:
     """Say what holds elsewhere, has the same direction, or is there on average."""
-    low, high = _range(said.found)
-    tail = _unsigned(low, high) if low * high > 0 else span(low, high)
+    low, high = range_of(said.found)
+    tail = unsigned(low, high) if low * high > 0 else span(low, high)
     lead = "on average " if said.found.label == "on average" else ""
-    full, brief = _ends(said.found)
+    full, brief = ends_of(said.found)
     yield f"{lead}{_compared(said)}{full.format(tail)}."
     yield f"{lead}{_compared(said)}{brief.format(tail)}."
     yield f"{lead}{_compared(said, is_brief=True)}{brief.format(tail)}."
 
 
 def _quiet(said: Said) -> Iterator[str]:
-    low, high = _range(said.found)
-    full, brief = _ends(said.found)
+    low, high = range_of(said.found)
+    full, brief = ends_of(said.found)
     yield f"{_no_difference(said)}{full.format(span(low, high))}."
     yield f"{_no_difference(said)}{brief.format(span(low, high))}."
     yield f"no difference in {said.noun} was shown{said.where}{brief.format(span(low, high))}."
 
 
-def _ends(found: PooledEffect) -> tuple[str, str]:
+def ends_of(found: PooledEffect) -> tuple[str, str]:
     """Return how a sentence ends with its range, in full and in brief."""
     if found.prediction_low is not None:
         return f"; expect {{}} elsewhere ({where(found)})", "; expect {} elsewhere"
@@ -145,12 +145,12 @@ def _once(said: Said) -> Iterator[str]:
     lead = "in one session on one machine"
     if len(own) > 1:
         lead = f"in {len(own)} sessions within 6 hours on one processor model"
-    low, high = (own[0].low or 0.0, own[0].high or 0.0) if len(own) == 1 else _range(found)
+    low, high = (own[0].low or 0.0, own[0].high or 0.0) if len(own) == 1 else range_of(found)
     if any(one.label == "no useful interval" for one in own):
         yield f"{lead} the interval was too wide to be of use for {said.treatment}{said.where}."
         return
     is_decided = bool(found.occasions[0].sign)
-    ends = _unsigned(low, high) if is_decided and low * high > 0 else span(low, high)
+    ends = unsigned(low, high) if is_decided and low * high > 0 else span(low, high)
     told = _compared(said) if is_decided else _no_difference(said)
     brief = _compared(said, is_brief=True) if is_decided else f"no difference was shown{said.where}"
     tails = (f" ({ends} over its blocks)", f" ({ends})", "") if len(own) == 1 else (f" ({ends})", "")
@@ -165,7 +165,7 @@ def _depends(said: Said) -> Iterator[str]:
     digits = _digits(_effect(least), _effect(most))
     low, high = (f"{_signed(_effect(one), digits)}{NBSP}%" for one in (least, most))
     what = f"the effect of {said.treatment}"
-    if said.entry.metric not in _SERVED:
+    if said.entry.metric not in SERVED:
         what = f"{what} on {said.noun}"
     tail = f"depends on the machine: from {low} ({on[0]}) to {high} ({on[1]})"
     if on[0] == on[1]:
@@ -174,7 +174,7 @@ def _depends(said: Said) -> Iterator[str]:
     yield f"{what}{said.where} {tail}."
 
 
-def _fitting(variants: Iterator[str]) -> str:
+def fitting(variants: Iterable[str]) -> str:
     """Return the first that has few enough words, else the one that has fewest."""
     known = list(variants)
     return next((text for text in known if words_in(text) <= MOST_WORDS), min(known, key=words_in))
@@ -198,8 +198,8 @@ def _case(said: Said, text: str) -> str:
 def _compared(said: Said, is_brief: bool = False) -> str:
     """Say how much: HAProxy served 15 % fewer queries than direct connections on point selects."""
     effect = said.found.effect or 0.0
-    amount = f"{_signed(effect, _digits(effect)).lstrip(f'+{_MINUS}')}{NBSP}%"
-    if said.entry.metric in _SERVED:
+    amount = unsigned(effect, effect)
+    if said.entry.metric in SERVED:
         than = "" if is_brief else f" than {said.baseline}"
         more = "fewer" if effect < 0 else "more"
         return f"{said.treatment} served {amount} {more} {said.noun}{than}{said.where}"
@@ -217,7 +217,14 @@ def _effect(one: Seen) -> float:
     return one.effect or 0.0
 
 
-def _unsigned(low: float, high: float) -> str:
+def unsigned(low: float, high: float) -> str:
+    """Write two fractions of one sign without it, the smaller first; one number where they look alike.
+
+    >>> unsigned(-0.19, -0.16), unsigned(0.038, 0.0381)
+    ('16 to 19\\xa0%', '3.8\\xa0%')
+    """
+    if percent(low) == percent(high):
+        return percent(low).lstrip(f"+{_MINUS}")
     small, large = sorted((abs(low), abs(high)))
     digits = _digits(small, large)
     return f"{100 * small:.{digits}f} to {100 * large:.{digits}f}{NBSP}%"

@@ -83,11 +83,6 @@ class Row:
     way: str = ""
 
     @property
-    def is_drawn(self) -> bool:
-        """Whether there is anything to draw."""
-        return bool(self.dots or self.ends)
-
-    @property
     def direction(self) -> str:
         """`higher`, `lower`, or nothing where neither or both are shown."""
         sides = {value > 0 for value, is_decided in self.dots if is_decided and value}

@@ -47,9 +47,7 @@ def opening(
         "basis": basis,
         "said": told,
         # What a study's title asks of all its arms or levels together, which no effect over sessions says.
-        "leads": [
-            one for one in told if several.text and not one.findings and one.way not in ("#why", "#cells")
-        ],
+        "leads": [one for one in told if several.text and one.is_lead],
         "early": early,
         "judged": judged,
         "over": several,

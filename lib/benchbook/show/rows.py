@@ -24,12 +24,13 @@ from benchbook.show.markup import slug
 from benchbook.show.standing import Measured, Overview
 
 _NEAR = {
-    "same": "the same programs",
-    "close": "close programs",
-    "kin": "other programs",
+    "same": "with the same programs",
+    "close": "with close programs",
+    "kin": "with other programs",
     "made": "the effect was made",
     "another question": "another question",
 }
+_NO = ("opposite", "not seen", "depends on the machine")
 Pooled = Mapping[str, OfStudy]
 # The four findings of the first document, which the page opens with.
 HEADLINES = tuple(
@@ -179,7 +180,9 @@ def _graded(seen: Overview, claim: str) -> dict[str, str]:
     own = seen.grades.get(claim, {})
     for study in nearest(own):
         if own[study].occasions:
-            told = f"{own[study].outcome}; {_NEAR[own[study].closeness]}"
+            one = own[study]
+            word = "Yes" if one.carries_over else "No" if one.outcome in _NO else "Open"
+            told = f"{word}, {_NEAR[one.closeness]}: {one.outcome}"
             return {"carries": told, "carries_way": f"claims.html#claim-{slug(claim)}"}
     return {}
 

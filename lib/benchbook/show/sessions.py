@@ -10,6 +10,7 @@ import pandas as pd
 from benchbook.compare import changes, machines, placed
 from benchbook.compare import joined as same
 from benchbook.compare import left_out as checks
+from benchbook.compare.contrast_words import sentence as sentence_of
 from benchbook.compare.joined import Row
 from benchbook.compare.moderators import ordered, sentence
 from benchbook.compare.pooled import Brought, brought
@@ -112,9 +113,17 @@ def evidence(found: Pooled) -> list[Forest | Picture | Table]:
 
 
 def answer(found: Pooled) -> Html:
-    """Write what holds beyond a session: a sentence and a label for each effect, and on what it rests."""
-    told = [(slug(one.id), effect) for one in found.contrasts for effect in one.told]
-    return shaped("sessions.html.j2", told=told, basis=_basis(found), in_time=changes.in_time(found))
+    """Write what holds beyond a session: a sentence a treatment, each of its effects below it, folded."""
+    arms: dict[tuple[str, str], list[Contrast]] = {}
+    for one in found.contrasts:
+        arms.setdefault((one.treatment, one.metric), []).append(one)
+    told = [
+        (sentence_of(own), [(slug(one.id), effect) for one in own for effect in one.told])
+        for own in arms.values()
+    ]
+    each = [one for _, effects in told if len(effects) > 1 for one in effects]
+    given = {"told": told, "each": each, "basis": _basis(found), "in_time": changes.in_time(found)}
+    return shaped("sessions.html.j2", **given)
 
 
 def ordering(found: Pooled) -> Iterator[Picture]:
