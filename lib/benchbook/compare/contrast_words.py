@@ -205,4 +205,5 @@ class _Said:
         low, high = clause.values
         if clause.word == "both":
             return f"from {unsigned(low, low)} {fewer} to {unsigned(high, high)} {more}"
+        high = low if percent(low) == percent(high) else high
         return f"{unsigned(low, high)} {more if high > 0 else fewer}"

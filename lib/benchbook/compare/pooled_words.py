@@ -218,12 +218,12 @@ def _effect(one: Seen) -> float:
 
 
 def unsigned(low: float, high: float) -> str:
-    """Write two fractions of one sign without it, the smaller first; one number where they look alike.
+    """Write two fractions of one sign without it, the smaller first; one number where they are one.
 
-    >>> unsigned(-0.19, -0.16), unsigned(0.038, 0.0381)
+    >>> unsigned(-0.19, -0.16), unsigned(0.038, 0.038)
     ('16 to 19\\xa0%', '3.8\\xa0%')
     """
-    if percent(low) == percent(high):
+    if low == high:
         return percent(low).lstrip(f"+{_MINUS}")
     small, large = sorted((abs(low), abs(high)))
     digits = _digits(small, large)

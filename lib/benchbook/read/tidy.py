@@ -152,9 +152,7 @@ def load(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
         table = pq.read_table(files.required(from_dir / f"{name}.parquet"))
         if table.column_names != list(columns):
             raise ValueError(f"{from_dir / name}.parquet: columns of another version; run parse again")
-        # Of small tables a comparison of pyarrow's texts costs more than the whole column.
-        with pd.option_context("mode.string_storage", "python"):
-            frame = table.to_pandas(integer_object_nulls=False)
+        frame = table.to_pandas(integer_object_nulls=False)
         whole = [column for column, (kind, _, _) in columns.items() if kind == "Int"]
         frames[name] = frame.astype(dict.fromkeys(whole, "Int64"))
     return frames
