@@ -195,3 +195,32 @@ def test_the_nearest_study_that_was_asked_comes_first():
     often = grades.Grade("kin", "", "too coarse", occasions=2)
     close = grades.Grade("close", "", "not asked")
     assert grades.nearest({"a": made, "b": kin, "c": often, "d": close}) == ["c", "b", "a", "d"]
+
+
+def test_a_contrast_without_an_interval_is_no_outcome(graded):
+    contrast = {"baseline": "haproxy", "treatment": "tiproxy", "workload": "oltp_point_select"}
+    one, own = session(-0.1), found.finding(**contrast, effect=-0.1, low=None, high=None)
+    assert own.n > 1
+    came = graded(grades.Brought(one.session, found.findings(own), one.facts))
+    assert (came.outcome, came.low) == ("not asked", None)
+
+
+def test_sides_without_an_arm_have_the_loads_of_the_tables_that_vary_what_they_name(make_study):
+    # The document's table of short connections is of point selects, others of other loads.
+    arms = {
+        name: {"access": "tiproxy", "load": {"new_connections_per_s": number}}
+        for name, number in (("short-100", 100), ("short-200", 200))
+    }
+    sides = {"baseline": {"new_connections_per_s": 100}, "treatment": {"new_connections_per_s": 200}}
+    loads = {"oltp_point_select": {}, "oltp_read_write": {}}
+    study = make_study(arms=arms, threads=(4,), workloads=loads, settings={"max_connections": 500})
+    own = [
+        found.finding(
+            baseline="short-100", treatment="short-200", workload=load, effect=0.0, low=-half, high=half
+        )
+        for load, half in (("oltp_point_select", 0.01), ("oltp_read_write", 0.5))
+    ]
+    one = grades.Brought(session(0.0).session, found.findings(*own), {})
+    asked = claim(**sides, band={"point": "0 %"})
+    came = grades.grade(NAME, asked, source.load("tiproxy-haproxy"), study, [one])
+    assert (came.outcome, came.low, came.high) == ("same size", pytest.approx(-0.01), pytest.approx(0.01))

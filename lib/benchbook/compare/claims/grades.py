@@ -222,10 +222,20 @@ def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings
 
 def _loads(claim: Claim, source: Source) -> set[str]:
     """Return the loads of the tables that are about the arms of a claim; none where tables don't say."""
-    sides = [(side or {}).get("arm") for side in (claim.baseline, claim.treatment)]
-    arms = {one for side in sides for one in (side if isinstance(side, tuple) else (side,))}
-    tables = [table.at for table in source.tables.values() if table.at.get("arm") in arms]
+    sides = [side or {} for side in (claim.baseline, claim.treatment)]
+    arms = {one for side in sides for one in _several(side.get("arm"))}
+    # A side that names no arm is in the tables that vary what it names.
+    keys = set().union(*sides) - {"arm", "table"}
+    tables = [
+        table.at
+        for table in source.tables.values()
+        if (table.at.get("arm") in arms if arms != {None} else keys <= {*table.columns, *table.at})
+    ]
     return {str(at["workload"]) for at in tables if "workload" in at}
+
+
+def _several(side: object) -> tuple[object, ...]:
+    return side if isinstance(side, tuple) else (side,)
 
 
 def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, float, int]:
