@@ -12,7 +12,7 @@ import pytest
 from benchbook.commands import cli, gate, gate_report
 from benchbook.compare.intervals import Interval
 from benchbook.compare.noninferiority import Decision
-from benchbook.core import paths
+from benchbook.core import paths, runfolder
 from benchbook.core.errors import BenchbookError, InputErrors
 
 SLOWER = Interval(10, 0.98, -0.0408, -0.0512, -0.0305, 0.0037, 9)
@@ -93,6 +93,27 @@ def test_undecided_says_everywhere_what_it_would_take(found: gate.Found):
     unknown = Interval(1, 0.98, 0.001, None, None, None, 0)
     found.decisions = [Decision("oltp_insert", "after", "undecided", unknown, "too few blocks")]
     assert "too few blocks to say how long it would take; try --minutes 28" in gate_report.junit(found)
+
+
+def test_a_gate_without_a_block_says_why_most_runs_were_voided(found: gate.Found, tmp_path: Path):
+    wrong = {
+        "a": ("invalid", ["V16 machine: 9 % of the machine", "V26 physics: 494 pages"]),
+        "b": ("invalid", ["V26 physics: 495 pages"]),
+        "c": ("partner", ["stands next to b"]),
+        "d": ("partner", ["stands next to b"]),
+    }
+    for name, (status, reasons) in wrong.items():
+        (tmp_path / "raw" / name).mkdir(parents=True)
+        runfolder.void(tmp_path / "raw" / name, tmp_path / "void", status, reasons)
+    found.voided, found.why_void = gate.voids(tmp_path)
+    assert (found.voided, found.why_void) == (4, "V26 physics: 494 pages")
+    nothing = Interval(0, 0.98, reason="no complete block")
+    found.decisions = [Decision("oltp_insert", "after", "undecided", nothing, "no complete block")]
+    said = "he commonest reason of 4 voided runs: V26 physics: 494 pages"
+    for text in (gate_report.text(found), gate_report.markdown(found), gate_report.junit(found)):
+        assert said in text and "--minutes" not in text
+    found.voided, found.why_void = gate.voids(tmp_path / "raw")
+    assert "try --minutes 20" in gate_report.text(found)
 
 
 @pytest.mark.parametrize(("answer", "code"), [("not slower", 0), ("slower", 1), ("undecided", 2)])

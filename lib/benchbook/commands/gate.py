@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +27,7 @@ from benchbook.compare import noninferiority, partners
 from benchbook.compare import turns as compared_turns
 from benchbook.compare.noninferiority import Decision
 from benchbook.compare.pairs import block_ratios
-from benchbook.core import files, load, paths
+from benchbook.core import files, load, paths, runfolder
 from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Analysis, Limits
@@ -73,6 +74,7 @@ class Found:
     blocks: int = 0
     run_s: int = 0
     voided: int = 0
+    why_void: str = ""
     spent_s: float = 0.0
     ended: str = ""
 
@@ -281,7 +283,7 @@ class _Stop:
             self.base / "raw", self.base / "void", schedule.table(self.runs), asked.limits
         )
         runs = tables["runs"].to_pandas()
-        self.found.voided = _voided(self.base)
+        self.found.voided, self.found.why_void = voids(self.base)
         self.found.decisions = decide(asked, runs, is_over)
         self.found.blocks = int(runs["block"].nunique()) if len(runs) else 0
         for one in self.found.decisions:
@@ -361,18 +363,20 @@ def _seconds(runs: Sequence[Any]) -> float:
     return sum(sum(words.clock_seconds(vars(run))) / max(1, len(run.partners)) for run in runs)
 
 
-def _voided(base: Path) -> int:
-    return sum(1 for _ in (base / "void").glob("*.void.json")) if (base / "void").is_dir() else 0
+def voids(base: Path) -> tuple[int, str]:
+    """Return how many runs were set aside, and an example of the reason that most of them share."""
+    notes = [runfolder.read_note(file) for file in sorted((base / "void").glob(f"*.{runfolder.VOID}"))]
+    reasons = [one for note in notes if note["status"] != "partner" for one in note["reasons"]]
+    checks = Counter(one.partition(":")[0] for one in reasons)
+    return len(notes), max(reasons, key=lambda one: checks[one.partition(":")[0]], default="")
 
 
 def _keep(base: Path, keep: Path, found: Found) -> None:
     """Copy what was measured; servers' data and accounts stay behind."""
     keep.mkdir(parents=True)
-    for folder in (*(base / name for name in ("raw", "void", "pilots")), *base.glob("trial-*")):
-        if folder.is_dir():
-            shutil.copytree(folder, keep / folder.name)
-    if (base / "schedule.csv").is_file():
-        shutil.copyfile(base / "schedule.csv", keep / "schedule.csv")
+    for name in ("raw", "void", "pilots", "trial-*", "schedule.csv"):
+        for place in base.glob(name):
+            (shutil.copytree if place.is_dir() else shutil.copyfile)(place, keep / place.name)
     files.write_json(keep / "facts.json", {"study": found.asked.name, "arms": found.facts})
     files.write_json(keep / "gate.json", gate_report.record(found))
 

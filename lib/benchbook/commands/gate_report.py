@@ -57,6 +57,8 @@ def text(found: Any) -> str:
 def remedy(found: Any, decisions: Sequence[Decision]) -> str:
     """Return in how many minutes the undecided would be decided, and for which margin these were enough."""
     shown = [one.interval for one in decisions if one.answer == "undecided"]
+    if found.why_void and not all(one.n for one in shown):
+        return f"the commonest reason of {found.voided} voided runs: {found.why_void}"
     minutes = max((_minutes(one, found) or math.inf for one in shown), default=math.inf)
     if not math.isfinite(minutes):
         return f"too few blocks to say how long it would take; try --minutes {2 * found.asked.minutes:g}"
