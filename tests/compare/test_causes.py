@@ -394,3 +394,18 @@ def test_without_costs_there_are_no_causes(make_runs, make_study):
     runs, costs = tables(make_runs, 8, direct=(1e4, {"server": 9.0}, {}), haproxy=(1e4, {"server": 9.0}, {}))
     assert causes.findings(make_study(threads=(8,)), runs, None, {}, LEVEL, NAMES) is None
     assert causes.findings(make_study(threads=(8,)), runs, costs[:0], {}, LEVEL, NAMES) is None
+
+
+def test_at_a_rate_that_is_asked_for_a_query_has_a_cost_and_no_effect_a_cause(make_runs, make_study):
+    # The proxy takes 40 us of a query in one arm and 60 in the other: half as much again.
+    arms = {
+        "direct": (1000, {"client": 20.0, "proxy": 40.0, "server": 32.0}, {}),
+        "haproxy": (1000, {"client": 20.0, "proxy": 60.0, "server": 32.0}, {}),
+    }
+    runs, costs = tables(make_runs, 8, **arms)
+    study = make_study(threads=(8,), workloads={"oltp_point_select": {"rate": 1000}})
+    told = {arm: facts(proxy={"name": "haproxy"}) for arm in arms}
+    (one,) = causes.findings(study, runs, costs, told, LEVEL, NAMES).contrasts
+    assert (one.quantity, one.qps, one.sentence) == ("cost", None, None)
+    assert one.cost["proxy"].value == pytest.approx(0.5, abs=0.01) and one.cost["proxy"].low > 0.45
+    assert one.added_cpu_us.value == pytest.approx(20, abs=0.5)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from benchbook.core.study_base import Model
 
-Quantity = Literal["latency", "capacity"]
+Quantity = Literal["latency", "capacity", "cost"]
 CLIENT_USED = "the client used"
 """How the check begins that sets runs aside whose client had no core to spare."""
 
@@ -65,9 +65,9 @@ class Cause(Model):
     threads: int
     treatment: str
     quantity: Quantity | None
-    """What queries a second show here: capacity where a part is full, else latency; null if that is open."""
+    """Capacity where a part is full, else latency; cost at a rate that is asked for; null if that is open."""
     qps: Estimate | None
-    """Change of queries a second."""
+    """Change of queries a second; null at a rate that is asked for."""
     full: dict[str, tuple[str, ...]]
     """By arm the parts whose cores were full."""
     cost: dict[str, Estimate]

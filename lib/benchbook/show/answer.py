@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchbook.compare import physics, sentences, words
@@ -53,9 +53,18 @@ def said(findings: Findings) -> list[Said]:
         *_ladder(findings.ladder),
         *_peaks(findings),
         *_asked(findings),
+        *_costs(contrasts, findings),
         *(one for own in contrasts.values() for one in _contrast(own, findings)),
         *([Said(told, way)] if (told := causes.full(findings)) else []),
     ]
+
+
+def _costs(contrasts: Mapping[tuple[str, str, str], Sequence[Finding]], findings: Findings) -> Iterator[Said]:
+    """Say what a query costs at rates that are asked for: what travels, before what a client waits."""
+    for one in {found[0].treatment: found[0] for found in contrasts.values()}.values():
+        names = words.inside(one, "treatment"), words.inside(one, "baseline")
+        if told := causes.cost(findings, one.treatment, names):
+            yield Said(told, "#cells")
 
 
 def _ladder(ladder: Ladder | None) -> Iterator[Said]:

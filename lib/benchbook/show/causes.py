@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchbook.compare import physics, words
+from benchbook.compare.spent import decided
 from benchbook.core.causes import Cause, Causes, Estimate
 from benchbook.core.findings import Findings
 from benchbook.show import numbers
@@ -51,6 +52,29 @@ def latency(findings: Findings, treatment: str, name: str) -> str:
     return f"{name} {way.format(' to '.join(several))} a query at 1 thread."
 
 
+def cost(findings: Findings, treatment: str, names: tuple[str, str]) -> str:
+    """Say what processor time a query takes at rates that were asked for, by the names of two arms.
+
+    Of the proxy where both have one, else of all parts. Nothing where no rate decides it, or two disagree.
+    """
+    asked = findings.causes.contrasts if findings.causes else ()
+    own = [one for one in asked if one.treatment == treatment and one.quantity == "cost"]
+    is_proxy = bool(own) and all("proxy" in one.cost for one in own)
+    told = [one.cost["proxy"] if is_proxy else one.added_cpu_us for one in own]
+    shown = sorted(one.value for one in told if one is not None and decided(one))
+    if not shown or shown[0] * shown[-1] <= 0:
+        return ""
+    ends = [100 * value if is_proxy else value for value in sorted(map(abs, (shown[0], shown[-1])))]
+    span = " to ".join(dict.fromkeys(numbers.significant(end, 2) for end in ends))
+    amount = f"{span}{numbers.NBSP}{'%' if is_proxy else 'µs'} {'more' if shown[0] > 0 else 'less'}"
+    where = f" at {len(shown)} of {len(own)} rates" if len(shown) < len(own) else ""
+    part = "the proxy" if is_proxy else "all parts"
+    return (
+        f"At the same rate a query takes {amount} processor time of {part} with {names[0]} than with "
+        f"{names[1]}{where}."
+    )
+
+
 def full(findings: Findings) -> str:
     """Say of each level which cores some arm filled, or that nothing was full; nothing if that is open.
 
@@ -82,7 +106,7 @@ def explained(found: Causes | None) -> list[Cause]:
 
 
 def _cores(parts: tuple[str, ...]) -> str:
-    return f"the {parts[0]}'s core" if len(parts) == 1 else f"that of {numbers.listing(list(parts))}"
+    return f"the {parts[0]}'s core" if len(parts) == 1 else f"the cores of {numbers.listing(list(parts))}"
 
 
 def shown(findings: Findings, earlier: Sequence[tuple[str, Findings]] = ()) -> list[object]:
@@ -101,16 +125,17 @@ def shown(findings: Findings, earlier: Sequence[tuple[str, Findings]] = ()) -> l
     lines: dict[str, list[str]] = {}
     for where, sentence in told.values():
         lines.setdefault(sentence, []).append(where)
+    drawn = found.contrasts if found else ()
+    figures = [costs_of_a_query(found, drawn, findings)] if found and drawn else []
     if not lines and not contrasts:
-        return []
+        return [*figures]
     reasons = [] if lines else list(dict.fromkeys(one.reason for one in contrasts if one.reason))
     given = {
         "lines": {numbers.listing(places): sentence for sentence, places in lines.items()},
         "broken": physics.broken(findings.causes),
         "reason": numbers.listing(reasons[:2]),
     }
-    drawn = [costs_of_a_query(found, contrasts, findings)] if found and contrasts else []
-    return [shaped("causes.html.j2", **given), *drawn]
+    return [shaped("causes.html.j2", **given), *figures]
 
 
 def _brief(one: Cause) -> str:

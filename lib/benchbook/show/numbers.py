@@ -15,7 +15,7 @@ from benchbook.core.findings import Contrast
 
 NOT_COMPUTED = "not computed"
 _MINUS = "\N{MINUS SIGN}"
-_NBSP = "\N{NO-BREAK SPACE}"
+NBSP = "\N{NO-BREAK SPACE}"
 
 
 def metric(name: str) -> str:
@@ -44,14 +44,14 @@ def percent(fraction: float | None, digits: int = 1, signed: bool = True) -> str
     """Write a fraction as a percentage: 0.061 becomes +6.1 %."""
     if not is_known(fraction):
         return NOT_COMPUTED
-    return decimal(100 * fraction, digits, signed) + _NBSP + "%"
+    return decimal(100 * fraction, digits, signed) + NBSP + "%"
 
 
 def span(low: float | None, high: float | None, digits: int = 1) -> str:
     """Write an interval of fractions: −15.1 to −13.2 %."""
     if not (is_known(low) and is_known(high)):
         return "no interval"
-    return f"{decimal(100 * low, digits, True)} to {decimal(100 * high, digits, True)}{_NBSP}%"
+    return f"{decimal(100 * low, digits, True)} to {decimal(100 * high, digits, True)}{NBSP}%"
 
 
 def effect(found: Contrast) -> str:
@@ -61,7 +61,7 @@ def effect(found: Contrast) -> str:
 
 def level(fraction: float | None) -> str:
     """Write a confidence level: 0.98 becomes 98 %."""
-    return f"{100 * fraction:g}{_NBSP}%" if is_known(fraction) else NOT_COMPUTED
+    return f"{100 * fraction:g}{NBSP}%" if is_known(fraction) else NOT_COMPUTED
 
 
 def significant(value: float | None, digits: int = 3) -> str:
@@ -74,7 +74,7 @@ def significant(value: float | None, digits: int = 3) -> str:
 
 def count(number: int, one: str, many: str | None = None) -> str:
     """Write a number with its noun: 1 run, 12 runs."""
-    return f"{number:,}{_NBSP}{one if number == 1 else many or one + 's'}"
+    return f"{number:,}{NBSP}{one if number == 1 else many or one + 's'}"
 
 
 def listing(items: Sequence[object], last: str = "and") -> str:
@@ -87,7 +87,7 @@ def minutes(value: float | None) -> str:
     """Write a length of time given in minutes, as minutes or hours."""
     if not is_known(value):
         return NOT_COMPUTED
-    return f"{value / 60:.1f}{_NBSP}hours" if value >= 120 else count(round(value), "minute")
+    return f"{value / 60:.1f}{NBSP}hours" if value >= 120 else count(round(value), "minute")
 
 
 def p_value(p: float | None) -> str:
