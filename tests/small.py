@@ -13,6 +13,8 @@ def study(**changes: Any) -> Study:
         {
             "title": "Test",
             "question": "Does the walk hold?",
+            "site": {},
+            "engine": {},
             "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
             "aa": None,
             "dataset": {"tables": 2, "table_size": 200},

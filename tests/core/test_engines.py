@@ -10,13 +10,12 @@ from benchbook.core.engines import data_groups, engine_of, is_analyzed, is_prewa
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
 from benchbook.plan import schedule
+from tests import small
 
 
 def make(**changes: Any) -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Which order?",
+    return small.study(
+        **{
             "site": {"port": 34000},
             "engine": {"settings": {"innodb_buffer_pool_size": "64M"}},
             "arms": {
@@ -36,8 +35,6 @@ def make(**changes: Any) -> Study:
             "workloads": {"oltp_point_select": {"rand_type": "uniform"}, "oltp_read_write": {"rate": 50}},
             "threads": (1, 4),
             "plan": {"seed": 7, "blocks": 2, "discard_s": 5, "run_s": 30},
-            "warm_up": {},
-            "claims": (),
         }
         | changes
     )

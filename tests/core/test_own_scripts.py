@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from benchbook.core.errors import BenchbookError
 from benchbook.core.own_scripts import OwnScript
 from benchbook.core.study import Study
+from tests import small
 
 
 def script(folder: Path, **modules: str) -> OwnScript:
@@ -20,20 +21,13 @@ def script(folder: Path, **modules: str) -> OwnScript:
 
 
 def study(**changes: object) -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Which scripts may there be?",
-            "site": {},
-            "engine": {},
+    return small.study(
+        **{
             "arms": {"one": {}, "other": {"access": "haproxy"}},
-            "aa": None,
             "dataset": {"tables": 1, "table_size": 10},
             "workloads": {"mine": {"script": "../beside/mine.lua", "options": {"scale": 1}}},
             "threads": (1,),
             "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
-            "warm_up": {},
-            "claims": (),
         }
         | changes
     )

@@ -8,23 +8,17 @@ from pydantic import ValidationError
 from benchbook.core import several
 from benchbook.core.study import Study
 from benchbook.plan import schedule
+from tests import small
 
 
 def study(**changes) -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Who has which share?",
-            "site": {},
-            "engine": {},
+    return small.study(
+        **{
             "arms": {"one": {}, "three": {"clients": 3, "servers": 3}},
-            "aa": None,
             "dataset": {"tables": 1, "table_size": 100},
             "workloads": {"oltp_point_select": {}},
             "threads": (12,),
             "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
-            "warm_up": {},
-            "claims": (),
         }
         | changes
     )

@@ -10,6 +10,7 @@ from benchbook.core import turns
 from benchbook.core.engines import data_groups, engine_of
 from benchbook.core.study import Study
 from benchbook.sites.local import layout
+from tests import small
 
 CLUSTER = {"stores": 3, "tidb": 1, "replicas": 3, "store_settings": {"engine.sync-write": True}}
 
@@ -17,20 +18,14 @@ CLUSTER = {"stores": 3, "tidb": 1, "replicas": 3, "store_settings": {"engine.syn
 def study(
     cluster: dict[str, Any] | None = None, engine: dict[str, Any] | None = None, **changes: Any
 ) -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Is it a cluster?",
-            "site": {},
+    return small.study(
+        **{
             "engine": {"name": "tidb", "version": "5.0", "cluster": cluster or CLUSTER} | (engine or {}),
             "arms": {"one": {}, "other": {"access": "haproxy"}},
-            "aa": None,
             "dataset": {"tables": 1, "table_size": 10},
             "workloads": {"oltp_point_select": {}},
             "threads": (1,),
             "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
-            "warm_up": {},
-            "claims": (),
         }
         | changes
     )

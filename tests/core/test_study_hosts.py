@@ -10,27 +10,21 @@ from pydantic import ValidationError
 from benchbook.core.engines import data_groups
 from benchbook.core.study import Study
 from benchbook.plan import schedule
+from tests import small
 
 TIUP = {part: {"hosts": 3} for part in ("pd", "tikv", "tidb")}
 
 
 def study(arms: dict[str, Any], engine: dict[str, Any] | None = None, **site: Any) -> Study:
     """Return a study on hosts, of TiDB unless it says otherwise."""
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Can it be asked?",
-            "site": {"kind": "ssh", "inventory": "rack", "port": 4000} | site,
-            "engine": engine or {"name": "tidb", "version": "8.0.0"},
-            "arms": arms,
-            "aa": None,
-            "dataset": {"tables": 1, "table_size": 10},
-            "workloads": {"oltp_point_select": {}},
-            "threads": (12,),
-            "plan": {"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
-            "warm_up": {},
-            "claims": (),
-        }
+    return small.study(
+        site={"kind": "ssh", "inventory": "rack", "port": 4000} | site,
+        engine=engine or {"name": "tidb", "version": "8.0.0"},
+        arms=arms,
+        dataset={"tables": 1, "table_size": 10},
+        workloads={"oltp_point_select": {}},
+        threads=(12,),
+        plan={"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
     )
 
 

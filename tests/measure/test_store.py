@@ -16,22 +16,14 @@ from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.measure import store
 from benchbook.plan import schedule
+from tests import small
 
-STUDY = Study.model_validate(
-    {
-        "title": "Test",
-        "question": "What is kept?",
-        "site": {},
-        "engine": {},
-        "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
-        "aa": {},
-        "dataset": {"tables": 1, "table_size": 10},
-        "workloads": {"oltp_point_select": {}},
-        "threads": (1,),
-        "plan": {"seed": 1, "blocks": 2, "discard_s": 0, "run_s": 2},
-        "warm_up": {},
-        "claims": (),
-    }
+STUDY = small.study(
+    aa={},
+    dataset={"tables": 1, "table_size": 10},
+    workloads={"oltp_point_select": {}},
+    threads=(1,),
+    plan={"seed": 1, "blocks": 2, "discard_s": 0, "run_s": 2},
 )
 # Two blocks of one group: direct, direct_again and proxy.
 RUNS = schedule.plan_runs("s", STUDY, {})

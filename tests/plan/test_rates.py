@@ -10,18 +10,14 @@ import pytest
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.plan import rates, schedule
+from tests import small
 
 WARM = {"pilot_s": 10}
 
 
 def make(**changes: Any) -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "How late?",
-            "site": {},
-            "engine": {},
-            "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
+    return small.study(
+        **{
             "aa": {},
             "dataset": {"tables": 2, "table_size": 1000},
             "workloads": {
@@ -32,7 +28,6 @@ def make(**changes: Any) -> Study:
             "threads": (4, 8, 16),
             "plan": {"seed": 7, "blocks": 1, "discard_s": 5, "run_s": 30},
             "warm_up": WARM,
-            "claims": (),
         }
         | changes
     )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.plan import schedule
-from tests import depth
+from tests import depth, small
 
 DATA = {"fingerprint": "da7a000000"}
 
@@ -23,19 +23,11 @@ DATA = {"fingerprint": "da7a000000"}
 def make(**changes: Any) -> Study:
     """Return a study of two arms, a reading and a writing workload, with other sections as given."""
     plan = {"seed": 7, "blocks": 2, "discard_s": 5, "run_s": 30, "order": "runs"}
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Which order?",
-            "site": {},
-            "engine": {},
-            "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
-            "aa": None,
+    return small.study(
+        **{
             "dataset": {"tables": 2, "table_size": 1000},
             "workloads": {"oltp_point_select": {}, "oltp_read_write": {}},
             "threads": (1, 4),
-            "warm_up": {},
-            "claims": (),
         }
         | changes
         | {"plan": plan | changes.get("plan", {})}

@@ -41,7 +41,7 @@ def test_every_effect_is_text_with_its_interval_and_leads_to_its_table(made):
 def test_where_no_number_stands_for_all_levels_each_level_has_its_line(made):
     found = changed(made.findings.findings[0], headline=False, label="depends on threads")
     _, head, *levels = forest.of_findings([found]).rows
-    assert head.told == "by threads" and not head.dots
+    assert (head.told, head.dots, head.ends) == ("by threads", (), None)
     assert [row.name for row in levels] == ["1 thread", "4 threads", "16 threads"]
     assert all(row.dots and row.kind == "level" for row in levels)
 
@@ -50,7 +50,7 @@ def test_what_could_not_be_computed_is_said_and_not_drawn(made):
     found = changed(made.findings.findings[0], effect=None, low=None, high=None)
     heading, row = forest.of_findings([found]).rows
     assert heading.name == "point selects"
-    assert row.told == "not computed" and not row.dots
+    assert (row.told, row.dots, row.ends) == ("not computed", (), None)
 
 
 def test_dots_are_full_where_decided_the_bar_has_its_ends_and_a_claim_its_band():

@@ -43,11 +43,6 @@ class Alarms:
         """Share of the campaigns."""
         return self.number / self.campaigns
 
-    @property
-    def is_within(self) -> bool:
-        """Whether no more than `MOST_ALARMS` of them did."""
-        return self.share <= MOST_ALARMS
-
 
 def log_ratios(
     runs: pd.DataFrame, baseline: str, treatment: str, metric: str = "qps", side: str = "arm"

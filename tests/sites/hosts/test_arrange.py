@@ -14,6 +14,7 @@ from benchbook.core.study_hosts import Tiup
 from benchbook.sites import lab as labs
 from benchbook.sites.hosts import arrange, obstacles
 from benchbook.sites.proxies import haproxy
+from tests import small
 
 
 def target(name: str, *roles: str) -> Target:
@@ -32,21 +33,14 @@ HOSTS = {
 
 
 def study(arms: dict[str, Any], **engine: Any) -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Where is what?",
-            "site": {"kind": "ssh", "inventory": "rack", "port": 4000},
-            "engine": engine,
-            "arms": arms,
-            "aa": None,
-            "dataset": {"tables": 1, "table_size": 10},
-            "workloads": {"oltp_point_select": {}},
-            "threads": (4,),
-            "plan": {"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
-            "warm_up": {},
-            "claims": (),
-        }
+    return small.study(
+        site={"kind": "ssh", "inventory": "rack", "port": 4000},
+        engine=engine,
+        arms=arms,
+        dataset={"tables": 1, "table_size": 10},
+        workloads={"oltp_point_select": {}},
+        threads=(4,),
+        plan={"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
     )
 
 
