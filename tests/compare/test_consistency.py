@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
 from benchbook.compare import consistency, laws, printed, tables
 from benchbook.core import histogram
 from benchbook.core.findings import Check
-from benchbook.core.source import Published
+from benchbook.core.source import Number, Published
 from tests import sources as shared
 
 
@@ -17,28 +19,15 @@ def sources() -> dict[str, Published]:
     return shared.every()
 
 
-def cells(rows: list[tuple], **more: object) -> pd.DataFrame:
-    """Cells from (table, arm, threads, metric, printed)."""
+def cells(rows: list[tuple], half_unit: float | None = None, **more: object) -> list[Number]:
+    """Numbers from (table, arm, threads, metric, printed)."""
     made = []
     for table, arm, threads, metric, text in rows:
-        made.append(
-            {
-                "table": table,
-                "row": threads,
-                "heading": metric,
-                "metric": metric,
-                "value": float(text or "nan"),
-                "printed": text,
-                "half_unit": 0.5 * 10.0 ** -len(text.partition(".")[2]),
-                "unit": "",
-                "role": "metric",
-                "arm": arm,
-                "workload": "load",
-                "threads": threads,
-                **more,
-            }
-        )
-    return pd.DataFrame(made)
+        half = 0.5 * 10.0 ** -len(text.partition(".")[2]) if half_unit is None else half_unit
+        at = {"arm": arm, "workload": "load", "threads": threads, **more}
+        value = float(text or "nan")
+        made.append(Number(table, threads, metric, metric, value, text, half, "", "metric", at))
+    return made
 
 
 def failed(found: list[dict]) -> list[dict]:
@@ -48,7 +37,8 @@ def failed(found: list[dict]) -> list[dict]:
 def test_littles_law_on_the_basic_proxy_tables(sources: dict[str, Published]):
     """200 threads x 20 / 120163 = 33.288 ms beside a printed 31.28: 1.0642. The other 23 cells agree."""
     source = sources["tiproxy-haproxy"]
-    basic = source.cells[source.cells["table"].str.contains("point-select|read-only|write-only|read-write")]
+    loads = re.compile("point-select|read-only|write-only|read-write")
+    basic = [one for one in source.numbers if loads.search(one.table)]
     found = laws.littles_law(basic, {name: load.statements for name, load in source.source.workloads.items()})
     assert [one.where for one in failed(found)] == [
         "haproxy-read-write, arm haproxy, workload oltp_read_write, threads 200"
@@ -68,7 +58,7 @@ def test_littles_law_allows_for_rounding():
 
 def test_every_published_percentile_but_one_is_on_sysbench_s_grid(sources: dict[str, Published]):
     """48 distinct Kubernetes cells and 24 of the proxies' basic tables are among them."""
-    off = [one for source in sources.values() for one in failed(laws.percentile_grid(source.cells))]
+    off = [one for source in sources.values() for one in failed(laws.percentile_grid(source.numbers))]
     assert [one.where.split(",")[0] for one in off] == ["read-only"]
     assert "63.20" in off[0].detail
 
@@ -187,7 +177,7 @@ def test_one_setting_printed_twice_with_a_different_number_is_a_fault():
 
 def test_growth_is_recomputed_against_both_bases(sources: dict[str, Published]):
     source = sources["tidb-upgrade"]
-    found = failed(printed.growth_base(source.cells, {"qps_growth_pct": ("qps", {"arm": "2.1.8"})}))
+    found = failed(printed.growth_base(source.numbers, {"qps_growth_pct": ("qps", {"arm": "2.1.8"})}))
     assert len(found) == 3
     assert all(one.detail.endswith("It was divided by the new value.") for one in found)
     assert "23300 / 8210 − 1 = +183.80 %, (23300 − 8210) / 23300 = +64.76 %" in found[0].detail

@@ -22,7 +22,7 @@ def test_littles_law_says_nothing_of_zero(tps, latency, says):
     """The other row obeys it: 4 threads / 100 a second are 40 ms."""
     rows = [("t", "a", 2, "tps", tps), ("t", "a", 2, "latency_avg_ms", latency)]
     rows += [("t", "a", 4, "tps", "100"), ("t", "a", 4, "latency_avg_ms", "40.00")]
-    exact = cells(rows).assign(half_unit=0.0)
+    exact = cells(rows, half_unit=0.0)
     found = laws.littles_law(exact, {})
     assert [(one.passed, one.detail) for one in found if one.passed is None] == [(None, says)]
     assert found[-1].passed is True and found[-1].detail.endswith(": 1.")

@@ -57,5 +57,5 @@ def test_anything_else_is_none(text):
 
 
 def test_a_second_that_is_printed_twice_names_the_line_that_has_it_first():
-    _, wrong = reports.cells(f"{COMMON}\n{COMMON}\n")
+    _, wrong = reports.numbers(f"{COMMON}\n{COMMON}\n", "t", {})
     assert wrong == [(2, COMMON, "second 10 given twice, first on line 1; keep one")]

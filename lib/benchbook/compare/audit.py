@@ -10,7 +10,7 @@ from benchbook.compare.arithmetic import tidy
 from benchbook.compare.claims.printed import judge
 from benchbook.core.audit import About, Audit, Claim, Counts, Number, Table
 from benchbook.core.findings import Check
-from benchbook.core.source import Published, keys
+from benchbook.core.source import Published
 
 # What a source states that the page shows as it stands.
 STATED = ("versions", "hardware", "configuration", "sysbench", "conduct", "arms", "workloads")
@@ -49,7 +49,7 @@ def audit(published: Published) -> Audit:
         + list(source.leaves_open),
         counts=Counts(
             tables=len(source.tables),
-            cells=int(published.cells["value"].notna().sum()),
+            cells=sum(one.is_given for one in published.numbers),
             claims=len(claims),
             holds=verdicts.count("holds"),
             does_not_hold=verdicts.count("does not hold"),
@@ -69,17 +69,10 @@ def _table(published: Published, name: str) -> Table:
     """Return a table as printed, with its numbers for figures."""
     table, source = published.source.tables[name], published.source
     rows = published.texts[name]
-    cells = published.cells[published.cells["table"] == name]
-    names = keys(cells)
     numbers = [
-        Number(
-            row=int(line["row"]),
-            metric=line["metric"],
-            value=tidy(line["value"]),
-            printed=line["printed"],
-            at={key: line[key] for key in names if line[key] is not None and line[key] == line[key]},
-        )
-        for line in cells.to_dict("records")
+        Number(row=one.row, metric=one.metric, value=tidy(one.value), printed=one.printed, at=dict(one.at))
+        for one in published.numbers
+        if one.table == name
     ]
     headings = {heading: source.columns[heading] for heading in table.columns}
     return Table(

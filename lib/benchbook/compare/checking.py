@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import pandas as pd
+from collections.abc import Iterable
 
 from benchbook.core.cells import shown
 from benchbook.core.findings import Check
-from benchbook.core.source import keys
+from benchbook.core.source import Number
 
 
 def check(
@@ -17,12 +14,17 @@ def check(
     passed: bool | None,
     where: str,
     detail: str,
-    tables: Sequence[str] = (),
+    tables: Iterable[str] = (),
     row: int | None = None,
 ) -> Check:
     """Return one result; `row` is that of the only table, where one row alone is concerned."""
-    only = None if row is None else int(row)
-    return Check(check=name, passed=passed, where=where, tables=sorted(set(tables)), detail=detail, row=only)
+    return Check(check=name, passed=passed, where=where, tables=sorted(set(tables)), detail=detail, row=row)
+
+
+def of_number(name: str, passed: bool | None, one: Number, detail: str, has_row: bool = False) -> Check:
+    """Return a result about a number; with its row where the law is one of that row."""
+    where = f"{one.table}, {shown(one.at)}"
+    return check(name, passed, where, detail, [one.table], one.row if has_row else None)
 
 
 def summary(name: str, n: int, text: str, failed: int = 0) -> list[Check]:
@@ -31,18 +33,4 @@ def summary(name: str, n: int, text: str, failed: int = 0) -> list[Check]:
         return [check(name, True, "everywhere else" if failed else "everywhere", f"{text}: {n}.")]
     return (
         [] if failed else [check(name, None, "nowhere", "Nothing to check: no table has the numbers for it.")]
-    )
-
-
-def place_of(line: Mapping[str, Any]) -> str:
-    """Write the keys of one cell, given its row or a row of several metrics."""
-    return shown(
-        {
-            key: line[key]
-            for key in keys(line)
-            if key not in ("qps", "tps")
-            and not key.startswith("latency_")
-            and not isinstance(line[key], tuple)
-            and not pd.isna(line[key])
-        }
     )

@@ -1,6 +1,6 @@
 """Every check that a table of cells must pass, published ones and ours alike, each with its arithmetic.
 
-A check takes cells, one row a printed number, as `core.source.Published` has them.
+A check takes printed numbers, as `core.source.Published` has them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from benchbook.compare import laws, levels, printed, tables, turns
 from benchbook.core.cells import select
 from benchbook.core.errors import given
 from benchbook.core.findings import Check
-from benchbook.core.source import Published
+from benchbook.core.source import Number, Published
 
 # sysbench prints latencies with two decimals.
 PRINTED_MS = 0.01
@@ -21,8 +21,8 @@ SLOW = ("latency_avg_ms", "latency_p99_ms")
 
 def of_source(published: Published) -> list[Check]:
     """Run every check on the tables of a source."""
-    source, cells = published.source, published.cells
-    measured = cells[cells["role"] == "metric"]
+    source, numbers = published.source, published.numbers
+    measured = [one for one in numbers if one.role == "metric"]
     statements = {
         name: workload.statements for name, workload in source.workloads.items() if workload.statements
     }
@@ -37,7 +37,7 @@ def of_source(published: Published) -> list[Check]:
         *laws.littles_law(measured, statements),
         *(laws.percentile_grid(measured) if source.sysbench else []),
         *laws.statements_per_transaction(measured, statements),
-        *printed.growth_base(cells, growths),
+        *printed.growth_base(numbers, growths),
         *laws.latency_order(measured),
         *printed.rising_threads(measured),
         *levels.collapses(measured),
@@ -63,43 +63,42 @@ def of_runs(runs: pd.DataFrame) -> list[Check]:
     statements = {
         name: line.queries / line.transactions for name, line in sums.iterrows() if line.transactions
     }
-    cells = from_runs(runs)
+    numbers = from_runs(runs)
     whole = runs[turns.orders(runs) == turns.RUNS]
-    closed = from_runs(whole[whole["rate"] == 0] if "rate" in runs else whole)
+    closed = from_runs(whole[whole.rate == 0] if "rate" in runs else whole)
     return [
-        *tables.equal_tables(cells, {}),
+        *tables.equal_tables(numbers, {}),
         *laws.littles_law(closed, statements),
-        *laws.percentile_grid(cells),
+        *laws.percentile_grid(numbers),
         *laws.statements_per_transaction(from_runs(whole), statements),
-        *laws.latency_order(cells),
+        *laws.latency_order(numbers),
     ]
 
 
-def from_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return our own runs as cells; each run is its own row, and only sysbench's mean latency is uncertain.
+def from_runs(runs: pd.DataFrame) -> list[Number]:
+    """Return our own runs as numbers; each run is its own row, and only sysbench's mean latency is uncertain.
 
     It is rounded, and a window cuts through one transaction of each thread at both ends, which moves the mean
     by as large a share as a transaction has of the measured seconds: a slow one, since where a quota stops an
     arm, all its threads wait at once. `cut` is how large a share of a run's transactions those are.
     """
     metrics = [name for name in runs.columns if name in ("qps", "tps") or name.startswith("latency_")]
-    runs = runs.assign(cut=(runs["threads"] / (runs["tps"] * runs["measured_s"])).where(runs["tps"] > 0, 0.0))
-    slow = runs[[name for name in SLOW if name in runs]].max(axis=1)
-    runs = runs.assign(slow_share=slow / 1000 / runs["measured_s"])
-    ids = ["run_id", "arm", "workload", "threads", "block", "measured_s", "cut", "slow_share"]
-    long = runs.melt(ids, metrics, "metric", "value")
-    long["printed"] = [f"{value:.6g}" for value in long["value"]]
-    long = long.assign(
-        table=long["arm"] + " " + long["workload"],
-        heading=long["metric"],
-        half_unit=(PRINTED_MS / 2 + long["value"] * long["slow_share"]).where(
-            long["metric"] == "latency_avg_ms", 0.0
-        ),
-        unit=None,
-        role="metric",
+    table = runs.arm + " " + runs.workload
+    cut = (runs.threads / (runs.tps * runs.measured_s)).where(runs.tps > 0, 0.0)
+    share = runs[[name for name in SLOW if name in runs]].max(axis=1) / 1000 / runs.measured_s
+    keys = ["arm", "workload", "threads", "block"]
+    known = zip(
+        table, runs.groupby(table).cumcount() + 1, runs[keys].to_dict("records"), cut, share, strict=True
     )
-    long["row"] = long.groupby("table")["run_id"].transform(lambda ids: pd.factorize(ids)[0] + 1)
-    return long.drop(columns=["run_id", "measured_s", "slow_share"])
+    each = list(known)
+    found = []
+    for metric in metrics:
+        is_mean = metric == "latency_avg_ms"
+        for (name, row, at, own_cut, own_share), value in zip(each, runs[metric].astype(float), strict=True):
+            half = PRINTED_MS / 2 + value * own_share if is_mean else 0.0
+            text = f"{value:.6g}"
+            found.append(Number(name, row, metric, metric, value, text, half, None, "metric", at, own_cut))
+    return found
 
 
 def compared_arms(published: Published) -> list[tuple[str, str]]:
@@ -109,8 +108,11 @@ def compared_arms(published: Published) -> list[tuple[str, str]]:
         if claim.baseline is None or claim.treatment is None:
             continue
         sides = [
-            select(select(published.cells, claim.cells), side)["arm"].dropna().unique()
+            dict.fromkeys(one.key("arm") for one in select(published.numbers, claim.cells, side))
             for side in (claim.baseline, claim.treatment)
         ]
-        found |= dict.fromkeys((one, other) for one in sides[0] for other in sides[1] if one != other)
+        pairs = ((one, other) for one in sides[0] for other in sides[1])
+        found |= dict.fromkeys(
+            (one, other) for one, other in pairs if None not in (one, other) and one != other
+        )
     return list(found)

@@ -6,24 +6,22 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from benchbook.compare.checking import Check, check, summary
 from benchbook.core.cells import THREADS, shown
-from benchbook.core.source import keys
+from benchbook.core.source import Number
 
 NEARLY_EQUAL = 0.5
 FEWEST = 4
 
 
-def equal_tables(cells: pd.DataFrame, settings: Mapping[str, Mapping[str, Any]]) -> list[Check]:
+def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, Any]]) -> list[Check]:
     """Find tables, or arms of a table, that share their numbers.
 
     `settings` has the stated factors of each arm. Two of one setting may be equal: one measurement printed
     twice. Where a factor differs, equal numbers mean that one of them is not what it says.
     """
     name, found, n = "equal tables", [], 0
-    for one, other in itertools.combinations(_series(cells, settings), 2):
+    for one, other in itertools.combinations(_series(numbers, settings), 2):
         common = one.numbers.keys() & other.numbers.keys()
         if len(common) < FEWEST:
             continue
@@ -52,94 +50,74 @@ def equal_tables(cells: pd.DataFrame, settings: Mapping[str, Mapping[str, Any]])
     return found or summary(name, n, "Pairs with fewer than half of their numbers in common")
 
 
-def repeated_cells(cells: pd.DataFrame) -> list[Check]:
+def repeated_cells(numbers: Sequence[Number]) -> list[Check]:
     """Find cells of one arm that two tables print with different values."""
-    seen: dict[tuple[str, ...], dict[str, Any]] = {}
-    found, n = [], 0
-    for line in cells[cells["value"].notna()].to_dict("records"):
-        place = (line["metric"], *(str(line[key]) for key in keys(cells)))
-        first = seen.setdefault(place, line)
-        if first is line or first["table"] == line["table"]:
+    name, found, n = "repeated cells", [], 0
+    seen: dict[_Place, Number] = {}
+    for one in numbers:
+        first = seen.setdefault(_place(one, one.at), one) if one.is_given else one
+        if first is one or first.table == one.table:
             continue
         n += 1
-        if first["value"] != line["value"]:
-            where = shown({key: line[key] for key in keys(cells) if not pd.isna(line[key])})
-            found.append(
-                check(
-                    "repeated cells",
-                    False,
-                    where,
-                    f"{line['metric']} is {first['printed']} in {first['table']} and {line['printed']} in "
-                    f"{line['table']}.",
-                    (first["table"], line["table"]),
-                )
-            )
+        if first.value != one.value:
+            text = f"{one.metric} is {first.printed} in {first.table} and {one.printed} in {one.table}."
+            found.append(check(name, False, shown(one.at), text, (first.table, one.table)))
     if not n:
-        return [
-            check("repeated cells", None, "nowhere", "Nothing to check: no cell of an arm is printed twice.")
-        ]
-    agree = n - len(found)
-    return found + (
-        [check("repeated cells", True, "everywhere else", f"Numbers printed twice that agree: {agree}.")]
-        if agree
-        else []
-    )
+        return [check(name, None, "nowhere", "Nothing to check: no cell of an arm is printed twice.")]
+    text = f"Numbers printed twice that agree: {n - len(found)}."
+    return found + ([check(name, True, "everywhere else", text)] if n > len(found) else [])
 
 
 def missing_cells(
-    cells: pd.DataFrame, compared: Sequence[tuple[str, str]], stated: Mapping[str, Sequence[int]]
+    numbers: Sequence[Number], compared: Sequence[tuple[str, str]], stated: Mapping[str, Sequence[int]]
 ) -> list[Check]:
     """Find blanks, cells that one of two compared arms lacks, and thread counts announced but not printed.
 
     `compared` has pairs of arms; `stated` the thread counts that the document says were run, by workload.
     """
-    found: list[Check] = []
-    for line in cells[cells["value"].isna()].to_dict("records"):
-        found.append(
-            check(
-                "missing cells",
-                False,
-                f"{line['table']}, row {line['row']}",
-                f"{line['heading']} is blank.",
-                [line["table"]],
-            )
-        )
-    measured = cells[cells["value"].notna() & cells["arm"].notna()]
-    factors = [key for key in keys(cells) if key not in {"arm", "workload", "second", *THREADS}]
-    for _, group in measured.groupby([measured[key].map(str) for key in ("workload", *factors)], sort=False):
-        levels = {arm: set(part["threads"].dropna()) for arm, part in group.groupby("arm", sort=False)}
-        for one, other in dict.fromkeys((*compared, *((second, first) for first, second in compared))):
-            lack = sorted(levels.get(other, set()) - levels.get(one, set())) if one in levels else []
-            if lack:
-                found.append(
-                    check(
-                        "missing cells",
-                        False,
-                        f"{one}, {group['workload'].iloc[0]}",
-                        f"No numbers at {_list(lack)} threads, where {other} has them.",
-                        group.loc[group["arm"] == one, "table"].unique(),
-                    )
-                )
-    for workload, threads in stated.items():
-        part = measured[measured["workload"] == workload]
-        lack = sorted(set(threads) - set(part["threads"].dropna()))
-        if lack:
-            found.append(
-                check(
-                    "missing cells",
-                    False,
-                    str(workload),
-                    f"No numbers at {_list(lack)} threads, which the document says were run.",
-                    part["table"].unique(),
-                )
-            )
-    return found or [
-        check("missing cells", True, "everywhere", "No blank, and compared arms have the same cells.")
+    name = "missing cells"
+    found = [
+        check(name, False, f"{one.table}, row {one.row}", f"{one.heading} is blank.", [one.table])
+        for one in numbers
+        if not one.is_given
     ]
+    measured = [one for one in numbers if one.is_given and one.key("arm") is not None]
+    groups: dict[_Place, list[Number]] = {}
+    for one in measured:
+        factors = {key: value for key, value in one.at.items() if key not in {"arm", "second", *THREADS}}
+        groups.setdefault(_place(None, factors), []).append(one)
+    for group in groups.values():
+        levels: dict[str, set[int]] = {}
+        for one in group:
+            levels.setdefault(one.at["arm"], set()).update(_threads([one]))
+        for arm, other in dict.fromkeys((*compared, *((second, first) for first, second in compared))):
+            if arm in levels and (lack := levels.get(other, set()) - levels[arm]):
+                text = f"No numbers at {_list(lack)} threads, where {other} has them."
+                tables = [one.table for one in group if one.at["arm"] == arm]
+                found.append(check(name, False, f"{arm}, {group[0].key('workload')}", text, tables))
+    for workload, threads in stated.items():
+        part = [one for one in measured if one.key("workload") == workload]
+        if lack := set(threads) - _threads(part):
+            text = f"No numbers at {_list(lack)} threads, which the document says were run."
+            found.append(check(name, False, workload, text, [one.table for one in part]))
+    return found or [check(name, True, "everywhere", "No blank, and compared arms have the same cells.")]
 
 
-def _list(levels: Sequence[int]) -> str:
-    return ", ".join(map(str, levels))
+def _list(levels: set[int]) -> str:
+    return ", ".join(map(str, sorted(levels)))
+
+
+def _threads(numbers: Sequence[Number]) -> set[int]:
+    return {one.at["threads"] for one in numbers if one.key("threads") is not None}
+
+
+_Place = frozenset[tuple[str, str]]
+
+
+def _place(one: Number | None, keys: Mapping[str, Any]) -> _Place:
+    """Return what tells a number apart by some of its keys, as it is printed."""
+    metric = {("metric", one.metric)} if one else set()
+    return frozenset(metric | {(key, str(value)) for key, value in keys.items()})
 
 
 class _Series(NamedTuple):
@@ -148,21 +126,24 @@ class _Series(NamedTuple):
     name: str
     table: str
     setting: dict[str, Any]
-    numbers: dict[tuple[str, ...], float]
+    numbers: dict[_Place, float]
 
 
-def _series(cells: pd.DataFrame, settings: Mapping[str, Mapping[str, Any]]) -> list[_Series]:
-    measured = cells[cells["value"].notna() & cells["arm"].notna()]
-    arms = measured.groupby("table")["arm"].nunique()
-    found = []
-    for (table, arm, workload), group in measured.groupby(
-        ["table", "arm", "workload"], sort=False, dropna=False
-    ):
-        places = [key for key in keys(group) if key not in ("arm", "workload")]
-        numbers = {
-            (line["metric"], *(str(line[key]) for key in places)): line["value"]
-            for line in group.to_dict("records")
-        }
-        setting = {"arm": arm, "workload": workload, **settings.get(arm, {})}
-        found.append(_Series(table if arms[table] == 1 else f"{table} ({arm})", table, setting, numbers))
-    return found
+def _series(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, Any]]) -> list[_Series]:
+    arms: dict[str, set[str]] = {}
+    groups: dict[tuple[str, str, str], dict[_Place, float]] = {}
+    for one in numbers:
+        if one.is_given and (arm := one.key("arm")) is not None:
+            arms.setdefault(one.table, set()).add(arm)
+            rest = {key: value for key, value in one.at.items() if key not in ("arm", "workload")}
+            own = groups.setdefault((one.table, arm, one.key("workload")), {})
+            own[_place(one, rest)] = one.value
+    return [
+        _Series(
+            table if len(arms[table]) == 1 else f"{table} ({arm})",
+            table,
+            {"arm": arm, "workload": workload, **settings.get(arm, {})},
+            own,
+        )
+        for (table, arm, workload), own in groups.items()
+    ]

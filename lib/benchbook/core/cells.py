@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from benchbook.core.claim import Selector
 from benchbook.core.errors import did_you_mean
-from benchbook.core.source import keys
+from benchbook.core.source import Number, keys
 
 # Three names of one thing: threads are processes times threads of each.
 THREADS = {"threads", "processes", "threads_per_process"}
@@ -60,60 +60,48 @@ def both_metrics(metric: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in metric.split("/"))
 
 
-def select(cells: pd.DataFrame, selector: Selector | None) -> pd.DataFrame:
-    """Return the cells whose keys have the values asked for; a tuple means any of them."""
-    for key, wanted in (selector or {}).items():
-        any_of = wanted if isinstance(wanted, tuple) else (wanted,)
-        cells = cells[cells[key].isin(any_of)]
-    return cells
+def select(numbers: Iterable[Number], *selectors: Selector | None) -> list[Number]:
+    """Return the numbers whose keys have the values asked for; a tuple means any of them."""
+    asked = [item for selector in selectors for item in (selector or {}).items()]
+    any_of = [(key, wanted if isinstance(wanted, tuple) else (wanted,)) for key, wanted in asked]
+    return [one for one in numbers if all(one.key(key) in wanted for key, wanted in any_of)]
 
 
-def selector_errors(cells: pd.DataFrame, selector: Selector | None) -> Iterator[tuple[str, str]]:
+def selector_errors(numbers: Sequence[Number], selector: Selector | None) -> Iterator[tuple[str, str]]:
     """Yield (key, what is wrong) for keys and values that no cell has."""
-    known = ["table", *keys(cells)]
+    known = ["table", *keys(numbers)]
     for key, wanted in (selector or {}).items():
         if key not in known:
             yield key, f"{key}: no table has this key; {did_you_mean(key, known)}"
             continue
-        present = list(dict.fromkeys(cells[key].dropna()))
+        present = list(dict.fromkeys(had for one in numbers if (had := one.key(key)) is not None))
         for value in wanted if isinstance(wanted, tuple) else (wanted,):
             if value not in present:
                 yield key, f"{value}: no cell has this {key}; {did_you_mean(str(value), map(str, present))}"
 
 
-def values(cells: pd.DataFrame, metric: str, across: str | None = None, by: str = "mean") -> list[Cell]:
+def values(numbers: Sequence[Number], metric: str, across: str | None = None, by: str = "mean") -> list[Cell]:
     """Return one value a cell, in the order of the tables.
 
     `metric` is a metric or a ratio `a / b` of two in one row. With `across`, cells that differ only in
     that key are put together `by` mean, min, max or median first. Raise `Ambiguous` if two tables give one
     cell different values, `NoNumber` where the metric divides by zero.
     """
-    names = keys(cells)
     numerator, *denominator = both_metrics(metric)
-    top = cells[(cells["metric"] == numerator) & cells["value"].notna()]
-    below = cells[(cells["metric"] == denominator[0]) & cells["value"].notna()] if denominator else None
+    top, below = (
+        [one for one in numbers if one.is_given and one.metric in name] for name in ([numerator], denominator)
+    )
     found: list[Cell] = []
-    for line in top.to_dict("records"):
-        place = {key: line[key] for key in names if not _absent(line[key])}
-        if below is None:
-            found.append(Cell(place, line["value"], written(line), line["table"], line["row"]))
-            continue
-        match = below[(below["table"] == line["table"]) & (below["row"] == line["row"])]
-        match = match[
-            [all(_same(other[key], line[key]) for key in names) for other in match.to_dict("records")]
-        ]
-        for other in match.to_dict("records"):
-            if other["value"] == 0:
-                raise NoNumber(f"{denominator[0]} is 0 at {shown(place)}, so nothing can be divided by it")
-            found.append(
-                Cell(
-                    place,
-                    line["value"] / other["value"],
-                    f"{written(line)} / {written(other)}",
-                    line["table"],
-                    line["row"],
-                )
-            )
+    for one in top:
+        if not denominator:
+            found.append(Cell(one.at, one.value, one.written, one.table, one.row))
+        for other in below:
+            if (other.table, other.row, other.at) != (one.table, one.row, one.at):
+                continue
+            if other.value == 0:
+                raise NoNumber(f"{denominator[0]} is 0 at {shown(one.at)}, so nothing can be divided by it")
+            working = f"{one.written} / {other.written}"
+            found.append(Cell(one.at, one.value / other.value, working, one.table, one.row))
     return _distinct(_together(found, across, by) if across else found)
 
 
@@ -132,7 +120,7 @@ def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tup
         match = [
             (number, other)
             for number, other in enumerate(baseline)
-            if all(_same(other.place.get(key), cell.place.get(key)) for key in shared)
+            if all(other.place.get(key) == cell.place.get(key) for key in shared)
         ]
         if len(match) > 1:
             raise Ambiguous(
@@ -147,12 +135,6 @@ def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tup
         )
     alone += [cell for number, cell in enumerate(baseline) if number not in used]
     return pairs, alone
-
-
-def written(line: Mapping[str, Any]) -> str:
-    """Write a number as printed; in the unit of its metric's name if the document has another one."""
-    printed = str(line["printed"])
-    return printed if float(printed) == line["value"] else f"{line['value']:.8g}"
 
 
 def shown(place: Mapping[str, Any]) -> str:
@@ -197,11 +179,3 @@ def _distinct(found: list[Cell]) -> list[Cell]:
 
 def _keys_of(found: list[Cell]) -> set[str]:
     return {key for cell in found for key in cell.place}
-
-
-def _absent(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value)
-
-
-def _same(one: Any, other: Any) -> bool:
-    return (_absent(one) and _absent(other)) or one == other

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -182,30 +182,64 @@ class Source(Model):
     """What else the document leaves open, in our words."""
 
 
+class Number(NamedTuple):
+    """A printed number."""
+
+    table: str
+    row: int
+    """1 is the first below the heading."""
+    heading: str
+    metric: str
+    value: float
+    """In the unit of the metric's name; NaN for a blank."""
+    printed: str
+    half_unit: float
+    """Half of the last printed place."""
+    unit: str | None
+    role: str
+    at: Mapping[str, Any]
+    """The keys that apply to it (arm, workload, threads and whatever else is varied)."""
+    cut: float = 0.0
+    """Of our own runs alone: the share of their transactions that a window cuts through."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it is no blank."""
+        return self.value == self.value
+
+    @property
+    def written(self) -> str:
+        """The number as printed; in the unit of its metric's name if the document has another one."""
+        return self.printed if float(self.printed) == self.value else f"{self.value:.8g}"
+
+    def key(self, name: str) -> Any:
+        """Return its table or one of its keys; None where that does not apply."""
+        return self.table if name == "table" else self.at.get(name)
+
+
+def keys(numbers: Iterable[Number]) -> list[str]:
+    """Return the names that tell cells apart."""
+    return list(dict.fromkeys(["arm", "workload", "threads", *(key for one in numbers for key in one.at)]))
+
+
 @dataclass(frozen=True)
 class Published:
-    """A source with its tables read.
-
-    `cells` has one row a printed number: table, row (1 is the first below the heading), heading, metric,
-    value (in the unit of the metric's name), printed (the text), half_unit (half of the last printed place),
-    unit, role, and one column for each key (arm, workload, threads and whatever else is varied; None where
-    it does not apply). `texts` holds every file's rows as printed, by table.
-    """
+    """A source with its tables read; `texts` holds every file's rows as printed, by table."""
 
     name: str
     source: Source
-    cells: pd.DataFrame
+    numbers: Sequence[Number]
     texts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
+    @property
+    def cells(self) -> pd.DataFrame:
+        """Its numbers as a table, with a column for each key (None where it does not apply)."""
+        import pandas as pd
 
-FIXED = ("table", "row", "heading", "metric", "value", "printed", "half_unit", "unit", "role")
-# Of our own runs alone: the share of their transactions that a window cuts through.
-CUT = "cut"
-
-
-def keys(columns: Iterable[str]) -> list[str]:
-    """Return the names that tell cells apart, of those that a table's columns or a row have."""
-    return [column for column in columns if column not in (*FIXED, CUT)]
+        fixed, names = Number._fields[:-2], keys(self.numbers)
+        rows = [(*one[:-2], *map(one.at.get, names)) for one in self.numbers]
+        made = pd.DataFrame(rows, columns=[*fixed, *names], dtype=object)
+        return made.astype({"row": int, "value": float, "half_unit": float})
 
 
 def load(name: str) -> Source:

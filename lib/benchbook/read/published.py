@@ -11,10 +11,8 @@ from benchbook.core.cells import both_metrics, select, selector_errors
 from benchbook.core.claim import Claim, Selector
 from benchbook.core.errors import InputErrors, did_you_mean
 from benchbook.core.explain import validate
-from benchbook.core.source import FIXED, SCALES, Published, Source, keys
+from benchbook.core.source import SCALES, Number, Published, Source, keys
 from benchbook.read.published_table import TableReader, unit_suffix
-
-KEYS_OF_ALL = ("arm", "workload", "threads")
 
 
 def claims(ids: Sequence[str]) -> dict[str, Claim]:
@@ -36,7 +34,7 @@ def load(name: str) -> Published:
     folder, document = paths.published(name), source.document(name)
     loaded = validate(document, Source)
     errors: list[str] = list(_source_errors(loaded, document.where))
-    rows: list[dict[str, object]] = []
+    found: list[Number] = []
     texts: dict[str, pd.DataFrame] = {}
     for table_name, table in loaded.tables.items():
         reader = TableReader(loaded, table_name, table, f"data/published/{name}/{table.file}")
@@ -48,7 +46,7 @@ def load(name: str) -> Published:
             )
             continue
         try:
-            rows += reader.cells(file.read_text(encoding="utf-8-sig"))
+            found += reader.numbers(file.read_text(encoding="utf-8-sig"))
         except UnicodeDecodeError as error:
             reader.complain(1, "encoding", f"byte {error.start}", "not UTF-8; save the file as UTF-8")
         texts[table_name] = reader.text
@@ -67,20 +65,13 @@ def load(name: str) -> Published:
         for file in sorted(folder.iterdir())
         if file.name not in named
     ]
-    cells = _frame(rows)
     if not errors:
-        errors += claim_errors(loaded, cells, document.where)
+        errors += claim_errors(loaded, found, document.where)
     if errors:
         raise InputErrors(errors)
-    return Published(name, loaded, cells, texts)
-
-
-def _frame(rows: list[dict[str, object]]) -> pd.DataFrame:
-    found = dict.fromkeys(key for row in rows for key in row if key not in FIXED)
-    order = [*KEYS_OF_ALL, *(key for key in found if key not in KEYS_OF_ALL)]
-    filled = [{**dict.fromkeys((*FIXED, *order)), **row} for row in rows]
-    frame = pd.DataFrame(filled, columns=[*FIXED, *order], dtype=object)
-    return frame.astype({"row": int, "value": float, "half_unit": float}) if rows else frame
+    order = keys(found)
+    numbers = [one._replace(at={key: one.at[key] for key in order if key in one.at}) for one in found]
+    return Published(name, loaded, numbers, texts)
 
 
 def _source_errors(loaded: Source, where: Callable[[tuple[str | int, ...]], str]) -> Iterator[str]:
@@ -136,14 +127,14 @@ def _place_errors(
 Where = Callable[[tuple[str | int, ...]], str]
 
 
-def claim_errors(source: Source, cells: pd.DataFrame, where: Where) -> Iterator[str]:
+def claim_errors(source: Source, numbers: Sequence[Number], where: Where) -> Iterator[str]:
     """Yield a line for every table, arm, key, value or metric that a claim names and no cell has."""
     for name, claim in source.claims.items():
-        for path, wrong in _claim_errors(claim, cells):
+        for path, wrong in _claim_errors(claim, numbers):
             yield f"{where(('claims', name, *path))}: {'.'.join(map(str, ('claims', name, *path)))}: {wrong}"
 
 
-def _claim_errors(claim: Claim, cells: pd.DataFrame) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[tuple[str | int, ...], str]]:
     # What a text says of a metric stands in no table: that is why it is a text alone.
     own = None if claim.kind == "text_only" else claim.metric
     expressions: list[tuple[tuple[str | int, ...], str | None]] = [
@@ -153,14 +144,14 @@ def _claim_errors(claim: Claim, cells: pd.DataFrame) -> Iterator[tuple[tuple[str
     expressions += [(("beside", i, "metric"), beside.metric) for i, beside in enumerate(claim.beside)]
     expressions += [(("where", i, "metric"), condition.metric) for i, condition in enumerate(claim.where)]
     for path, expression in expressions:
-        yield from (((*path,), wrong) for wrong in _metric_errors(expression, cells))
+        yield from (((*path,), wrong) for wrong in _metric_errors(expression, numbers))
     named: list[tuple[tuple[str | int, ...], str | None]]
     named = [(("along",), claim.along), (("across",), claim.across)]
     named += [(("where", i, "key"), condition.key) for i, condition in enumerate(claim.where)]
     named += [(("beside", i, "across"), beside.across) for i, beside in enumerate(claim.beside)]
     for path, key in named:
-        if key is not None and key not in keys(cells):
-            yield path, f"{key}: no table has this key; {did_you_mean(key, keys(cells))}"
+        if key is not None and key not in keys(numbers):
+            yield path, f"{key}: no table has this key; {did_you_mean(key, keys(numbers))}"
     sides: list[tuple[tuple[str | int, ...], Selector | None, Selector | None, str | None]] = [
         ((side,), getattr(claim, side), claim.cells, claim.metric)
         for side in ("baseline", "treatment", "one", "other")
@@ -173,11 +164,11 @@ def _claim_errors(claim: Claim, cells: pd.DataFrame) -> Iterator[tuple[tuple[str
         ]
         sides.append((("beside", index, "cells"), beside.cells, None, beside.metric))
     for path, selector, common, metric in sides:
-        yield from _side_errors(path, selector, common, metric, cells)
+        yield from _side_errors(path, selector, common, metric, numbers)
 
 
-def _metric_errors(expression: str | None, cells: pd.DataFrame) -> Iterator[str]:
-    present = list(dict.fromkeys(cells["metric"]))
+def _metric_errors(expression: str | None, numbers: Sequence[Number]) -> Iterator[str]:
+    present = list(dict.fromkeys(one.metric for one in numbers))
     parts = both_metrics(expression) if expression else ()
     if len(parts) > 2:
         yield f"{expression}: more than one division; write one metric, or one divided by another"
@@ -193,17 +184,17 @@ def _side_errors(
     selector: Selector | None,
     common: Selector | None,
     metric: str | None,
-    cells: pd.DataFrame,
+    numbers: Sequence[Number],
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     if selector is None:
         return
-    wrong = list(selector_errors(cells, selector))
+    wrong = list(selector_errors(numbers, selector))
     yield from (((*path, key), text) for key, text in wrong)
-    if wrong or list(selector_errors(cells, common)):
+    if wrong or list(selector_errors(numbers, common)):
         return
-    chosen = select(select(cells, selector), common)
+    chosen = select(numbers, selector, common)
     for part in both_metrics(metric) if metric else ():
-        if part in set(cells["metric"]) and not (chosen["metric"] == part).any():
+        if part in {one.metric for one in numbers} - {one.metric for one in chosen}:
             yield (
                 path,
                 f"{dict(selector)}: no cell with {part} has all of these; drop a key or correct its value",

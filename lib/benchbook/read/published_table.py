@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pandas as pd
 
+from benchbook.core.cells import THREADS
 from benchbook.core.errors import did_you_mean
-from benchbook.core.source import FIXED, SCALES, Column, Source, Table
+from benchbook.core.source import SCALES, Column, Number, Source, Table
 from benchbook.read import reports
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -37,8 +40,8 @@ class TableReader:
     def complain(self, number: int, heading: str, value: str, wrong: str) -> None:
         self.errors.append(f"{self.file}:{number}: {heading}: {value}: {wrong}")
 
-    def cells(self, text: str) -> list[dict[str, object]]:
-        """Return one dict a printed number."""
+    def numbers(self, text: str) -> list[Number]:
+        """Return the printed numbers."""
         if self.table.file.endswith(".log"):
             return self._report_lines(text)
         lines = list(csv.reader(io.StringIO(text)))
@@ -65,33 +68,33 @@ class TableReader:
         self._check_places(found)
         return _with_half_units(found)
 
-    def _row(self, number: int, fields: Mapping[str, str]) -> Iterator[dict[str, object]]:
-        place: dict[str, object] = dict(self.table.at)
+    def _row(self, number: int, fields: Mapping[str, str]) -> Iterator[Number]:
+        place: dict[str, Any] = dict(self.table.at)
         for heading, printed in fields.items():
             if self.source.columns[heading].role == "key":
                 name = self.source.columns[heading].metric or heading
                 place[name] = self._key(number, heading, name, printed)
         if "threads" not in place and {"processes", "threads_per_process"} <= place.keys():
-            both = place["processes"], place["threads_per_process"]
-            one, other = both
-            place["threads"] = one * other if isinstance(one, int) and isinstance(other, int) else None
+            one, other = (place[key] for key in ("processes", "threads_per_process"))
+            if isinstance(one, int) and isinstance(other, int):
+                place["threads"] = one * other
         for heading, printed in fields.items():
             column = self.source.columns[heading]
             if column.role not in ("metric", "growth"):
                 continue
             metric = column.metric or heading
-            yield {
-                **place,
-                **column.at,
-                "table": self.name,
-                "row": number - 1,
-                "heading": heading,
-                "metric": metric,
-                "value": self._number(number, heading, printed) * _scale(column, metric),
-                "printed": printed,
-                "unit": column.unit,
-                "role": column.role,
-            }
+            yield Number(
+                table=self.name,
+                row=number - 1,
+                heading=heading,
+                metric=metric,
+                value=self._number(number, heading, printed) * _scale(column, metric),
+                printed=printed,
+                half_unit=math.nan,
+                unit=column.unit,
+                role=column.role,
+                at={**place, **column.at},
+            )
 
     def _key(self, number: int, heading: str, name: str, printed: str) -> object:
         for key, known in (("arm", self.source.arms), ("workload", self.source.workloads)):
@@ -129,30 +132,27 @@ class TableReader:
         self.complain(number, heading, printed, wrong)
         return float("nan")
 
-    def _check_places(self, found: list[dict[str, object]]) -> None:
-        seen: dict[tuple[tuple[str, str], ...], int] = {}
-        levels: dict[tuple[tuple[str, str], ...], int] = {}
-        for cell in found:
-            place = {key: value for key, value in cell.items() if key not in FIXED}
-            shown = ", ".join(f"{key} {value}" for key, value in place.items())
-            identity = tuple(
-                sorted((key, str(value)) for key, value in {**place, "metric": cell["metric"]}.items())
+    def _check_places(self, found: list[Number]) -> None:
+        seen: dict[frozenset[tuple[str, str]], int] = {}
+        levels: dict[frozenset[tuple[str, str]], int] = {}
+        for one in found:
+            shown = ", ".join(f"{key} {value}" for key, value in one.at.items())
+            identity = frozenset(
+                (key, str(value)) for key, value in (*one.at.items(), ("metric", one.metric))
             )
-            line = int(str(cell["row"])) + 1
+            line = one.row + 1
             if identity in seen:
                 self.complain(
                     line,
-                    str(cell["heading"]),
-                    str(cell["printed"]),
+                    one.heading,
+                    one.printed,
                     f"cell given twice ({shown}), first on line {seen[identity]}; keep one, or add the key "
                     "that differs",
                 )
                 continue
             seen[identity] = line
-            threads = place.get("threads")
-            group = tuple(
-                part for part in identity if part[0] not in ("threads", "threads_per_process", "processes")
-            )
+            threads = one.key("threads")
+            group = frozenset(part for part in identity if part[0] not in THREADS)
             if isinstance(threads, int):
                 if threads < levels.get(group, 0) and not self.table.is_unordered:
                     self.complain(
@@ -164,14 +164,12 @@ class TableReader:
                     )
                 levels[group] = threads
 
-    def _report_lines(self, text: str) -> list[dict[str, object]]:
-        rows, wrong = reports.cells(text)
+    def _report_lines(self, text: str) -> list[Number]:
+        rows, wrong = reports.numbers(text, self.name, self.table.at)
         for number, line, what in wrong:
             self.complain(number, "line", line, what)
         self.text = pd.DataFrame({"line": text.splitlines()})
-        return _with_half_units(
-            [{**self.table.at, **row, "table": self.name, "role": "metric"} for row in rows]
-        )
+        return _with_half_units(rows)
 
 
 def _scale(column: Column, metric: str) -> float:
@@ -179,27 +177,24 @@ def _scale(column: Column, metric: str) -> float:
     return SCALES[end].get(str(column.unit), 1.0) if end else 1.0
 
 
-def _with_half_units(found: list[dict[str, object]]) -> list[dict[str, object]]:
+def _with_half_units(found: list[Number]) -> list[Number]:
     """Add half of the last printed place.
 
     A zero that was dropped at the end (2.3 among 2.30) counts as printed; zeros that end every whole
     number of a column (23300, 31400) count as rounding.
     """
-    columns: dict[object, list[str]] = {}
-    for cell in found:
-        columns.setdefault(cell["heading"], []).append(str(cell["printed"]))
+    columns: dict[str, list[str]] = {}
+    for one in found:
+        columns.setdefault(one.heading, []).append(one.printed)
     usual = {heading: _places(texts) for heading, texts in columns.items()}
-    for cell in found:
-        text = str(cell["printed"])
-        places = (
-            max(usual[cell["heading"]], len(text.partition(".")[2]))
-            if "." in text
-            else usual[cell["heading"]]
-        )
-        number = float(text) if NUMBER.fullmatch(text) else float("nan")
-        scale = float(str(cell["value"])) / number if number else 1.0
-        cell["half_unit"] = 0.5 * 10.0**-places * scale
-    return found
+    made = []
+    for one in found:
+        _, point, decimals = one.printed.partition(".")
+        places = max(usual[one.heading], len(decimals)) if point else usual[one.heading]
+        number = float(one.printed) if NUMBER.fullmatch(one.printed) else math.nan
+        scale = one.value / number if number else 1.0
+        made.append(one._replace(half_unit=0.5 * 10.0**-places * scale))
+    return made
 
 
 def _places(texts: list[str]) -> int:

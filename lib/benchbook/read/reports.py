@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from benchbook.core.source import Number
 from benchbook.read import grammar
 from benchbook.read.intervals import Interval
 
@@ -71,13 +76,13 @@ UNITS = {
 }
 
 
-def cells(text: str) -> tuple[list[dict[str, object]], list[tuple[int, str, str]]]:
-    """Return one dict a printed number, and (line number, line, wrong) for lines sysbench does not print.
+def numbers(text: str, table: str, at: Mapping[str, Any]) -> tuple[list[Number], list[tuple[int, str, str]]]:
+    """Return a table's numbers, and (line number, line, wrong) for lines sysbench does not print.
 
     Each line is a row; its label is the key `second`. The latency is named by its percentile, such as
     `latency_p95_ms`.
     """
-    rows: list[dict[str, object]] = []
+    rows: list[Number] = []
     wrong: list[tuple[int, str, str]] = []
     seen: dict[float, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
@@ -97,18 +102,11 @@ def cells(text: str) -> tuple[list[dict[str, object]], list[tuple[int, str, str]
                 )
             )
         seen.setdefault(interval.second, number)
-        place = {"threads": int(interval.threads), "second": int(interval.second), "row": number}
+        place = {**at, "threads": int(interval.threads), "second": int(interval.second)}
         printed = {name: (getattr(interval, name), unit) for name, unit in UNITS.items()}
         printed[f"latency_p{interval.percentile}_ms"] = (interval.latency_percentile_ms, "ms")
         rows += [
-            {
-                **place,
-                "heading": name,
-                "metric": name,
-                "value": value,
-                "printed": f"{value:.2f}",
-                "unit": unit,
-            }
+            Number(table, number, name, name, value, f"{value:.2f}", math.nan, unit, "metric", place)
             for name, (value, unit) in printed.items()
             if value is not None
         ]

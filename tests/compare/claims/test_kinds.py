@@ -14,6 +14,7 @@ from benchbook.compare.claims import measured, printed
 from benchbook.compare.claims.blocks import Evidence
 from benchbook.core.claim import KINDS, Claim
 from benchbook.core.params import Analysis
+from benchbook.core.source import Number
 
 READ = {"holds": "confirmed", "does not hold": "contradicted", "not derivable": "inconclusive"}
 SIDES = {"baseline": {"arm": "a"}, "treatment": {"arm": "b"}}
@@ -158,17 +159,14 @@ CASES: list[tuple[str, str, dict[str, Any], dict[tuple[str, str, int], float], s
 ]  # fmt: skip
 
 
-def tables(table: dict[tuple[str, str, int], float]) -> pd.DataFrame:
-    """Return a table as a document's cells."""
-    rows = [
-        {
-            "table": "t", "row": number, "heading": "qps", "metric": "qps", "value": value,
-            "printed": f"{value:g}", "half_unit": 0.5, "unit": "1/s", "role": "metric", "arm": arm,
-            "workload": workload, "threads": threads, "vcpus": float(arm[5:]) if arm[:5] == "cpus-" else None,
-        }
-        for number, ((arm, workload, threads), value) in enumerate(table.items())
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
+def tables(table: dict[tuple[str, str, int], float]) -> list[Number]:
+    """Return a table as a document's numbers."""
+    made = []
+    for number, ((arm, workload, threads), value) in enumerate(table.items()):
+        at = {"arm": arm, "workload": workload, "threads": threads}
+        at |= {"vcpus": float(arm[5:])} if arm[:5] == "cpus-" else {}
+        made.append(Number("t", number, "qps", "qps", value, f"{value:g}", 0.5, "1/s", "metric", at))
+    return made
 
 
 def runs(table: dict[tuple[str, str, int], float]) -> pd.DataFrame:

@@ -133,11 +133,12 @@ def test_no_interval_where_nothing_was_repeated(judged: dict):
 
 
 def with_value(source: Published, table: str, row: int, metric: str, value: float) -> Published:
-    cells = source.cells.copy()
-    chosen = (cells["table"] == table) & (cells["row"] == row) & (cells["metric"] == metric)
-    assert chosen.sum() == 1
-    cells.loc[chosen, ["value", "printed"]] = [value, f"{value:g}"]
-    return dataclasses.replace(source, cells=cells)
+    place = (table, row, metric)
+    chosen = [(one.table, one.row, one.metric) == place for one in source.numbers]
+    assert sum(chosen) == 1
+    new = {True: {"value": value, "printed": f"{value:g}"}, False: {}}
+    numbers = [one._replace(**new[is_it]) for one, is_it in zip(source.numbers, chosen, strict=True)]
+    return dataclasses.replace(source, numbers=numbers)
 
 
 def test_a_changed_digit_changes_the_verdict(sources: dict[str, Published]):
@@ -182,12 +183,12 @@ def test_a_number_published_as_zero_is_no_multiple_of_anything(sources: dict[str
 
 def test_two_values_for_one_cell_are_no_number(sources: dict[str, Published]):
     """A second table of the arm, with another value in one cell, makes the claim unanswerable."""
-    source = sources["tidb-kubernetes"]
-    cells = source.cells.copy()
-    cells.loc[(cells["table"] == "cos"), "arm"] = "load-balancer"
-    chosen = (cells["table"] == "cos") & (cells["metric"] == "qps") & (cells["row"] == 1)
-    cells.loc[chosen, ["value", "printed"]] = [1.0, "1.0"]
-    found = printed.judge_claim(dataclasses.replace(source, cells=cells), "load-balancer")
+    source = with_value(sources["tidb-kubernetes"], "cos", 1, "qps", 1.0)
+    numbers = [
+        one._replace(at={**one.at, "arm": "load-balancer"}) if one.table == "cos" else one
+        for one in source.numbers
+    ]
+    found = printed.judge_claim(dataclasses.replace(source, numbers=numbers), "load-balancer")
     assert found["verdict"] == "not derivable"
     assert "contradict each other" in found["reason"]
 

@@ -10,8 +10,6 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any, get_args
 
-import pandas as pd
-
 from benchbook.compare.arithmetic import cell_record, pair_record, plain
 from benchbook.compare.claims import told
 from benchbook.compare.claims.bands import is_share, judged_by, limits, published_text
@@ -23,7 +21,7 @@ from benchbook.core.cells import THREADS, Ambiguous, Cell, NoNumber, both_metric
 from benchbook.core.claim import Beside, Claim, Condition, Selector
 from benchbook.core.errors import given
 from benchbook.core.findings import Verdict
-from benchbook.core.source import Published
+from benchbook.core.source import Number, Published
 from benchbook.core.wording import sentence
 
 HOLDS, FAILS, OPEN = get_args(Reading)
@@ -34,12 +32,12 @@ PRINTED_ONCE = "printed once"
 class Printed:
     """The cells of a document's tables, as `kinds.Board` asks for them."""
 
-    def __init__(self, cells: pd.DataFrame) -> None:
-        self._table = cells
+    def __init__(self, numbers: Sequence[Number]) -> None:
+        self._numbers = numbers
 
     def cells(self, claim: Claim, metric: str, side: Selector | None, by: str | None) -> list[Cell]:
         """Return one printed number a cell, or what several come to `across` a key."""
-        chosen = select(select(self._table, claim.cells), side)
+        chosen = select(self._numbers, claim.cells, side)
         return values(chosen, metric, claim.across, by or "mean")
 
     def pairs(
@@ -54,7 +52,7 @@ class Printed:
         if condition.key is not None:
             value: object = cell.place.get(condition.key)
         else:
-            chosen = self._table[(self._table["table"] == cell.table) & (self._table["row"] == cell.row)]
+            chosen = [one for one in self._numbers if (one.table, one.row) == (cell.table, cell.row)]
             beside = values(chosen, given(condition.metric))
             found = [other.value for other in beside if other.place == cell.place]
             value = found[0] if found else None
@@ -106,7 +104,7 @@ class Printed:
 
     def has(self, metric: str) -> bool:
         """Tell whether a metric was printed."""
-        return all(name in set(self._table["metric"]) for name in both_metrics(metric))
+        return set(both_metrics(metric)) <= {one.metric for one in self._numbers}
 
     def amount(self, terms: Terms) -> Interval:
         """Return a sum of logarithms of printed numbers; NoNumber where one of them has none."""
@@ -160,22 +158,19 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
         "note": claim.note,
         "put": claim.put.says if claim.put else None,
     }
-    result |= put(claim, published.cells)
+    result |= put(claim, published.numbers)
     result |= _copied(claim, published, result)
-    result["beside"] = [_beside(beside, published.cells) for beside in claim.beside]
+    result["beside"] = [_beside(beside, published.numbers) for beside in claim.beside]
     return result
 
 
-def put(claim: Claim, cells: pd.DataFrame) -> dict[str, Any]:
-    """Put a claim to the cells of its document; return what differs from a claim that nothing came of.
-
-    `cells` are those of `core.source.Published`.
-    """
+def put(claim: Claim, numbers: Sequence[Number]) -> dict[str, Any]:
+    """Put a claim to the numbers of its document; return what differs from a claim that nothing came of."""
     nothing = {"verdict": OPEN, "recomputed": OPEN}
     if claim.kind == "text_only":
         return {"verdict": OPEN, "reason": claim.because, "recomputed": "no table"}
     try:
-        board = Printed(cells)
+        board = Printed(numbers)
         asked = ask(claim, board)
         records = [_record(one, claim) for one in asked.items]
         found = outcomes(asked, board, is_printed=True)
@@ -215,8 +210,8 @@ def _copied(claim: Claim, published: Published, result: dict[str, Any]) -> dict[
     sides: list[Selector | None] = [
         side for side in (claim.baseline, claim.treatment, claim.one, claim.other) if side is not None
     ]
-    own = select(published.cells, claim.cells)
-    used = {table for side in sides or [None] for table in select(own, side)["table"]}
+    own = select(published.numbers, claim.cells)
+    used = {one.table for side in sides or [None] for one in select(own, side)}
     tables = published.source.tables
     copies = {name: of for name in sorted(used) if (of := tables[name].copy_of) is not None}
     if not copies:
@@ -228,12 +223,11 @@ def _copied(claim: Claim, published: Published, result: dict[str, Any]) -> dict[
     return {"verdict": OPEN, "reason": reason, "recomputed": OPEN, "cells": cells, **nothing}
 
 
-def _beside(beside: Beside, cells: pd.DataFrame) -> dict[str, Any]:
+def _beside(beside: Beside, numbers: Sequence[Number]) -> dict[str, Any]:
     records: list[dict[str, Any]]
-    chosen = select(cells, beside.cells)
 
     def side(selector: Selector | None) -> list[Cell]:
-        return values(select(chosen, selector), beside.metric, beside.across, beside.by)
+        return values(select(numbers, beside.cells, selector), beside.metric, beside.across, beside.by)
 
     try:
         if beside.baseline is not None and beside.treatment is not None:
