@@ -56,7 +56,7 @@ def test_a_run_takes_its_name_only_when_it_is_whole(raw: Path):
     kept = runfolder.keep(sealed, raw)
     assert (runfolder.unfinished(raw), list(runfolder.listing(raw))) == ([], [kept])
     assert kept.name == RUN
-    assert kept.manifest()["attempt"] == 2
+    assert kept.manifest().attempt == 2
     assert (kept.plan()["threads"], kept.evidence()["exit_code"]) == (4, 0)
     assert kept.verify() == []
 
@@ -113,7 +113,7 @@ def test_a_damaged_manifest_is_told(raw: Path, text: str):
 
 def test_a_manifest_of_another_format_or_another_run_is_told(raw: Path):
     folder = made(raw)
-    manifest = folder.manifest()
+    manifest = folder.manifest().plain
     (folder.path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
     assert folder.verify() == ["manifest.json: format 99, this version reads 1"]
     (folder.path / "manifest.json").write_text(json.dumps(manifest))
@@ -182,7 +182,7 @@ def of_three(raw: Path) -> RunFolder:
 def test_what_every_client_printed_is_in_the_manifest(raw: Path):
     folder = of_three(raw)
     assert folder.verify() == []
-    assert [name for name in folder.manifest()["files"] if name.startswith("client-")] == [
+    assert [name for name in folder.manifest().files if name.startswith("client-")] == [
         "client-1/sysbench.err",
         "client-1/sysbench.out",
         "client-2/sysbench.err",
@@ -203,7 +203,7 @@ def test_what_every_client_printed_is_in_the_manifest(raw: Path):
 
 def test_a_client_without_a_log_is_never_sealed_and_never_left_out_of_the_manifest(raw: Path):
     folder = of_three(raw)
-    manifest = folder.manifest()
+    manifest = folder.manifest().plain
     del manifest["files"]["client-1/sysbench.out"]
     (folder.path / "client-1" / "sysbench.out").unlink()
     (folder.path / "manifest.json").write_text(json.dumps(manifest))
@@ -251,7 +251,7 @@ def test_a_run_folder_that_is_a_link_is_no_run(raw: Path, tmp_path: Path):
 def test_a_further_file_that_the_manifest_lists_is_held_against_its_hash(raw: Path):
     folder = made(raw)
     (folder.path / "turns.parquet").write_bytes(b"PAR1")
-    manifest = folder.manifest()
+    manifest = folder.manifest().plain
     manifest["files"]["turns.parquet"] = {"sha256": hashlib.sha256(b"PAR1").hexdigest(), "bytes": 4}
     (folder.path / "manifest.json").write_text(json.dumps(manifest))
     assert folder.verify() == []

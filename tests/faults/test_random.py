@@ -190,6 +190,6 @@ def test_killed_at_random_nothing_is_stopped_lost_or_mixed(
         folders = [RunFolder(raw / name) for name in members]
         assert all(folder.verify() == [] for folder in folders), struck.killed
         assert {validity.judge(folder, LIMITS).status for folder in folders} == {"valid"}
-        assert len({folder.manifest()["attempt"] for folder in folders}) == 1, "made at different times"
+        assert len({folder.manifest().attempt for folder in folders}) == 1, "made at different times"
         assert len({folder.text(runfolder.TURNS) for folder in folders}) == 1, "turns of different groups"
     print(f"{len(struck.killed)} kills: {', '.join(struck.killed)}; {len(planned)} groups, all whole")

@@ -103,7 +103,7 @@ def test_a_killed_client_voids_its_group_which_is_repeated(store: Store):
     evidence = RunFolder(next(store.void.glob("*-proxy-*.a1"))).evidence()
     assert (evidence["exit_code"], evidence["ended_by"]) == (-signal.SIGKILL, "signal")
     assert all(RunFolder(path).verify() == [] for path in store.void.glob("*.a?"))
-    attempts = {folder.plan()["arm"]: folder.manifest()["attempt"] for folder in store.kept()}
+    attempts = {folder.plan()["arm"]: folder.manifest().attempt for folder in store.kept()}
     assert attempts["proxy"] == 2
 
 

@@ -136,7 +136,7 @@ def test_a_group_with_a_run_that_is_not_valid_is_voided_whole_and_made_again(sto
         f"{first_id}.a1": ("partner", [f"stands next to {second_id}"]),
         f"{second_id}.a1": (status, ["V16 machine: stolen"]),
     }
-    assert [RunFolder(made.raw / one).manifest()["attempt"] for one in (first_id, second_id)] == [2, 2]
+    assert [RunFolder(made.raw / one).manifest().attempt for one in (first_id, second_id)] == [2, 2]
     assert state.done == 4
     assert made.said.count("    V16 machine: stolen") == 1
     # After what went wrong the arms and the data are brought back before the group is repeated.

@@ -180,7 +180,7 @@ def test_a_kill_in_the_turns_voids_the_whole_group_and_leaves_nobody_stopped(sto
     assert {name.split()[0] for name in voids} == {"direct", "direct_again", "proxy"}
     assert "invalid" in {status for status, _ in voids.values()}
     # A busy machine may cost one more.
-    attempts = {folder.manifest()["attempt"] for folder in store.kept()}
+    attempts = {folder.manifest().attempt for folder in store.kept()}
     assert len(attempts) == 1 and min(attempts) >= 2
 
 

@@ -106,8 +106,8 @@ def test_a_study_that_is_not_measured_or_was_touched_is_not_exported(site, tmp_p
 
 def test_unpacked_it_is_what_was_packed(packed, site, tmp_path):
     contents = archive.unpack(packed, tmp_path)
-    assert contents.manifest["commit"] == "0a1b2c3"
-    for name in contents.manifest["files"]:
+    assert contents.manifest.commit == "0a1b2c3"
+    for name in contents.manifest.files:
         if name != archive.README:
             assert (tmp_path / name).read_bytes() == (site / name).read_bytes()
 

@@ -664,7 +664,7 @@ def test_a_run_may_carry_further_files_that_its_manifest_lists(honest, here, tmp
     shutil.copytree(honest, root)
     folder = runs(paths.StudyPaths("made", root))[3]
     (folder / "turns.parquet").write_bytes(b"PAR1")
-    manifest = RunFolder(folder).manifest()
+    manifest = RunFolder(folder).manifest().plain
     manifest["files"]["turns.parquet"] = {"sha256": files.sha256(folder / "turns.parquet"), "bytes": 4}
     files.write_json(folder / "manifest.json", manifest)
     assert prove(root, here).wrong == []

@@ -106,8 +106,8 @@ class Run:
         note = self.folder.with_name(f"{self.folder.name}.{runfolder.VOID}")
         if not note.is_file():
             return None
-        record = runfolder.files.read_json(note)
-        return f"{record['status']}: {'; '.join(record['reasons'])}"
+        record = runfolder.read_note(note)
+        return f"{record.status}: {'; '.join(record.reasons)}"
 
     @property
     def _files(self) -> RunFolder:
@@ -152,7 +152,7 @@ def _typed(name: str, series: pd.DataFrame) -> pd.DataFrame:
 
 def _sparkline(series: pd.DataFrame) -> Html | str:
     """Draw queries in each second as a line; the discarded seconds are shaded."""
-    qps = series["qps"].dropna()
+    qps = series.qps.dropna()
     if len(qps) < 2 or not qps.max() > 0:
         return ""
     step = _WIDTH / (len(qps) - 1)
@@ -160,7 +160,7 @@ def _sparkline(series: pd.DataFrame) -> Html | str:
         f"{place * step:.1f},{_HEIGHT - 4 - (_HEIGHT - 8) * value / qps.max():.1f}"
         for place, value in enumerate(qps)
     )
-    discarded = int(series["is_discarded"].sum())
+    discarded = int(series.is_discarded.sum())
     sentence = (
         f"QPS in each of {len(qps)} seconds, from 0 to {numbers.significant(qps.max())}; the first "
         f"{discarded} are not counted"

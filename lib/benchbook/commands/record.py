@@ -111,7 +111,7 @@ def take(file: Path) -> str:
         with _aside() as folder:
             packed = folder / target.name
             with paths.at(root):
-                archive.pack(name, packed, checked.contents.manifest["commit"])
+                archive.pack(name, packed, checked.contents.manifest.commit)
             must_fit(name, size() + packed.stat().st_size, "record a shorter session")
             entry = entry_of(held, packed)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -286,7 +286,7 @@ def entry_of(held: Unpacked, packed: Path) -> record.Entry:
         design=design.of(held.study, held.facts, methods),
         methods=methods,
         seed=sessions.seed_of(held),
-        commit=archive.manifest(packed)["commit"] or "not known",
+        commit=archive.manifest(packed).commit or "not known",
         runs=len(held.folders),
         blocks=found.blocks.complete,
         minutes=round(float(found.machine_minutes), 1),

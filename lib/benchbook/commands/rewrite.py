@@ -56,7 +56,7 @@ def _one(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[str], re
             return ["the entry in the index"], fresh if fresh != entry else None
         target = packed.parent / f".{folder[-8:]}.tar.xz"
         with paths.at(root):
-            archive.pack(where.name, target, remade.contents.manifest["commit"])
+            archive.pack(where.name, target, remade.contents.manifest.commit)
         sized = {"bytes": target.stat().st_size, "sha256": files.sha256(target)}
         target.replace(packed)
     return changed, fresh.model_copy(update=sized)

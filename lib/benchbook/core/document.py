@@ -12,6 +12,14 @@ from benchbook.core.errors import BenchbookError
 from benchbook.core.study_base import Described
 
 T = TypeVar("T")
+
+
+def told(error: ValidationError) -> str:
+    """Say the first thing that is wrong with a document, behind its place."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg'].lower()}"
+
+
 Absent = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
 """A value whose key is left out of the file where there is none."""
 
@@ -41,12 +49,9 @@ class Document(Part):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"])) or "the file"
             name = path.relative_to(paths.root()) if path.is_relative_to(paths.root()) else path
             raise BenchbookError(
-                f"{name}: {place}: {first['msg'].lower()}; it is damaged, was edited, or another release "
-                f"wrote it: run {remedy}"
+                f"{name}: {told(error)}; it is damaged, was edited, or another release wrote it: run {remedy}"
             ) from None
 
     def write(self, path: Path) -> None:

@@ -11,7 +11,9 @@ from typing import Literal, get_args
 from pydantic import Field, ValidationError
 
 from benchbook.core import files, paths
+from benchbook.core.document import told
 from benchbook.core.errors import BenchbookError
+from benchbook.core.findings import Names
 from benchbook.core.record import NotRecorded
 from benchbook.core.study_base import Model
 
@@ -140,7 +142,7 @@ class Contrast(Model):
     baseline: str
     treatment: str
     metric: str
-    names: dict[str, str]
+    names: Names
     """Names for readers: of the workload, the baseline and the treatment."""
     one_number: bool
     whole: PooledEffect
@@ -208,10 +210,8 @@ def read(path: Path) -> Pooled:
     try:
         return Pooled.model_validate(files.read_json(path))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
         raise BenchbookError(
-            f"{path.parent.name}/{path.name}: {place}: {first['msg'].lower()}; make it again: make pages"
+            f"{path.parent.name}/{path.name}: {told(error)}; make it again: make pages"
         ) from None
 
 

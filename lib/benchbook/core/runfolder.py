@@ -13,10 +13,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
 
 from benchbook.core import files, several
 from benchbook.core import turns as words
+from benchbook.core.document import Document, Part, told
 from benchbook.core.model import FORMAT
 
 OUT, ERR = "sysbench.out", "sysbench.err"
@@ -45,6 +48,36 @@ def content(plan: Mapping[str, Any]) -> tuple[str, ...]:
     return (*CONTENT, *(name for name in found if name not in CONTENT))
 
 
+class Listed(Part):
+    """A file as a manifest has it."""
+
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    bytes: Annotated[int, Field(ge=0)]
+
+    @classmethod
+    def of(cls, file: Path) -> Listed:
+        """Read a file that lies on the disk."""
+        return cls(sha256=files.sha256(file), bytes=file.stat().st_size)
+
+
+class Manifest(Document):
+    """What a run folder holds."""
+
+    format: int
+    run_id: str
+    attempt: int
+    files: dict[str, Listed]
+
+
+class Note(Document):
+    """What stands beside a voided folder; of a damaged one the status is `unreadable`."""
+
+    run_id: str
+    attempt: int
+    status: str
+    reasons: list[str]
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """One run's files."""
@@ -64,9 +97,9 @@ class RunFolder:
         """Return what was seen before, while and after it ran."""
         return json.loads(self.text(EVIDENCE))
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """Return the hashes and sizes of the files."""
-        return json.loads(self.text(MANIFEST))
+        return Manifest.model_validate(json.loads(self.text(MANIFEST)))
 
     def text(self, name: str) -> str:
         """Return a file as text, what is not UTF-8 replaced; OSError for anything but a plain file."""
@@ -86,21 +119,22 @@ class RunFolder:
             if odd:
                 return odd
             manifest = self.manifest()
-            listed = manifest["files"]
-            names = dict.fromkeys([*CONTENT, *listed, *self.content()])
-            recorded = {name: (listed[name]["sha256"], listed[name]["bytes"]) for name in names}
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            names = dict.fromkeys([*CONTENT, *manifest.files, *self.content()])
+            recorded = {name: manifest.files[name] for name in names}
+        except ValidationError as error:
+            return [f"{MANIFEST}: {told(error)}"]
+        except (OSError, ValueError, KeyError, RecursionError) as error:
             return [f"{MANIFEST}: {type(error).__name__}: {error}"]
         problems = []
-        if manifest.get("format") != FORMAT:
-            problems.append(f"{MANIFEST}: format {manifest.get('format')}, this version reads {FORMAT}")
-        if manifest.get("run_id") != run_of(self.name):
-            problems.append(f"{MANIFEST}: it is the folder of {manifest.get('run_id')}")
-        for name, (digest, size) in recorded.items():
+        if manifest.format != FORMAT:
+            problems.append(f"{MANIFEST}: format {manifest.format}, this version reads {FORMAT}")
+        if manifest.run_id != run_of(self.name):
+            problems.append(f"{MANIFEST}: it is the folder of {manifest.run_id}")
+        for name, listed in recorded.items():
             file = self.path / name
             if there.get(name, files.FOLDER) is not None:
                 problems.append(f"{name}: missing")
-            elif file.stat().st_size != size or files.sha256(file) != digest:
+            elif file.stat().st_size != listed.bytes or files.sha256(file) != listed.sha256:
                 problems.append(f"{name}: its bytes are not those of the manifest")
         folders = {str(Path(name).parent) for name in recorded}
         extra = sorted(set(there) - set(recorded) - folders - {MANIFEST})
@@ -131,11 +165,9 @@ def seal(part: Path, attempt: int) -> RunFolder:
     for name in RunFolder(part).content():
         with (part / name).open("rb") as stream:
             os.fsync(stream.fileno())
-        listed[name] = {"sha256": files.sha256(part / name), "bytes": (part / name).stat().st_size}
-    run_id = part.name.removesuffix(PART)
-    files.write_json(
-        part / MANIFEST, {"format": FORMAT, "run_id": run_id, "attempt": attempt, "files": listed}
-    )
+        listed[name] = Listed.of(part / name)
+    made = Manifest(format=FORMAT, run_id=part.name.removesuffix(PART), attempt=attempt, files=listed)
+    made.write(part / MANIFEST)
     for folder in (*part.glob("client-*"), part):
         _sync(folder)
     return RunFolder(part)
@@ -155,10 +187,8 @@ def void(folder: Path, into: Path, status: str, reasons: list[str]) -> Path:
     run_id = folder.name.removesuffix(PART)
     number = 1 + max((_number(path) for path in into.iterdir() if run_of(path.name) == run_id), default=0)
     target = into / f"{run_id}.a{number}"
-    files.write_json(
-        target.with_name(f"{target.name}.{VOID}"),
-        {"run_id": run_id, "attempt": number, "status": status, "reasons": reasons},
-    )
+    note = Note(run_id=run_id, attempt=number, status=status, reasons=reasons)
+    note.write(target.with_name(f"{target.name}.{VOID}"))
     folder.rename(target)
     _sync(into)
     return target
@@ -169,25 +199,21 @@ def run_of(name: str) -> str:
     return re.sub(r"(\.part|\.a[0-9]+)$", "", name)
 
 
-def read_note(note: Path) -> dict[str, Any]:
-    """Return what stands beside a voided folder: run_id, attempt, status (or `unreadable`) and reasons."""
-    name = note.name.removesuffix(f".{VOID}")
+def read_note(note: Path) -> Note:
+    """Return what stands beside a voided folder."""
     try:
-        record = json.loads(files.read_plain(note).decode("utf-8"))
-        return {
-            "run_id": str(record["run_id"]),
-            "attempt": int(record["attempt"]),
-            "status": str(record["status"]),
-            "reasons": [str(reason) for reason in record["reasons"]],
-        }
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        reasons = [f"{note.name}: damaged: {type(error).__name__}: {error}"]
-        return {
-            "run_id": run_of(name),
-            "attempt": _number(Path(name)),
-            "status": "unreadable",
-            "reasons": reasons,
-        }
+        return Note.model_validate_json(files.read_plain(note).decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        why = told(error) if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
+        folder = voided_by(note)
+        reasons = [f"{note.name}: damaged: {why}"]
+        run_id, attempt = run_of(folder.name), _number(folder.path)
+        return Note(run_id=run_id, attempt=attempt, status="unreadable", reasons=reasons)
+
+
+def voided_by(note: Path) -> RunFolder:
+    """Return the folder that a note stands beside."""
+    return RunFolder(note.with_name(note.name.removesuffix(f".{VOID}")))
 
 
 def listing(parent: Path) -> Iterator[RunFolder]:

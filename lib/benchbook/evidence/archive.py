@@ -19,17 +19,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Literal
+
+from pydantic import ValidationError
 
 from benchbook.core import files, load, paths, runfolder
+from benchbook.core.document import Document, told
 from benchbook.core.errors import BenchbookError
+from benchbook.core.runfolder import Listed
 from benchbook.core.study import Study
 from benchbook.core.study_sections import NAME
 from benchbook.evidence import tarball
 from benchbook.evidence.tarball import Member, NotWhole
 from benchbook.sites.lab import free_bytes
 
-FORMAT = 1
 MANIFEST, README = "manifest.json", "README.txt"
 PARTS = ("facts.json", "dataset.json", "warm_up.json", "schedule.csv", "findings.json", "metrics.json")
 # Where the study file has the seed there may be none.
@@ -54,12 +57,22 @@ the same values.
 """
 
 
+class Manifest(Document):
+    """What an archive holds, by the place of each file in a clone, and what packed it."""
+
+    format: Literal[1] = 1
+    study: str
+    benchbook: str
+    commit: str | None
+    files: dict[str, Listed]
+
+
 @dataclass(frozen=True)
 class Contents:
     """An archive's manifest, and the SHA-256 of the manifest itself, which stands for all of it."""
 
     study: str
-    manifest: dict[str, Any]
+    manifest: Manifest
     digest: str
     bytes: int
 
@@ -88,11 +101,10 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
     places |= {f"studies/{study}.yaml": where.file}
     listed = {name: _entry(file) for name, file in places.items()}
     about = ABOUT.format(study=study).encode()
-    listed[README] = {"sha256": hashlib.sha256(about).hexdigest(), "bytes": len(about)}
+    listed[README] = Listed(sha256=hashlib.sha256(about).hexdigest(), bytes=len(about))
     listed = dict(sorted(listed.items()))
-    manifest = {"format": FORMAT, "study": study, "benchbook": version("benchbook"), "commit": commit,
-                "files": listed}  # fmt: skip
-    first = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
+    made = Manifest(study=study, benchbook=version("benchbook"), commit=commit, files=listed)
+    first = (json.dumps(made.plain, indent=1, sort_keys=True) + "\n").encode()
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
     with part.open("wb") as stream:
@@ -102,21 +114,21 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
     return target
 
 
-def _entry(file: Path) -> dict[str, Any]:
+def _entry(file: Path) -> Listed:
     if found := files.kind(file):
         raise BenchbookError(f"not exported: {file.name} is {found}; put the plain file there")
-    return {"sha256": files.sha256(file), "bytes": file.stat().st_size}
+    return Listed.of(file)
 
 
 def _entries(
-    study: str, places: dict[str, Path], listed: dict[str, Any], texts: dict[str, bytes]
+    study: str, places: dict[str, Path], listed: dict[str, Listed], texts: dict[str, bytes]
 ) -> Iterator[tuple[str, int, IO[bytes]]]:
     for name in (MANIFEST, *listed):
         if name in texts:
             yield f"{study}/{name}", len(texts[name]), io.BytesIO(texts[name])
             continue
         with places[name].open("rb") as content:
-            yield f"{study}/{name}", listed[name]["bytes"], content
+            yield f"{study}/{name}", listed[name].bytes, content
 
 
 def sources(spec: Study) -> list[str]:
@@ -139,7 +151,7 @@ def unpack(archive: Path, into: Path) -> Contents:
         return _unpack(members, into, allowed)
 
 
-def manifest(archive: Path) -> dict[str, Any]:
+def manifest(archive: Path) -> Manifest:
     """Return the manifest of an archive, which is its first member; what it lists is not checked."""
     with opened(archive) as (members, _):
         study, text = _first(next(members, None))
@@ -153,7 +165,7 @@ def take(archive: Path, names: Sequence[str], into: Path) -> None:
     """
     with opened(archive) as (members, _):
         study, text = _first(next(members, None))
-        listed = _manifest(text, study)["files"]
+        listed = _manifest(text, study).files
         due = {f"studies/{study}.yaml", *(f"data/{study}/{name}" for name in names)}
         wrong: list[str] = []
         for member in members:
@@ -184,11 +196,11 @@ def opened(archive: Path) -> Iterator[tuple[Iterator[Member], int]]:
 def _unpack(members: Iterator[Member], into: Path, allowed: int) -> Contents:
     study, text = _first(next(members, None))
     manifest = _manifest(text, study)
-    listed = manifest["files"]
+    listed = manifest.files
     wrong = list(_misplaced(listed, study))
     if wrong:
         raise BenchbookError("the manifest is not one that Benchbook writes:\n  " + "\n  ".join(wrong[:20]))
-    size = sum(one["bytes"] for one in listed.values())
+    size = sum(one.bytes for one in listed.values())
     _room(size, into, allowed)
     left = dict(listed)
     for member in members:
@@ -229,22 +241,18 @@ def _first(member: Member | None) -> tuple[str, bytes]:
     return study, b"".join(member.read())
 
 
-def _manifest(text: bytes, study: str) -> dict[str, Any]:
+def _manifest(text: bytes, study: str) -> Manifest:
     try:
-        manifest = files.parse_json(text)
-        known = manifest["format"] == FORMAT and manifest["study"] == study
-        sound = all(
-            re.fullmatch("[0-9a-f]{64}", one["sha256"]) and type(one["bytes"]) is int and one["bytes"] >= 0
-            for one in manifest["files"].values()
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BenchbookError(f"{MANIFEST}: can't be read: {type(error).__name__}: {error}") from None
-    if not (known and sound):
-        raise BenchbookError(f"{MANIFEST}: of another format, or of another study than {study}")
+        manifest = Manifest.model_validate(files.parse_json(text))
+    except ValueError as error:
+        why = told(error) if isinstance(error, ValidationError) else error
+        raise BenchbookError(f"{MANIFEST}: can't be read: {why}") from None
+    if manifest.study != study:
+        raise BenchbookError(f"{MANIFEST}: of another study than {study}")
     return manifest
 
 
-def _misplaced(listed: dict[str, Any], study: str) -> Iterator[str]:
+def _misplaced(listed: dict[str, Listed], study: str) -> Iterator[str]:
     """Yield what can't be unpacked as it is named: places outside an archive's, or twice the same."""
     if len(listed) > MOST_FILES:
         yield f"{len(listed)} files, at most {MOST_FILES}"
@@ -254,10 +262,10 @@ def _misplaced(listed: dict[str, Any], study: str) -> Iterator[str]:
         folded = unicodedata.normalize("NFKC", name).casefold()
         if not is_place(name, study):
             yield f"{name!r}: not a place of an archive"
-        elif one["bytes"] > MOST_OF_ONE:
-            yield f"{name}: {one['bytes']} bytes, at most {MOST_OF_ONE}"
-        elif name.endswith(".json") and one["bytes"] > files.MOST_JSON_BYTES:
-            yield f"{name}: {one['bytes']} bytes of JSON, at most {files.MOST_JSON_BYTES}"
+        elif one.bytes > MOST_OF_ONE:
+            yield f"{name}: {one.bytes} bytes, at most {MOST_OF_ONE}"
+        elif name.endswith(".json") and one.bytes > files.MOST_JSON_BYTES:
+            yield f"{name}: {one.bytes} bytes of JSON, at most {files.MOST_JSON_BYTES}"
         elif folded in seen:
             yield f"{name}: the same name as {seen[folded]} where upper and lower case are one"
         seen[folded] = name
@@ -281,15 +289,15 @@ def is_place(name: str, study: str) -> bool:
     return len(parts) > 3 and (parts[1] == "published" or (parts[1] == study and parts[2] in FOLDERS))
 
 
-def _write(member: Member, file: Path, name: str, expected: dict[str, Any]) -> Iterator[str]:
-    if member.size != expected["bytes"]:
-        yield f"{name}: {member.size} bytes, the manifest says {expected['bytes']}"
+def _write(member: Member, file: Path, name: str, expected: Listed) -> Iterator[str]:
+    if member.size != expected.bytes:
+        yield f"{name}: {member.size} bytes, the manifest says {expected.bytes}"
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("xb") as target:
         for piece in member.read():
             target.write(piece)
-    if files.sha256(file) != expected["sha256"]:
+    if files.sha256(file) != expected.sha256:
         yield f"{name}: its bytes are not those of the manifest"
     elif file.suffix == ".json":
         try:

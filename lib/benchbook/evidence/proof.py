@@ -291,43 +291,43 @@ def _argv(plan: dict[str, Any]) -> list[list[str]]:
 def _of_void(held: Unpacked, note: Path) -> Iterator[str]:
     """Yield where a voided attempt is not what its note says: a good run set aside is a forged result too."""
     record = runfolder.read_note(note)
-    folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
+    folder = runfolder.voided_by(note)
     place = f"void/{folder.name}"
-    if record["status"] == "unreadable" or not folder.path.is_dir():
+    if record.status == "unreadable" or not folder.path.is_dir():
         there = folder.path.is_dir()
-        yield f"{place}: {'; '.join(record['reasons']) if there else 'a note without its folder'}"
+        yield f"{place}: {'; '.join(record.reasons) if there else 'a note without its folder'}"
         return
-    if record["run_id"] != runfolder.run_of(folder.name) or f".a{record['attempt']}" != folder.path.suffix:
-        yield f"{place}: its note is of {record['run_id']}, attempt {record['attempt']}"
-    if record["status"] not in (*store.COUNTED, "earlier") or folder.verify():
+    if record.run_id != runfolder.run_of(folder.name) or f".a{record.attempt}" != folder.path.suffix:
+        yield f"{place}: its note is of {record.run_id}, attempt {record.attempt}"
+    if record.status not in (*store.COUNTED, "earlier") or folder.verify():
         return
     plan = folder.plan()
-    yield from planned.of_name(record["run_id"], plan, "void")
-    if record["status"] == "partner":
-        yield from _of_partner(held, place, plan, record["reasons"])
+    yield from planned.of_name(record.run_id, plan, "void")
+    if record.status == "partner":
+        yield from _of_partner(held, place, plan, record.reasons)
 
 
 def _of_reasons(held: Unpacked, note: Path) -> Iterator[str]:
     """Yield voided attempts that the checks of today, by either limits, keep or void for other reasons."""
     record = runfolder.read_note(note)
-    folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
-    if record["status"] not in ("invalid", "indeterminate") or folder.verify():
+    folder = runfolder.voided_by(note)
+    if record.status not in ("invalid", "indeterminate") or folder.verify():
         return
     at_run, run = folder.evidence()["limits"], Evidence.of(folder)
     # A check may have become another since; or a good run was set aside because it did not please.
     judged = [validity.judge(run, limits) for limits in (held.params.limits, at_run)]
     reasons = [reason for one in judged for reason in one.reasons]
-    said = f"void/{folder.name}: its note says {record['status']}: {short(record['reasons'])}"
+    said = f"void/{folder.name}: its note says {record.status}: {short(record.reasons)}"
     if not reasons:
         yield f"{said}, and it passes every check of this version"
-    elif not set(record["reasons"]) & set(reasons):
+    elif not set(record.reasons) & set(reasons):
         yield f"{said}, the checks say {short(reasons)}"
 
 
 def _of_partner(held: Unpacked, place: str, plan: dict[str, Any], reasons: list[str]) -> Iterator[str]:
     """Yield a partner that stands beside no run of its group that failed."""
     records = [runfolder.read_note(note) for note in held.notes]
-    failed = {one["run_id"] for one in records if one["status"] in ("invalid", "indeterminate")}
+    failed = {one.run_id for one in records if one.status in ("invalid", "indeterminate")}
     group = {run.run_id for run in held.runs if run.group == plan["group"]}
     if plan["run_id"] in group and not any(one in " ".join(reasons) for one in failed & group):
         said = "; ".join(reasons)

@@ -19,10 +19,10 @@ _NUMBERED = re.compile(
 )
 
 
-def runs_of(manifest: Mapping[str, Any]) -> dict[str, str]:
+def runs_of(manifest: archive.Manifest) -> dict[str, str]:
     """Return the SHA-256 of the manifest of each raw run that an archive's own manifest lists, by run id."""
-    begin, end = f"data/{manifest['study']}/raw/", f"/{runfolder.MANIFEST}"
-    listed = {name: one["sha256"] for name, one in manifest["files"].items()}
+    begin, end = f"data/{manifest.study}/raw/", f"/{runfolder.MANIFEST}"
+    listed = {name: one.sha256 for name, one in manifest.files.items()}
     return {
         name.removeprefix(begin).removesuffix(end): digest
         for name, digest in sorted(listed.items())

@@ -123,7 +123,7 @@ class Unpacked:
     def voided(self) -> Counter[str]:
         """How often each run was voided for how it went."""
         records = [runfolder.read_note(note) for note in self.notes]
-        return Counter(one["run_id"] for one in records if one["status"] in store.COUNTED)
+        return Counter(one.run_id for one in records if one.status in store.COUNTED)
 
     @cached_property
     def tells_proxy(self) -> bool:

@@ -51,13 +51,13 @@ class Verified:
 
     def __str__(self) -> str:
         manifest = self.contents.manifest
-        made = f"benchbook {manifest['benchbook']}, commit {manifest['commit'] or 'not known'}"
+        made = f"benchbook {manifest.benchbook}, commit {manifest.commit or 'not known'}"
         skew = _SKEW.format(here=version("benchbook"))
         lines = [
             *_listed("shown", [FOLLOWS if self.is_same else FOLLOWS_NOT]),
             *_listed("not shown", [WORD, *self.binds]),
             *_listed("study", [f"{self.contents.study}, made by {made}"]),
-            *_listed("hashes", [f"all {len(manifest['files'])} files are those of the manifest "
+            *_listed("hashes", [f"all {len(manifest.files)} files are those of the manifest "
                                 f"({self.contents.bytes / 1e6:.1f} MB)"]),
             *_listed("manifest", [f"sha256 {self.contents.digest}"]),
         ]  # fmt: skip

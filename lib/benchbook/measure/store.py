@@ -75,14 +75,9 @@ def _bring_back(planned: Mapping[str, PlannedRun], raw: Path, void: Path) -> Non
     """Move runs of settings that are asked for again from `void` to `raw`, to be judged like those there."""
     for note in sorted(void.glob(f"*.{runfolder.VOID}")):
         record = runfolder.read_note(note)
-        folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
-        target = raw / record["run_id"]
-        if (
-            record["status"] == "earlier"
-            and record["run_id"] in planned
-            and not target.exists()
-            and not folder.verify()
-        ):
+        folder, target = runfolder.voided_by(note), raw / record.run_id
+        is_asked = record.status == "earlier" and record.run_id in planned
+        if is_asked and not target.exists() and not folder.verify():
             folder.path.rename(target)
             note.unlink()
 
@@ -123,4 +118,4 @@ def attempts(void: Path, run_id: str) -> int:
     if not void.is_dir():
         return 0
     notes = void.glob(f"{run_id}.a*.{runfolder.VOID}")
-    return sum(1 for note in notes if runfolder.read_note(note)["status"] in COUNTED)
+    return sum(1 for note in notes if runfolder.read_note(note).status in COUNTED)

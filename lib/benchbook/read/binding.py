@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from benchbook.core import traits
+from benchbook.core.runfolder import Manifest
 from benchbook.read import costs
 from benchbook.read.evidence import Evidence
 
@@ -55,10 +56,10 @@ def of_times(run: Evidence) -> Iterator[str]:
         yield f"evidence.json: the run took {lasted:.3f} s, sysbench says {total:.3f} s"
 
 
-def of_attempt(run: Evidence, manifest: Mapping[str, Any], voided: int) -> Iterator[str]:
+def of_attempt(run: Evidence, manifest: Manifest, voided: int) -> Iterator[str]:
     """Yield where the attempt's number is not the manifest's, or not one more than void has."""
-    if manifest.get("attempt") != run.seen["attempt"]:
-        yield f"manifest.json: attempt {manifest.get('attempt')}, evidence.json has {run.seen['attempt']}"
+    if manifest.attempt != run.seen["attempt"]:
+        yield f"manifest.json: attempt {manifest.attempt}, evidence.json has {run.seen['attempt']}"
     if run.seen["attempt"] != voided + 1:
         yield f"evidence.json: attempt {run.seen['attempt']}, and void has {voided} attempts before it"
 

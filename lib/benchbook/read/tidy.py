@@ -219,16 +219,16 @@ class _Tables:
         """Read why one folder was set aside; what is not about a scheduled run's validity is only listed."""
         record = runfolder.read_note(note)
         place = f"{note.parent.name}/{note.name.removesuffix('.' + runfolder.VOID)}"
-        scheduled = planned.get(record["run_id"])
-        if scheduled is None or record["status"] not in VOIDED:
-            self.refuse(record["run_id"], record["status"], record["reasons"], place)
+        scheduled = planned.get(record.run_id)
+        if scheduled is None or record.status not in VOIDED:
+            self.refuse(record.run_id, record.status, record.reasons, place)
             return
         self.rows["voids"].append(
             {
                 **{name: scheduled[name] for name in ("run_id", "block", "arm", "workload", "threads")},
-                "attempt": record["attempt"],
-                "status": record["status"],
-                "reasons": "; ".join(record["reasons"]),
+                "attempt": record.attempt,
+                "status": record.status,
+                "reasons": "; ".join(record.reasons),
                 "folder": place,
             }
         )
