@@ -274,7 +274,7 @@ def _started(pid: int) -> float:
         return 0.0
     lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
     boot = next(int(line.split()[1]) for line in lines if line.startswith("btime"))
-    return boot + int(found["started"]) / os.sysconf("SC_CLK_TCK")
+    return boot + found.started / os.sysconf("SC_CLK_TCK")
 
 
 def tracked(root: Path) -> list[str]:

@@ -29,6 +29,7 @@ import pytest
 from benchbook.core import traits
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.jobs import Jobs
 from benchbook.sites.hosts import archive
 from benchbook.sites.hosts.machine import OnHost
@@ -39,7 +40,7 @@ from benchbook.sites.processes import process, procfs
 
 PYTHON = shutil.which("python3", path="/usr/bin") or sys.executable
 TOKEN = "0123456789abcdef"
-LOOK: dict[str, Any] = {"is_root": False, "facts": {"cores": 1}, "open_files": -1, "user": "nobody"}
+LOOK = Look({"cores": 1}, {}, {}, "nobody", "/", is_root=False, python="3", wall_s=0.0, open_files=-1)
 
 
 class Agents:
@@ -273,7 +274,7 @@ def test_what_is_held_stands_still_until_it_is_let_go_and_says_when_that_was(age
     agents.serve()
     started = agents.ok("start", job="j", argv=["true"], out="out", held=True, note="begun")
     deadline = time.monotonic() + 10
-    while procfs.stat(started["pid"])["state"] != "T":
+    while procfs.stat(started["pid"]).state != "T":
         assert time.monotonic() < deadline
     let_go = time.monotonic()
     agents.ok("signal", job="j", signum=int(signal.SIGCONT))

@@ -72,7 +72,7 @@ def test_a_folder_that_never_was_is_clean(tmp_path: Path) -> None:
 def test_after_a_kill_nothing_of_a_lab_stays_unless_its_owner_is_at_work(open_folder: Path, sleeper) -> None:
     lab = labs.open_lab(open_folder / "killed")
     owner, server = sleeper(), sleeper(**{process.TOKEN: lab.token})
-    started = procfs.stat(owner.pid)["started"]
+    started = procfs.stat(owner.pid).started
     process.write_pidfile(lab.pidfile("owner"), process.Child("owner", owner.pid, started, "", lab.token))
     clean.after_kill(lab.folder)
     assert server.poll() is None and owner.poll() is None

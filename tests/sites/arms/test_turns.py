@@ -68,7 +68,7 @@ class Group:
 
     def state(self, name: str) -> str:
         found = procfs.stat(self.burners[name].pid)
-        return str(found["state"]) if found else "gone"
+        return str(found.state) if found else "gone"
 
     def nobody_is_stopped(self) -> bool:
         return not any(self.state(name) in "Tt" for name in self.burners)
@@ -148,12 +148,12 @@ def test_what_serves_one_arm_alone_stands_still_in_the_turns_of_others(group: Gr
         seen = set()
         while running.poll() is None:
             states = [procfs.stat(pid) for pid in (server.pid, group.burners["a"].pid)]
-            seen.add(tuple(str(one["state"]) for one in states if one))
+            seen.add(tuple(str(one.state) for one in states if one))
             time.sleep(0.003)
         assert running.returncode == 0
         # Both are looked at within moments of each other, so a few looks fall on the change.
         assert ("T", "T") in seen and ("R", "R") in seen
-        assert procfs.stat(server.pid)["state"] != "T"
+        assert procfs.stat(server.pid).state != "T"
     finally:
         server.kill()
         server.wait()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchbook.core import inventory, load
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts import doctor
 from tests.sites.hosts.test_arrange import HOSTS, study
 
@@ -24,13 +24,11 @@ def made(engine: str) -> Study:
 def there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each host answers, and has every program but PostgreSQL's and HAProxy."""
 
-    def look(target: Target) -> dict[str, Any]:
-        return {
-            "facts": {"system": "Linux", "cores": 2, "mariadb": "10.11.6"},
-            "tools": {**dict.fromkeys(("mariadbd", "mariadb-install-db", "sysbench"), "/bin/it")},
-            "moment": {"disk_free_mib": 1 << 20},
-            **{"open_files": -1, "clock_s": 0.0, "is_root": True, "user": "root"},
-        }
+    def look(target: Target) -> tuple[Look, float]:
+        known = {"system": "Linux", "cores": 2, "mariadb": "10.11.6"}
+        tools = dict.fromkeys(("mariadbd", "mariadb-install-db", "sysbench"), "/bin/it")
+        moment = {"disk_free_mib": 1 << 20}
+        return Look(known, moment, tools, "root", "/root", True, "3", 0.0, open_files=-1), 0.0
 
     monkeypatch.setattr(doctor, "_look", look)
     monkeypatch.setattr(inventory, "load", lambda name: HOSTS)

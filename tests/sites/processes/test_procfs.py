@@ -17,14 +17,14 @@ def test_a_name_with_brackets_and_spaces_does_not_shift_the_fields(tmp_path: Pat
     with subprocess.Popen([program, "60"]) as popen:
         found = procfs.stat(popen.pid)
         popen.kill()
-    assert found is not None and found["parent"] == os.getpid()
-    assert procfs.is_alive(os.getpid(), procfs.stat(os.getpid())["started"])
+    assert found is not None and found.parent == os.getpid()
+    assert procfs.is_alive(os.getpid(), procfs.stat(os.getpid()).started)
 
 
 def test_a_zombie_is_not_alive_and_has_no_say() -> None:
     popen = subprocess.Popen(["/bin/true"])
     deadline = time.monotonic() + 5
-    while procfs.stat(popen.pid)["state"] != "Z" and time.monotonic() < deadline:
+    while procfs.stat(popen.pid).state != "Z" and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not procfs.is_alive(popen.pid)
     assert popen.pid not in procfs.descendants(os.getpid())

@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchbook.sites.agent import files
 from benchbook.sites.lab import free_bytes
@@ -24,6 +24,20 @@ NONE: dict[str, str] = {}
 Asked = Mapping[str, Mapping[str, Sequence[str]]]
 # The first number with a point in what a program prints of itself.
 VERSION = r"(\d+\.\d+[\w.~+-]*)"
+
+
+class Look(NamedTuple):
+    """All that a doctor asks of a host."""
+
+    facts: dict[str, Any]
+    moment: dict[str, Any]
+    tools: dict[str, str | None]
+    user: str
+    home: str
+    is_root: bool
+    python: str
+    wall_s: float
+    open_files: int
 
 
 def facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[str, Any]:
@@ -61,19 +75,19 @@ def moment(folder: Path) -> dict[str, Any]:
     }
 
 
-def look(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[str, Any]:
+def look(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> Look:
     """Return all that a doctor asks, without anything being started here."""
-    return {
-        "facts": facts(folder, asked, programs),
-        "moment": moment(folder),
-        "tools": {name: which(name, programs) for one in asked.values() for name in one["programs"]},
-        "user": _account().pw_name,
-        "home": _account().pw_dir,
-        "is_root": os.geteuid() == 0,
-        "python": platform.python_version(),
-        "wall_s": time.time(),
-        "open_files": files.open_files(),
-    }
+    return Look(
+        facts=facts(folder, asked, programs),
+        moment=moment(folder),
+        tools={name: which(name, programs) for one in asked.values() for name in one["programs"]},
+        user=_account().pw_name,
+        home=_account().pw_dir,
+        is_root=os.geteuid() == 0,
+        python=platform.python_version(),
+        wall_s=time.time(),
+        open_files=files.open_files(),
+    )
 
 
 def which(name: str, programs: dict[str, str] = NONE) -> str | None:

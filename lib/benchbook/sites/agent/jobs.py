@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.processes import before_exec, procfs
@@ -20,16 +20,32 @@ from benchbook.sites.processes.process import FOLDER, PLAIN, TOKEN
 GRACE_S, GENTLE = 20.0, int(signal.SIGTERM)
 
 
-class Job:
-    """One program: what it was started as, and how it ended. `code` is negative if a signal ended it.
+class Told(NamedTuple):
+    """What is known of a program: `code` is negative if a signal ended it, and None while it runs.
 
     `was_asked` says that it was asked to end while it ran: it may have gone before the answer is written.
     """
 
+    name: str
+    pid: int
+    started: int
+    began_s: float
+    code: int | None
+    age_s: float
+    was_asked: bool
+    was_killed: bool
+    cpu_s: float = 0.0
+    files: dict[str, dict[str, Any]] | None = None
+    """After its end, the hash of what it printed."""
+
+
+class Job:
+    """One program: what it was started as, and how it ended."""
+
     def __init__(self, name: str, pid: int, out: Path, err: Path) -> None:
         found = procfs.stat(pid)
         self.name, self.pid, self.out, self.err = name, pid, out, err
-        self.started = int(found["started"]) if found else 0
+        self.started = found.started if found else 0
         self.began = time.monotonic()
         self.code: int | None = None
         self.cpu_s = self.lasted_s = 0.0
@@ -39,22 +55,13 @@ class Job:
 
     @property
     def info(self) -> dict[str, Any]:
-        """Return what is known of it; after its end with the hash of what it printed."""
-        known = {
-            "name": self.name,
-            "pid": self.pid,
-            "started": self.started,
-            "began_s": self.began,
-            "code": self.code,
-            "age_s": self.lasted_s if self.code is not None else time.monotonic() - self.began,
-            "was_asked": self.was_asked,
-            "was_killed": self.was_killed,
-        }
-        if self.code is not None:
-            if self._files is None:
-                self._files = {"out": _digest(self.out), "err": _digest(self.err)}
-            known |= {"cpu_s": self.cpu_s, "files": self._files}
-        return known
+        """Return what is known of it, the fields of `Told`."""
+        if self.code is not None and self._files is None:
+            self._files = {"out": _digest(self.out), "err": _digest(self.err)}
+        age_s = self.lasted_s if self.code is not None else time.monotonic() - self.began
+        asked = (self.was_asked, self.was_killed)
+        who = (self.name, self.pid, self.started, self.began)
+        return Told(*who, self.code, age_s, *asked, self.cpu_s, self._files)._asdict()
 
 
 class Jobs:

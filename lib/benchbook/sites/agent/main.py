@@ -57,7 +57,7 @@ def main() -> None:
 
 def _look(folder: Path) -> dict[str, Any]:
     order = json.loads(sys.stdin.readline())
-    return facts.look(folder, order["asked"], order["programs"])
+    return facts.look(folder, order["asked"], order["programs"])._asdict()
 
 
 def _serve(folder: Path) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _run(folder: Path) -> None:
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{order['owner']} in {folder}".encode(), 0)
     found = procfs.stat(os.getpid())
-    book = {"pid": os.getpid(), "started": found["started"] if found else 0, "owner": order["owner"]}
+    book = {"pid": os.getpid(), "started": found.started if found else 0, "owner": order["owner"]}
     agent = Agent(folder, order["token"], float(order["lease_s"]), (lock,))
     labs.write_private(folder / BOOK, json.dumps(book))
     agent.run()

@@ -51,7 +51,7 @@ class Operations(Files):
 
     def look(self, asked: facts.Asked, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
         """Return what this host is; `programs` has the paths of some that it is not to look for."""
-        return facts.look(self._folder, asked, programs)
+        return facts.look(self._folder, asked, programs)._asdict()
 
     def sysctl(self, name: str, value: int) -> int:
         """Set a kernel setting, to be put back at the end; return what the kernel then has."""
@@ -115,7 +115,7 @@ class Operations(Files):
         """End watching; return what was seen, and the table's rows."""
         watch = self._watches.pop(name, None)
         if watch is not None:
-            self.write(f"{name}.json", json.dumps(watch.stop()))
+            self.write(f"{name}.json", json.dumps(watch.stop()._asdict()))
         table = self._inside(f"{name}.csv")
         seen = json.loads(self.read(f"{name}.json") or "null")
         return {"seen": seen, "rows": self.read(f"{name}.csv"), "sha256": self.sha256(str(table))}

@@ -112,7 +112,7 @@ def _counting() -> Iterator[str]:
 def _is_ours(pid: int) -> bool:
     while pid not in (0, os.getpid()):
         found = procfs.stat(pid)
-        pid = found["parent"] if found else 0
+        pid = found.parent if found else 0
     return pid != 0
 
 

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchbook.sites.agent.strangers import Strangers
 from benchbook.sites.processes import procfs, usage
@@ -24,6 +24,20 @@ TICK_S = 0.025
 LOOK_S = 0.2
 COSTS = 8
 """How many columns `_costs` gives."""
+
+
+class Seen(NamedTuple):
+    """What a watch showed beside its table; `runqueue_waits_s` are by the clients' ids."""
+
+    longest_pause_ms: float
+    steal_pct: float
+    runqueue_waits_s: dict[Any, float]
+    oom_kills: int
+    clock_step_s: float
+    cores: int
+    rows: int
+    counted: dict[str, dict[str, float]]
+    strangers: dict[str, Any]
 
 
 class Watch:
@@ -68,7 +82,7 @@ class Watch:
         self._counting.daemon = True
         self._counting.start()
 
-    def stop(self) -> dict[str, Any]:
+    def stop(self) -> Seen:
         """End watching, write the table and return what it showed."""
         self._over.set()
         self._counting.cancel()
@@ -79,17 +93,17 @@ class Watch:
         stolen, whole = after[procfs.STEAL] - before[procfs.STEAL], sum(after) - sum(before)
         with self.path.open("w", encoding="utf-8", newline="") as stream:
             csv.writer(stream, lineterminator="\n").writerows(self._rows)
-        return {
-            "longest_pause_ms": self.longest_pause_ms,
-            "steal_pct": 100 * stolen / whole if whole > 0 else 0.0,
-            "runqueue_waits_s": self.runqueue_waits_s,
-            "oom_kills": procfs.oom_kills() - self._kills,
-            "clock_step_s": (time.time() - self._wall) - (time.monotonic() - self._began),
-            "cores": os.cpu_count() or 1,
-            "rows": len(self._rows),
-            "counted": self._counted,
-            "strangers": {**self._strangers.end(), "connections": self._carried.segments()},
-        }
+        return Seen(
+            longest_pause_ms=self.longest_pause_ms,
+            steal_pct=100 * stolen / whole if whole > 0 else 0.0,
+            runqueue_waits_s=self.runqueue_waits_s,
+            oom_kills=procfs.oom_kills() - self._kills,
+            clock_step_s=(time.time() - self._wall) - (time.monotonic() - self._began),
+            cores=os.cpu_count() or 1,
+            rows=len(self._rows),
+            counted=self._counted,
+            strangers={**self._strangers.end(), "connections": self._carried.segments()},
+        )
 
     def _count(self) -> None:
         told = {part: usage.counted(one.read()) for part, one in self._counters.items()}

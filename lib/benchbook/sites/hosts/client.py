@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import SiteError
+from benchbook.core.errors import SiteError, given
 from benchbook.core.files import sha256
+from benchbook.sites.agent.jobs import Told
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.host import Host
@@ -55,9 +56,9 @@ class RemoteClient:
             when = {"begin_at": start.begin_at + self.clock.ahead_s, "note": f"{self.job}/begun"}
         elif start.held:
             when = {"held": True, "note": f"{self.job}/begun"}
-        known = host.call(
+        known = host.job(
             "start",
-            job=self.job,
+            self.job,
             argv=carried(host, start.argv),
             out=f"{self.job}/out",
             err=f"{self.job}/err",
@@ -66,7 +67,7 @@ class RemoteClient:
             cpus=cpus,
             **when,
         )
-        self.pid, self._started_s = int(known["pid"]), time.monotonic()
+        self.pid, self._started_s = known.pid, time.monotonic()
 
     @property
     def popen(self) -> RemoteClient:
@@ -80,7 +81,7 @@ class RemoteClient:
     def poll(self) -> int | None:
         """Return the exit code, or None while it runs; the host is asked ten times a second at most."""
         if self.returncode is None and time.monotonic() - self._looked > LOOK_S:
-            self._take(self.host.call("job", job=self.job))
+            self._take(self.host.job("job", self.job))
             self._looked = time.monotonic()
         return self.returncode
 
@@ -89,7 +90,7 @@ class RemoteClient:
         deadline = None if timeout is None else time.monotonic() + timeout
         while self.returncode is None:
             left = WAIT_S if deadline is None else deadline - time.monotonic()
-            self._take(self.host.call("wait", job=self.job, up_to_s=min(WAIT_S, max(0.0, left))))
+            self._take(self.host.job("wait", self.job, up_to_s=min(WAIT_S, max(0.0, left))))
             if self.returncode is None and deadline is not None and time.monotonic() >= deadline:
                 raise subprocess.TimeoutExpired(self.job, timeout or 0.0)
         return self.returncode
@@ -102,21 +103,20 @@ class RemoteClient:
         with contextlib.suppress(SiteError):
             self.send_signal(signal.SIGKILL)
 
-    def _take(self, known: dict) -> None:
+    def _take(self, known: Told) -> None:
         """Take over its output once it has ended: fetched, held against the hashes, then removed there."""
-        if known["code"] is None:
+        if known.code is None:
             return
         for kind, path in (("out", self.out), ("err", self.err)):
-            path.write_bytes(self.host.fetch(f"{self.job}/{kind}", known["files"][kind]))
+            path.write_bytes(self.host.fetch(f"{self.job}/{kind}", given(known.files)[kind]))
         if self.clock is not None:
             # On another machine's clock: as exact as half the round trip by which both were compared.
             begun = self.host.call("read", name=f"{self.job}/begun")
             self.begun_s = float(begun) - self.clock.ahead_s if begun else None
-        self.cpu_s, self.returncode = float(known["cpu_s"]), int(known["code"])
-        lasted_s = float(known["age_s"])
-        self._ran_s = (self._started_s, self._started_s + lasted_s)
+        self.cpu_s, self.returncode = known.cpu_s, known.code
+        self._ran_s = (self._started_s, self._started_s + known.age_s)
         if self._held and self.clock is not None:
-            ended_s = float(known["began_s"]) + lasted_s - self.clock.ahead_s
+            ended_s = known.began_s + known.age_s - self.clock.ahead_s
             self._ran_s = None if self.begun_s is None else (self.begun_s, ended_s)
         self.host.call("remove", name=self.job)
 

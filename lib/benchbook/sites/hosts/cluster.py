@@ -21,6 +21,7 @@ from benchbook.core import applied
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts import cluster_facts, through_agent, topology
 from benchbook.sites.hosts.arrange import TIKV_AT, Part, Place
@@ -48,7 +49,7 @@ class Cluster(Made):
         study: Study,
         part: Part,
         hosts: Mapping[str, Host],
-        looks: Mapping[str, dict[str, Any]],
+        looks: Mapping[str, Look],
         lab: Lab,
         peers: Callable[[], list[str]],
         machine: OnHost,
@@ -63,7 +64,7 @@ class Cluster(Made):
         self.asked, self.numa = topology.settings(study, part), study.arms[part.arm].numa
         self.configs = topology.configs(study, part.arm)
         folders = {name: host.folder for name, host in hosts.items()}
-        facts = {name: look["facts"] for name, look in looks.items()}
+        facts = {name: look.facts for name, look in looks.items()}
         targets = {name: host.target for name, host in hosts.items()}
         self.topology = topology.text(topology.build(study, part, targets, folders, facts))
         self.config_text = _placeless(self.topology, folders.values())

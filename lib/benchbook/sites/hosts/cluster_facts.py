@@ -47,7 +47,7 @@ def facts(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
         "cluster": {
             "version": shown["cluster_meta"].get("cluster_version"),
             "topology_sha256": cluster.config_hash,
-            "tiup": cluster.looks[cluster.control.name]["facts"]["tiup"],
+            "tiup": cluster.looks[cluster.control.name].facts["tiup"],
             "parts": parts,
             "stored": kept,
         },

@@ -6,12 +6,12 @@ import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from benchbook.core import inventory, load, paths, traits
 from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts import roles
 from benchbook.sites.machine.abilities import Ability, judge
 
@@ -72,7 +72,7 @@ def _outside(study: Study) -> str | None:
     return study.site.kubernetes.outside if study.site.kubernetes is not None else None
 
 
-def _look(target: Target) -> dict[str, Any] | str:
+def _look(target: Target) -> tuple[Look, float] | str:
     # The libraries for SSH take half a second to load; whoever has no hosts need not wait for them.
     from benchbook.sites.hosts.host import Host
 
@@ -81,8 +81,8 @@ def _look(target: Target) -> dict[str, Any] | str:
         sent = time.time()
         found = host.look()
         # The answer takes a while, so a clock is off only by more than that.
-        late = max(sent - found["wall_s"], found["wall_s"] - time.time(), 0.0)
-        return {**found, "clock_s": late}
+        late = max(sent - found.wall_s, found.wall_s - time.time(), 0.0)
+        return found, late
     except SiteError as error:
         return str(error)
     finally:
@@ -90,26 +90,27 @@ def _look(target: Target) -> dict[str, Any] | str:
 
 
 def _judged(
-    target: Target, found: dict[str, Any] | str, wanted: Mapping[str, Iterable[str]]
+    target: Target, asked: tuple[Look, float] | str, wanted: Mapping[str, Iterable[str]]
 ) -> Iterator[Ability]:
     name = target.name
-    if isinstance(found, str):
-        said, _, remedy = found.rpartition("; ")
-        yield Ability(f"{name}: ssh", False, said or found, remedy, is_needed=False)
+    if isinstance(asked, str):
+        said, _, remedy = asked.rpartition("; ")
+        yield Ability(f"{name}: ssh", False, said or asked, remedy, is_needed=False)
         return
+    found, late_s = asked
     names = {one["programs"][0]: name for name, one in traits.asked_of_hosts().items()}
-    facts, held = found["facts"], ", ".join(target.roles)
+    facts, held = found.facts, ", ".join(target.roles)
     detail = f"{target.user}@{target.host}, {facts['system']}, {facts['cores']} cores, {held}"
     yield Ability(f"{name}: ssh", True, detail, is_needed=False)
     for tool in dict.fromkeys(one for role in target.roles for one in wanted.get(role, ())):
-        path, package = found["tools"].get(tool), traits.installing(tool).get("apt-get", tool)
+        path, package = found.tools.get(tool), traits.installing(tool).get("apt-get", tool)
         version = facts.get(names.get(tool, "")) or path
         remedy = f"`apt-get install {package}` on {name}, or name its path under `programs`"
         yield judge(f"{name}: {tool}", path is not None, version or "not installed", remedy, False)
-    free = found["moment"]["disk_free_mib"]
+    free = found.moment["disk_free_mib"]
     remedy = "free some space, or name a `folder` on another disk in the inventory"
     yield judge(f"{name}: disk", free >= FREE_MIB, f"{free >> 10} GiB free", remedy, False)
-    files = found["open_files"]
+    files = found.open_files
     detail = "no limit" if files < 0 else f"{files} allowed"
     yield judge(
         f"{name}: open files",
@@ -118,8 +119,8 @@ def _judged(
         "raise `ulimit -Hn` for this user",
         False,
     )
-    detail = f"less than {found['clock_s'] + 0.001:.3f} s off"
-    yield judge(f"{name}: clock", found["clock_s"] < CLOCK_S, detail, "keep it by NTP, such as chrony", False)
-    if "server" in target.roles and not found["is_root"]:
-        detail = f"{found['user']} is not root: no kernel settings, and the server runs as this user"
+    detail = f"less than {late_s + 0.001:.3f} s off"
+    yield judge(f"{name}: clock", late_s < CLOCK_S, detail, "keep it by NTP, such as chrony", False)
+    if "server" in target.roles and not found.is_root:
+        detail = f"{found.user} is not root: no kernel settings, and the server runs as this user"
         yield Ability(f"{name}: rights", True, detail, is_needed=False)

@@ -54,7 +54,7 @@ def load(
         return str(host.call("read", name=f"{job}/out") or "")
 
     def is_alive() -> bool:
-        return host.call("wait", job=job, up_to_s=0.05)["code"] is None
+        return host.job("wait", job, up_to_s=0.05).code is None
 
     try:
         record |= loads.begun(said, is_alive, asked)
@@ -64,9 +64,9 @@ def load(
         stayed, cpu_s = False, None
         with contextlib.suppress(SiteError):
             stayed = is_alive()
-            known = host.call("stop", job=job, grace_s=loads.STOP_S)
-            while known["code"] is None:
-                known = host.call("wait", job=job, up_to_s=WAIT_S)
-            lines, cpu_s = loads.told(said()), round(known["cpu_s"], 3)
+            known = host.job("stop", job, grace_s=loads.STOP_S)
+            while known.code is None:
+                known = host.job("wait", job, up_to_s=WAIT_S)
+            lines, cpu_s = loads.told(said()), round(known.cpu_s, 3)
             host.call("remove", name=job)
         record |= loads.ended(lines, asked, record) | {"stayed": stayed, "cpu_s": cpu_s}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core.study import Study
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.arrange import Chain, Place, hosts_of
 from benchbook.sites.hosts.host import Host
@@ -23,13 +24,13 @@ def facts(
     arm: str,
     chain: Chain,
     parts: Mapping[str, dict[str, Any]],
-    looks: Mapping[str, dict[str, Any]],
+    looks: Mapping[str, Look],
     kernel: dict[str, int],
     others: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
     """Return what stays the same at the next start; `machine` is the server's, `others` servers after it."""
     setting = study.arms[arm]
-    server = looks["server"]["facts"]
+    server = looks["server"].facts
     names = hosts_of(chain)
     cluster = parts["server"].get("cluster")
     return {
@@ -49,18 +50,16 @@ def facts(
         },
         "kernel": kernel or None,
         "machine": {name: server[name] for name in OF_SERVER}
-        | {"sysbench": looks["client"]["facts"]["sysbench"]},
-        "hosts": {
-            role: {"name": names[role], **look["facts"], "python": None} for role, look in looks.items()
-        },
+        | {"sysbench": looks["client"].facts["sysbench"]},
+        "hosts": {role: {"name": names[role], **look.facts, "python": None} for role, look in looks.items()},
     }
 
 
-def moment(looks: Mapping[str, dict[str, Any]], hosts: Mapping[str, Host], entry: Place) -> dict[str, Any]:
+def moment(looks: Mapping[str, Look], hosts: Mapping[str, Host], entry: Place) -> dict[str, Any]:
     """Return what changes by the hour: load and space of the hosts, their clocks, the endpoint."""
     return {
         "endpoint": f"{entry.address}:{entry.port}",
-        "hosts": {role: look["moment"] | {"clock": clock(hosts[role])} for role, look in looks.items()},
+        "hosts": {role: look.moment | {"clock": clock(hosts[role])} for role, look in looks.items()},
     }
 
 

@@ -19,6 +19,8 @@ import paramiko
 from benchbook.core import traits
 from benchbook.core.errors import SiteError
 from benchbook.core.inventory import Target
+from benchbook.sites.agent.facts import Look
+from benchbook.sites.agent.jobs import Told
 from benchbook.sites.hosts import archive
 from benchbook.sites.hosts.connect import close, connect
 from benchbook.sites.lab import SOCKET_BYTES
@@ -79,15 +81,19 @@ class Host:
         self.command("serve", {"token": self.token, "lease_s": self.target.lease_s, "owner": owner})
         self.has_begun, self.is_gone = True, False
 
-    def look(self) -> dict[str, Any]:
+    def look(self) -> Look:
         """Return what the host is; nothing but the agent's file is left there."""
-        return self.command(
-            "look", {"programs": dict(self.target.programs), "asked": traits.asked_of_hosts()}
-        )
+        order = {"programs": dict(self.target.programs), "asked": traits.asked_of_hosts()}
+        return Look(**self.command("look", order))
 
-    def look_again(self) -> dict[str, Any]:
+    def look_again(self) -> Look:
         """Return what the host is now, as its agent sees it."""
-        return self.call("look", programs=dict(self.target.programs), asked=traits.asked_of_hosts())
+        asked = traits.asked_of_hosts()
+        return Look(**self.call("look", programs=dict(self.target.programs), asked=asked))
+
+    def job(self, do: str, name: str, **arguments: Any) -> Told:
+        """Ask the agent something about a program, and return what is known of that then."""
+        return Told(**self.call(do, job=name, **arguments))
 
     def end(self, purge: bool = False) -> dict[str, list[str]]:
         """End what is ours on the host; return in words what was stopped, removed and left."""

@@ -6,7 +6,7 @@ import contextlib
 import signal
 import ssl
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.host import AgentGone, Host, Unreachable
 from benchbook.sites.lab import Lab
@@ -41,7 +42,7 @@ class Job:
     def is_alive(self) -> bool:
         """Say whether it runs, as its agent sees it."""
         try:
-            return self.on.call("job", job=self.name)["code"] is None
+            return self.on.job("job", self.name).code is None
         except Unreachable:
             raise
         except SiteError:
@@ -53,18 +54,17 @@ class OnHost(Machine):
 
     look_s = 0.05
 
-    def __init__(self, host: Host, look: Mapping[str, Any], lab: Lab) -> None:
+    def __init__(self, host: Host, look: Look, lab: Lab) -> None:
         self.on, self.look, self.lab, self.host = host, look, lab, host.name
         self.folder = PurePosixPath(host.folder)
-        self.cores, self.open_files = int(look["facts"]["cores"]), int(look["open_files"])
-        self.user = str(look["user"])
+        self.cores, self.open_files = int(look.facts["cores"]), look.open_files
+        self.user = look.user
 
     def account(self, name: str) -> str | None:
-        return name if self.look["is_root"] else None
+        return name if self.look.is_root else None
 
     def program(self, name: str) -> str | None:
-        found: str | None = self.look["tools"].get(name)
-        return found
+        return self.look.tools.get(name)
 
     def programs(self, name: str) -> list[str]:
         given = self.on.target.programs.get(name)
@@ -129,15 +129,15 @@ class OnHost(Machine):
         name = f"{role}.{uuid.uuid4().hex[:8]}"
         how = {"user": user, "env": env, "cpus": where.cpus, "nofile": where.nofile}
         out = f"run/{role}.log"
-        known = self.on.call("start", job=name, argv=list(argv), out=out, append=True, cwd=role, **how)
-        return Job(self.on, known["name"], known["pid"], known["started"])
+        known = self.on.job("start", name, argv=list(argv), out=out, append=True, cwd=role, **how)
+        return Job(self.on, known.name, known.pid, known.started)
 
     def stop(self, process: Job, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
         with contextlib.suppress(AgentGone):
-            known = self.on.call("stop", job=process.name, grace_s=grace_s, signum=int(gentle))
-            while known["code"] is None:
-                known = self.on.call("wait", job=process.name, up_to_s=WAIT_S)
-            return bool(known["was_asked"] and not known["was_killed"])
+            known = self.on.job("stop", process.name, grace_s=grace_s, signum=int(gentle))
+            while known.code is None:
+                known = self.on.job("wait", process.name, up_to_s=WAIT_S)
+            return known.was_asked and not known.was_killed
         return False
 
     def work(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
@@ -200,13 +200,13 @@ def work(
     """Run a program on a host to its end and return what it printed; SiteError with the end of that."""
     job = f"work.{uuid.uuid4().hex[:8]}"
     host.call("own", name="run")
-    known = host.call("start", job=job, argv=argv, out="run/work.log", user=user, env=env)
-    while known["code"] is None:
-        if known["age_s"] > most_s:
+    known = host.job("start", job, argv=argv, out="run/work.log", user=user, env=env)
+    while known.code is None:
+        if known.age_s > most_s:
             host.call("stop", job=job, grace_s=2.0)
-        known = host.call("wait", job=job, up_to_s=WAIT_S)
+        known = host.job("wait", job, up_to_s=WAIT_S)
     printed = host.call("read", name="run/work.log") or ""
-    if known["code"] != 0:
+    if known.code != 0:
         said = "\n  ".join(printed.splitlines()[-LAST_LINES:])
-        raise SiteError(f"{host.name}: {wrong} (exit code {known['code']}):\n  {said}")
+        raise SiteError(f"{host.name}: {wrong} (exit code {known.code}):\n  {said}")
     return str(printed)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from benchbook.core import supported
 from benchbook.core.engines import engine_of
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.arms.loads import too_few_files
 from benchbook.sites.hosts.roles import having, needed, roles
 from benchbook.sites.proxies.haproxy import FOR_SYSBENCH
@@ -44,19 +44,19 @@ def of(study: Study, name: str, hosts: Mapping[str, Target]) -> Iterator[str]:
             yield f"{number} hosts with the role {needed_role} are needed, the inventory has {there}"
 
 
-def of_host(study: Study, arm: str, role: str, look: Mapping[str, Any]) -> Iterator[str]:
+def of_host(study: Study, arm: str, role: str, look: Look) -> Iterator[str]:
     """Yield what a host lacks for a role of an arm, by what it said of itself."""
     yield from absent(needed(study, arm, role), look)
-    if (what := of_root(study, arm, role)) and not look["is_root"]:
+    if (what := of_root(study, arm, role)) and not look.is_root:
         yield f"{what} need root there"
-    if why := files(study.arms[arm], role, look["open_files"]):
+    if why := files(study.arms[arm], role, look.open_files):
         yield why
 
 
-def absent(programs: Iterable[str], look: Mapping[str, Any]) -> Iterator[str]:
+def absent(programs: Iterable[str], look: Look) -> Iterator[str]:
     """Yield which of some programs a host lacks."""
     for program in programs:
-        if not look["tools"][program]:
+        if not look.tools[program]:
             yield (
                 f"{program} is not installed there; install it, or write its path under `programs` in the "
                 "inventory"

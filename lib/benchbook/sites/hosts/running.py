@@ -18,6 +18,7 @@ from benchbook.core.study_arm import Kernel
 from benchbook.core.study_hosts import HostProxy
 from benchbook.sites import lab as labs
 from benchbook.sites import load
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.kernel import OF_MACHINE, OF_NAMESPACE
 from benchbook.sites.arms.parts import of_others
 from benchbook.sites.hosts import clean, through_agent
@@ -42,7 +43,7 @@ class Running:
         self.study, self.targets, self.lab, self.owner = study, targets, lab, owner
         self.parts: dict[Part, Any] = {}
         self._hosts: dict[str, Host] = {}
-        self._looks: dict[str, dict[str, Any]] = {}
+        self._looks: dict[str, Look] = {}
         self._kernel: dict[tuple[str, str], int] = {}
         self._over = threading.Event()
 
@@ -63,7 +64,7 @@ class Running:
                 self.parts[part].child = None
         return self._hosts[name]
 
-    def look(self, name: str) -> dict[str, Any]:
+    def look(self, name: str) -> Look:
         """Return what a host was when it was first asked."""
         if name not in self._looks:
             self._looks[name] = self.host(name).look_again()

@@ -152,7 +152,7 @@ class HostsSite(ArrangedSite[OnHosts]):
 
     def allowance(self, arm: str) -> float:
         chain = self._chain(arm)
-        cores = (self._running.look(name)["facts"]["cores"] for name in arrange.client_hosts(chain))
+        cores = (self._running.look(name).facts["cores"] for name in arrange.client_hosts(chain))
         return float(len(chain.client.cpus or ()) or sum(cores))
 
     def client(self, start: Start) -> RemoteClient:

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from benchbook.core.study_hosts import Tiup
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import work
 
@@ -16,9 +17,9 @@ from benchbook.sites.hosts.machine import work
 class Commands:
     """What can be asked of `tiup` for one cluster; `look` is what the control host is."""
 
-    def __init__(self, control: Host, look: dict[str, Any], tiup: Tiup, name: str) -> None:
+    def __init__(self, control: Host, look: Look, tiup: Tiup, name: str) -> None:
         self.control, self.tiup, self.name = control, tiup, name
-        self.binary, self.home = str(look["tools"]["tiup"]), look["home"]
+        self.binary, self.home = str(look.tools["tiup"]), look.home
 
     def deploy(self, version: str, topology: str) -> None:
         """Make the cluster from a topology file on the control host."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.agent.watch import Seen
 from benchbook.sites.contract import Watch
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Host
@@ -47,7 +48,7 @@ class RemoteWatch(Watch):
             mine.setdefault(client.host.name, []).append(client.pid)
         self.pids: Pids = {**pids, "client": mine}
         self.runqueue_waits_s, self.cores = [0.0 for _ in clients], 0
-        self.by_host: dict[str, dict[str, Any]] = {}
+        self.by_host: dict[str, Seen] = {}
         self._name = f"run/watch-{uuid.uuid4().hex[:8]}"
         self._hosts = {host.name: host for host in (roles["client"], *roles.values())}
 
@@ -83,17 +84,17 @@ class RemoteWatch(Watch):
             return
         seen = list(self.by_host.values())
         whole = [self.by_host[name] for name, host in self._hosts.items() if host.is_whole]
-        self.longest_pause_ms = max(one["longest_pause_ms"] for one in whole)
-        self.steal_pct = max(one["steal_pct"] for one in seen)
-        self.clock_step_s = max((one["clock_step_s"] for one in seen), key=abs)
-        self.counted = counted([one["counted"] for one in seen])
-        self.oom_kills = sum(one["oom_kills"] for one in seen)
+        self.longest_pause_ms = max(one.longest_pause_ms for one in whole)
+        self.steal_pct = max(one.steal_pct for one in seen)
+        self.clock_step_s = max((one.clock_step_s for one in seen), key=abs)
+        self.counted = counted([one.counted for one in seen])
+        self.oom_kills = sum(one.oom_kills for one in seen)
         self.strangers = {
-            self._label(host): self.by_host[name]["strangers"] for name, host in self._hosts.items()
+            self._label(host): self.by_host[name].strangers for name, host in self._hosts.items()
         }
-        self.cores = self.by_host[self.roles["client"].name]["cores"]
+        self.cores = self.by_host[self.roles["client"].name].cores
         self.runqueue_waits_s = [
-            self.by_host[client.host.name]["runqueue_waits_s"][str(client.pid)] for client in self.clients
+            self.by_host[client.host.name].runqueue_waits_s[str(client.pid)] for client in self.clients
         ]
 
     def _label(self, host: Host) -> str:
@@ -106,7 +107,7 @@ class RemoteWatch(Watch):
         text = found["rows"] or ""
         if found["seen"] is None or hashlib.sha256(text.encode()).hexdigest() != found["sha256"]:
             raise SiteError(f"{host.name}: what was watched there can't be read; look at its disk")
-        self.by_host[host.name] = found["seen"]
+        self.by_host[host.name] = Seen(**found["seen"])
         for suffix in ("csv", "json"):
             host.call("remove", name=f"{self._name}.{suffix}")
         return list(csv.reader(io.StringIO(text)))

@@ -45,7 +45,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         **several,
         "cluster": cluster(arms.space.cluster),
         "node": node,
-        "client_node": its if far is None else far["facts"],
+        "client_node": its if far is None else far.facts,
         "machine": {
             "cpu_model": procfs.processor(server.run("cat", "/proc/cpuinfo")),
             "cores": node.get("cores"),
@@ -155,7 +155,7 @@ def _client(arms: Arms, chain: Chain, lives: Any, mine: Any | None) -> dict[str,
 def _sysbench(arms: Arms, pod: Any, far: Mapping[str, Any] | None) -> str | None:
     """Return the version of sysbench that an arm's first client has, in a pod or on a host outside."""
     if far is not None:
-        return str(far["facts"]["sysbench"])
+        return str(far.facts["sysbench"])
     return _version(arms, pod.metadata.name, "sysbench", "--version")
 
 

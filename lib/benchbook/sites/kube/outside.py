@@ -10,12 +10,12 @@ import functools
 import getpass
 import socket
 from collections.abc import Container
-from typing import Any
 
 from benchbook.core import inventory
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import obstacles
 from benchbook.sites.hosts.client import RemoteClient
@@ -42,7 +42,7 @@ class Outside:
         """Return the host of a client: they have them in turn."""
         return self._running.host(self.names[number % len(self.names)])
 
-    def look(self, number: int) -> dict[str, Any]:
+    def look(self, number: int) -> Look:
         """Return what the host of a client was when it was first asked."""
         return self._running.look(self.names[number % len(self.names)])
 
@@ -79,7 +79,7 @@ class Outside:
     def cores(self, clients: int) -> float:
         """Return the cores of all hosts on which an arm's clients are."""
         used = range(min(clients, len(self.names)))
-        return float(sum(self.look(number)["facts"]["cores"] for number in used))
+        return float(sum(self.look(number).facts["cores"] for number in used))
 
     def client(self, start: Start) -> RemoteClient:
         """Start a load client on its host."""

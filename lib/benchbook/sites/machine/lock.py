@@ -78,7 +78,7 @@ def acquire(folder: Path, path: Path | None = None) -> Lock:
     me = procfs.stat(os.getpid())
     record = {
         "pid": os.getpid(),
-        "started": me["started"] if me else 0,
+        "started": me.started if me else 0,
         "command": procfs.command(os.getpid()),
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
         "folder": str(folder),

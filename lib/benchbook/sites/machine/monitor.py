@@ -48,10 +48,10 @@ class Monitor(contract.Watch):
     def stop(self) -> None:
         seen = self._watch.stop()
         self.client_cpu_s = _children_cpu_s() - self._cpu_before
-        self.runqueue_waits_s = [seen["runqueue_waits_s"][client] for client in self.clients]
+        self.runqueue_waits_s = [seen.runqueue_waits_s[client] for client in self.clients]
         for name in ("longest_pause_ms", "steal_pct", "oom_kills", "clock_step_s", "cores", "counted"):
-            setattr(self, name, seen[name])
-        self.strangers = {"machine": seen["strangers"]}
+            setattr(self, name, getattr(seen, name))
+        self.strangers = {"machine": seen.strangers}
         rows = self.path.read_text(encoding="utf-8")
         self.path.write_text(",".join(COLUMNS) + "\n" + rows, encoding="utf-8")
 

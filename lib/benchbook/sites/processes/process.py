@@ -105,7 +105,7 @@ def known(
 ) -> Child:
     """Return a process with what tells it from later ones; `program` where the kernel shows none."""
     found = procfs.stat(pid)
-    return Child(role, pid, found["started"] if found else 0, procfs.executable(pid) or program, token, popen)
+    return Child(role, pid, found.started if found else 0, procfs.executable(pid) or program, token, popen)
 
 
 def living(is_meant: Callable[[Mapping[str, str]], bool]) -> list[Child]:
@@ -116,9 +116,9 @@ def living(is_meant: Callable[[Mapping[str, str]], bool]) -> list[Child]:
         if pid == os.getpid() or not is_meant(environment):
             continue
         state = procfs.stat(pid)
-        if state is not None and state["state"] not in "ZX":
+        if state is not None and state.state not in "ZX":
             exe, token = procfs.executable(pid) or "", environment.get(TOKEN, "")
-            found.append(Child("left over", pid, state["started"], exe, token))
+            found.append(Child("left over", pid, state.started, exe, token))
     return sorted(found, key=lambda child: (child.started, child.pid))
 
 

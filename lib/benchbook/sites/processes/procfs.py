@@ -11,7 +11,7 @@ import re
 import select
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple
 
 from benchbook.sites.processes import firewall
 
@@ -25,33 +25,31 @@ IDLE, IOWAIT, STEAL = 3, 4, 7
 MOST_TASKS = 64
 
 
-class Stat(TypedDict):
+class Stat(NamedTuple):
     """What the kernel says of a process."""
 
     state: str
     parent: int
     group: int
     started: int
+    """Field 22 of /proc/PID/stat, in clock ticks since boot."""
 
 
 def stat(pid: int) -> Stat | None:
-    """Return state, parent, process group and start time of a process, or None if there is none.
-
-    `started` is field 22 of /proc/PID/stat, in clock ticks since boot.
-    """
+    """Return what the kernel says of a process, or None if there is none."""
     try:
         text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     # The name is in brackets and may itself hold brackets and spaces.
     rest = text[text.rindex(")") + 2 :].split()
-    return {"state": rest[0], "parent": int(rest[1]), "group": int(rest[2]), "started": int(rest[19])}
+    return Stat(rest[0], int(rest[1]), int(rest[2]), int(rest[19]))
 
 
 def is_alive(pid: int, started: int | None = None) -> bool:
     """Say whether a process lives: it exists, is no zombie, and started when it should have."""
     found = stat(pid)
-    return found is not None and found["state"] not in "ZX" and started in (None, found["started"])
+    return found is not None and found.state not in "ZX" and started in (None, found.started)
 
 
 def any_ended(handles: Sequence[int], wait_s: float = 0.0) -> bool:
@@ -182,7 +180,7 @@ def program(pid: int) -> str:
 def is_stopped(pid: int) -> bool:
     """Say whether a process stands still, by a signal or under a tracer."""
     found = stat(pid)
-    return found is not None and found["state"] in "Tt"
+    return found is not None and found.state in "Tt"
 
 
 def ranges(cores: Iterable[int]) -> str:
@@ -230,8 +228,8 @@ def descendants(root: int) -> list[int]:
     # Many kernels have no /proc/PID/task/TID/children.
     for pid in pids():
         found = stat(pid)
-        if found is not None and found["state"] not in "ZX":
-            children.setdefault(int(found["parent"]), []).append(pid)
+        if found is not None and found.state not in "ZX":
+            children.setdefault(found.parent, []).append(pid)
     found_all: list[int] = []
     level = [root]
     while level:

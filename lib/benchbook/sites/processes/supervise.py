@@ -124,7 +124,7 @@ def _launchers() -> list[int]:
         words = procfs.command(pid).split()
         found = procfs.stat(pid)
         is_line = len(words) > 1 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-ec", "-ce")
-        pid = int(found["parent"]) if is_line and found is not None else 0
+        pid = found.parent if is_line and found is not None else 0
     return handles
 
 
