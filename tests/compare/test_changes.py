@@ -78,7 +78,8 @@ def told(logs, levels=(None,), processors=("Xeon",)):
     ]
     contrast = Contrast(
         id="read.proxy.qps", workload="read", baseline="direct", treatment="proxy", metric="qps",
-        names={"treatment": "proxy", "workload": "reads"}, one_number=levels == (None,), whole=effects[0],
+        names={"workload": "reads", "baseline": "direct", "treatment": "proxy"},
+        one_number=levels == (None,), whole=effects[0],
         levels=effects if levels != (None,) else (),
     )  # fmt: skip
     found = Pooled(

@@ -73,7 +73,7 @@ class Calibration:
         return list(compare.sentences(self.campaigns))
 
     def _of(self, kind: str) -> pd.DataFrame:
-        return self.campaigns[self.campaigns["kind"] == kind].reset_index(drop=True)
+        return self.campaigns[self.campaigns.kind == kind].reset_index(drop=True)
 
     def __repr__(self) -> str:
         whose = "recorded" if self.is_recorded else "made in this clone"
@@ -132,7 +132,7 @@ def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
         "run_s": of.plan.run_s,
         "seed": of.plan.seed,
         **lasted,
-        "active_s": round(canonical.total(runs["measured_s"]), 3),
+        "active_s": round(canonical.total(runs.measured_s), 3),
         "runs": len(runs),
         "voids": tables["voids"].num_rows,
         "n": found.n,

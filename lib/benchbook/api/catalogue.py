@@ -19,15 +19,15 @@ class Studies(Named[Study]):
     """All studies; what was measured is shown first, and the rest folded away."""
 
     def _split(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        is_measured = (self.table["runs"] > 0) | (self.table["findings"] > 0)
+        is_measured = (self.table.runs > 0) | (self.table.findings > 0)
         return self.table[is_measured], self.table[~is_measured]
 
     def __repr__(self) -> str:
         measured, others = self._split() if self.names else (self.table, self.table)
         if measured.empty:
             return super().__repr__()
-        wrong = [step for step in others["next"] if step.startswith("mend")]
-        rest = [f"not measured yet: {', '.join(others['study'])}"] if len(others) else []
+        wrong = [step for step in others.next if step.startswith("mend")]
+        rest = [f"not measured yet: {', '.join(others.study)}"] if len(others) else []
         return "\n".join([measured.to_string(index=False), *rest, *wrong])
 
     def _repr_html_(self) -> str:

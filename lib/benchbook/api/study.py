@@ -82,7 +82,7 @@ class Study:
         """Return the valid runs of one arm."""
         if arm not in self.arms:
             raise NotThere(f"{arm}: no such arm; {did_you_mean(arm, self.arms)}")
-        return self.runs[lambda runs: runs["arm"] == arm].reset_index(drop=True)
+        return self.runs[lambda runs: runs.arm == arm].reset_index(drop=True)
 
     def between(self, treatment: str, one: str, other: str, metric: str = "qps") -> pd.DataFrame:
         """Return an arm's effect under two workloads, and the one over the other: does it differ?"""

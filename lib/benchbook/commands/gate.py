@@ -285,7 +285,7 @@ class _Stop:
         runs = tables["runs"].to_pandas()
         self.found.voided, self.found.why_void = voids(self.base)
         self.found.decisions = decide(asked, runs, is_over)
-        self.found.blocks = int(runs["block"].nunique()) if len(runs) else 0
+        self.found.blocks = int(runs.block.nunique()) if len(runs) else 0
         for one in self.found.decisions:
             self.say(f"gate: {self.found.blocks} blocks: {gate_report.line(one, asked.margin)}")
 

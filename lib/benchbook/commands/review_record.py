@@ -143,7 +143,7 @@ def _effects(found: Pooled | None) -> dict[str, PooledEffect]:
     if found is None:
         return {}
     return {
-        f"{one.names['treatment']} on {one.names['workload']}, {numbers.metric(one.metric)}"
+        f"{one.names.treatment} on {one.names.workload}, {numbers.metric(one.metric)}"
         + ("" if part.threads is None else f", {count(part.threads, 'thread')}"): part
         for one in found.contrasts
         for part in one.told

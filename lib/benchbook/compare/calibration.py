@@ -138,14 +138,14 @@ def times(table: pd.DataFrame) -> float | None:
     """Return how many times the seconds of turns whole runs need for the same error: the geometric mean over
     known effects, None without any."""
     known = effects(table)
-    ratios = known["times"].dropna() if len(known) else pd.Series(dtype=float)
+    ratios = known.times.dropna() if len(known) else pd.Series(dtype=float)
     return float(np.exp(np.log(ratios).mean())) if len(ratios) else None
 
 
 def _pooled(part: pd.DataFrame) -> tuple[np.ndarray, float]:
     """Return the log ratios of all blocks of some campaigns, and the active seconds of a block."""
-    ratios = np.concatenate([ratios_of(text) for text in part["log_ratios"]])
-    return ratios, float(part["active_s"].sum()) / max(len(ratios), 1)
+    ratios = np.concatenate([ratios_of(text) for text in part.log_ratios])
+    return ratios, float(part.active_s.sum()) / max(len(ratios), 1)
 
 
 def _difference(turns: Interval, runs: Interval) -> dict[str, Any]:
@@ -173,26 +173,26 @@ def _times(turns: tuple[np.ndarray, float], runs: tuple[np.ndarray, float]) -> f
 
 def sentences(table: pd.DataFrame) -> Iterator[str]:
     """Yield what the campaigns of a table show, a sentence for each of the three questions that has any."""
-    found = alarms(table[table["kind"] == SAME])
+    found = alarms(table[table.kind == SAME])
     if found is not None:
         yield (
             f"Of {found.campaigns} campaigns in which both arms were the same server, {found.number} showed "
             f"a difference: {_percent(found.share)}, exact {_percent(OF_SHARES, 0)} interval "
             f"{_percent(found.low)} to {_percent(found.high)}; the method allows {_percent(MOST_ALARMS, 0)}."
         )
-    own = table[table["kind"] == KNOWN]
+    own = table[table.kind == KNOWN]
     known = effects(own)
     if len(known):
-        apart = known[known["is_same"].eq(False)]
+        apart = known[known.is_same.eq(False)]
         names = [f"{one.what} on {one.engine} ({one.workload})" for one in apart.itertuples()]
         told = f"; not the same: {', '.join(names)}" if names else ""
         often = times(own)
         more = f" Whole runs need {often:.0f} times the seconds for the same error." if often else ""
         yield (
-            f"{known['is_same'].eq(True).sum()} of {len(known)} known effects came out the same by turns and "
+            f"{known.is_same.eq(True).sum()} of {len(known)} known effects came out the same by turns and "
             f"by whole runs, within the {_percent(LEVEL, 0)} interval of their difference{told}.{more}"
         )
-    spread = lengths(table[table["kind"] == LENGTHS])
+    spread = lengths(table[table.kind == LENGTHS])
     if len(spread):
         listed = ", ".join(f"{_percent(one.spread)} at {one.turn_ms} ms" for one in spread.itertuples())
         yield f"The log ratio of a block spreads, by the length of a turn: {listed}."

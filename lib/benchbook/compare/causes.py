@@ -70,7 +70,7 @@ def set_aside(voids: pd.DataFrame) -> list[int]:
     """Return at which levels runs were set aside because their client had no core to spare."""
     if voids.empty:
         return []
-    said = voids["reasons"].str.contains(CLIENT_USED, regex=False).astype(bool)
+    said = voids.reasons.str.contains(CLIENT_USED, regex=False).astype(bool)
     return sorted({int(threads) for threads in voids.loc[said, "threads"]})
 
 
@@ -92,30 +92,28 @@ def _cell(
     threads: int,
     arm: str,
 ) -> Cell | None:
-    own = runs[(runs["arm"] == arm) & (runs["workload"] == workload) & (runs["threads"] == threads)]
+    own = runs[(runs.arm == arm) & (runs.workload == workload) & (runs.threads == threads)]
     own = own.drop_duplicates("block", keep="last").set_index("block").sort_index()
-    if own.empty or not own["qps"].gt(0).all():
+    if own.empty or not own.qps.gt(0).all():
         return None
-    spent = costs[costs["run_id"].isin(own["run_id"])]
-    block_of = dict(zip(own["run_id"], own.index, strict=True))
+    spent = costs[costs.run_id.isin(own.run_id)]
+    block_of = dict(zip(own.run_id, own.index, strict=True))
     by_part = {}
     for part in PARTS:
-        mine = spent[spent["part"] == part]
-        frame = mine.assign(block=mine["run_id"].map(block_of)).set_index("block").sort_index()
-        if len(frame) == len(own) and frame["cpu_us"].notna().all():
+        mine = spent[spent.part == part]
+        frame = mine.assign(block=mine.run_id.map(block_of)).set_index("block").sort_index()
+        if len(frame) == len(own) and frame.cpu_us.notna().all():
             by_part[part] = frame
     told = facts.get(study.deployed(arm)) or {}
     is_closed = not study.workloads[workload].rate
     needed = {"client", "server", *(["proxy"] if told.get("proxy") else [])}
     # A part that is not seen may be the one that is full.
     rooms = _rooms(told, tuple(by_part)) if needed <= set(by_part) else ()
-    busy = (
-        own["cpu_machine_pct"].where(own["order"] == "runs") / 100 * (_machine(told).get("cores") or math.nan)
-    )
-    turn_ms, data = own["turn_ms"].iloc[0], study.arms[study.deployed(arm)].data
+    busy = own.cpu_machine_pct.where(own.order == "runs") / 100 * (_machine(told).get("cores") or math.nan)
+    turn_ms, data = own.turn_ms.iloc[0], study.arms[study.deployed(arm)].data
     return Cell(
         *(workload, threads, arm, is_closed),
-        *(own["qps"], own["steal_pct"], busy),
+        *(own.qps, own.steal_pct, busy),
         has_neighbour=bool(told.get("neighbour")),
         has_errors=bool(own[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
         turn_ms=None if pd.isna(turn_ms) else float(turn_ms),

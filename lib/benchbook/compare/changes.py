@@ -163,7 +163,7 @@ def _series(found: Pooled) -> Iterator[tuple[str, list[Session], list[float]]]:
         for effect in contrast.told:
             known = sorted(effect.sessions, key=lambda one: moment(found.session(one.session).measured))
             at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
-            what = f"{contrast.names['treatment']} on {contrast.names['workload']}{at}"
+            what = f"{contrast.names.treatment} on {contrast.names.workload}{at}"
             for where in dict.fromkeys(machine[one.session] for one in known):
                 own = [one for one in known if machine[one.session] == where and one.effect is not None]
                 sessions = [found.session(one.session) for one in own]

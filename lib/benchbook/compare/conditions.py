@@ -26,7 +26,7 @@ def used(
     """
     metric, (arm, workload, threads) = given(condition.metric), at
     cores = room(facts.get(arm, {}), USED[metric])
-    own = runs[(runs["arm"] == arm) & (runs["workload"] == workload) & (runs["threads"] == threads)]
+    own = runs[(runs.arm == arm) & (runs.workload == workload) & (runs.threads == threads)]
     seen = own[COLUMNS[metric][0]].dropna() if COLUMNS[metric][0] in own else own.iloc[:0]
     return None if cores is None or seen.empty else float(seen.mean()) / cores
 

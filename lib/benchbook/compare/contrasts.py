@@ -135,7 +135,7 @@ def _ratios(
         return block_ratios(derived, baseline, treatment, workload, threads, metric)
     if metric not in PERCENTILES:
         return block_ratios(evidence.runs, baseline, treatment, workload, threads, metric)
-    runs = evidence.runs[evidence.runs["arm"].isin([baseline, treatment])]
+    runs = evidence.runs[evidence.runs.arm.isin([baseline, treatment])]
     taken = percentiles(runs, evidence.histograms, workload, threads, PERCENTILES[metric])
     levels = [POOLED] if taken.is_pooled else threads
     ratios = block_ratios(taken.table, baseline, treatment, workload, levels, metric)

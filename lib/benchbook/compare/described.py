@@ -35,7 +35,7 @@ def findings(evidence: Evidence, names: Mapping[str, str]) -> dict[str, Any]:
     runs, intervals = evidence.runs, evidence.intervals
     if intervals is None or not is_all(evidence.study, evidence.analysis):
         return {}
-    arms = dict(zip(runs["run_id"], runs["arm"], strict=True))
+    arms = dict(zip(runs.run_id, runs.arm, strict=True))
     cost = dips.of_runs(runs, intervals, dips.events({"arms": evidence.facts}))
     told = _events([(names[arms[one.run_id]], one) for one in cost]) or [
         _steadiness(names[arms[one.run_id]], one) for one in stability.of_runs(runs, intervals)

@@ -58,12 +58,12 @@ def of_runs(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str, int]
     """
     if not at_s:
         return []
-    series = dict(iter(intervals[~intervals["is_discarded"]].sort_values("second").groupby("run_id")))
+    series = dict(iter(intervals[~intervals.is_discarded].sort_values("second").groupby("run_id")))
     found = []
     for run in runs.sort_values("position").itertuples():
         if run.run_id in series:
             own = series[run.run_id]
-            second, qps = own["second"].to_numpy(dtype=float), own["qps"].to_numpy(dtype=float)
+            second, qps = own.second.to_numpy(dtype=float), own.qps.to_numpy(dtype=float)
             at = at_s.get(str(run.arm), min(at_s.values()))
             # The label of an interval is its end.
             before, after = qps[second <= at], qps[second > at]

@@ -40,11 +40,11 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     test for each arm against the baseline; `fisher_p` is the smallest p after Holm's correction, None
     where nothing was voided or nothing can be compared.
     """
-    own = voids[voids["status"] != "partner"]
+    own = voids[voids.status != "partner"]
     by_arm = {
         arm: Attempts(
-            runs=int((runs["arm"] == arm).sum() + (voids["arm"] == arm).sum()),
-            voided=int((own["arm"] == arm).sum()),
+            runs=int((runs.arm == arm).sum() + (voids.arm == arm).sum()),
+            voided=int((own.arm == arm).sum()),
         )
         for arm in arms
     }
@@ -128,15 +128,15 @@ def warnings(
         )
         found.append(doubt("Short runs", text))
     found += [
-        doubt("Missing arm", f"Arm {arm} has no run.") for arm in study.arms if not (runs["arm"] == arm).any()
+        doubt("Missing arm", f"Arm {arm} has no run.") for arm in study.arms if not (runs.arm == arm).any()
     ]
     voided = sum(count.voided for count in voids.by_arm.values())
     if voided:
         p = "" if voids.fisher_p is None else f" (Fisher p = {voids.fisher_p:.2g})"
         found.append(doubt("Voided runs", f"{count(voided, 'run')} voided; {voids.note}{p}."))
-    marked = int(runs["warnings"].fillna("").ne("").sum())
+    marked = int(runs.warnings.fillna("").ne("").sum())
     if marked:
-        by_arm = runs[runs["warnings"].fillna("").ne("")].groupby("arm").size()
+        by_arm = runs[runs.warnings.fillna("").ne("")].groupby("arm").size()
         sentence = listing([f"{number} of {(arms or {}).get(arm, arm)}" for arm, number in by_arm.items()])
         text = f"{marked} of {count(len(runs), 'run')} carry warnings of their own: {sentence}."
         found.append(doubt("Runs with warnings", text))

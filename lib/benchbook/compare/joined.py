@@ -88,7 +88,7 @@ def joined(several: Sequence[Pooled]) -> list[Row]:
             ends = sorted(asked, key=lambda text: (not text.startswith("no "), text))
             engine = pooled.arms[contrast.baseline].get("engine", "")
             for effect in contrast.finest:
-                key = (*ends, engine, contrast.names["workload"], contrast.metric, effect.threads)
+                key = (*ends, engine, contrast.names.workload, contrast.metric, effect.threads)
                 rows.setdefault(key, []).extend(_parts(pooled, contrast, effect, ends != list(asked)))
     made = [_row(key, parts) for key, parts in rows.items() if len({part.study for part in parts}) > 1]
     order: dict[First, int] = {"Turns": 0, "Agrees": 1, "Open": 2}

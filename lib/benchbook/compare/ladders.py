@@ -28,7 +28,7 @@ def findings(evidence: Evidence, twins: Sequence[Candidate], context: Context) -
     asked = evidence.study.plan.ladder
     if not asked:
         return None
-    there = set(evidence.runs["arm"])
+    there = set(evidence.runs.arm)
     arms = [arm for arm in asked if arm in there]
     return Ladder(
         arms=list(asked),

@@ -64,12 +64,12 @@ def percentiles(
     """
     metric = metric_name(percentile)
     columns = ["run_id", "block", "group", "arm", "workload", "threads"]
-    chosen = runs.loc[(runs["workload"] == workload) & runs["threads"].isin(threads), columns]
-    complete = [arm for arm, part in chosen.groupby("arm") if set(part["threads"]) == set(threads)]
-    chosen = chosen[chosen["arm"].isin(complete)].reset_index(drop=True)
+    chosen = runs.loc[(runs.workload == workload) & runs.threads.isin(threads), columns]
+    complete = [arm for arm, part in chosen.groupby("arm") if set(part.threads) == set(threads)]
+    chosen = chosen[chosen.arm.isin(complete)].reset_index(drop=True)
     counts = {run_id: dense(part) for run_id, part in histograms.groupby("run_id")}
     nothing = np.zeros(histogram.BUCKETS, dtype=np.int64)
-    chosen["counts"] = [counts.get(run_id, nothing) for run_id in chosen["run_id"]]
+    chosen["counts"] = [counts.get(run_id, nothing) for run_id in chosen.run_id]
     if _all_enough(chosen, percentile):
         return Percentiles(metric, _measured(chosen, metric, percentile), False, None)
     pooled = _pool(chosen, len(threads))
@@ -87,29 +87,29 @@ def metric_name(percentile: float) -> str:
 
 def dense(part: pd.DataFrame) -> NDArray[np.int64]:
     """Return the count of every bucket of one run's histogram."""
-    return np.bincount(part["bucket"], weights=part["count"], minlength=histogram.BUCKETS).astype(np.int64)
+    return np.bincount(part.bucket, weights=part["count"], minlength=histogram.BUCKETS).astype(np.int64)
 
 
 def _all_enough(table: pd.DataFrame, percentile: float) -> bool:
-    events = [int(counts.sum()) for counts in table["counts"]]
+    events = [int(counts.sum()) for counts in table.counts]
     return bool(events) and has_enough_events(min(events), percentile)
 
 
 def _measured(table: pd.DataFrame, metric: str, percentile: float) -> pd.DataFrame:
-    values = [percentile_ms(counts, percentile) for counts in table["counts"]]
+    values = [percentile_ms(counts, percentile) for counts in table.counts]
     return table.drop(columns="counts").assign(**{metric: pd.Series(values, index=table.index, dtype=float)})
 
 
 def _pool(chosen: pd.DataFrame, levels: int) -> pd.DataFrame:
     rows = [
         {
-            "run_id": " ".join(sorted(part["run_id"])),
+            "run_id": " ".join(sorted(part.run_id)),
             "block": block,
             "group": f"block {block}",
             "arm": arm,
-            "workload": part["workload"].iloc[0],
+            "workload": part.workload.iloc[0],
             "threads": POOLED,
-            "counts": histogram.merge(*part["counts"]),
+            "counts": histogram.merge(*part.counts),
         }
         for (block, arm), part in chosen.groupby(["block", "arm"])
         if len(part) == levels

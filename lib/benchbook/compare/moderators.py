@@ -81,7 +81,7 @@ def sentence(contrast: Contrast, effect: PooledEffect, found: Sequence[Ordered])
     others = f" (so do {len(shown) - 1} others)" if len(shown) > 1 else ""
     names = contrast.names
     return (
-        f"{names['treatment']} on {names['workload']}{at}: the more {WORDS[best.name]}, the "
+        f"{names.treatment} on {names.workload}{at}: the more {WORDS[best.name]}, the "
         f"{way} the effect{others}; rank correlation {best.rho:+.2f} over {len(best.effects)} occasions, "
         f"p = {best.p:.2g} with all {best.asked} that were asked."
     )

@@ -55,7 +55,7 @@ def half_width(tau: float, block_error: float, k: int) -> float:
 
 def _one(contrast: Contrast, effect: PooledEffect) -> Advice:
     at = "" if effect.threads is None else f" at {count(effect.threads, 'thread')}"
-    lead = f"{contrast.names['treatment']} on {contrast.names['workload']}{at}"
+    lead = f"{contrast.names.treatment} on {contrast.names.workload}{at}"
     errors = [one.standard_error for one in effect.occasions]
     block = math.sqrt(sum(error**2 for error in errors) / len(errors)) if errors else None
     tau = None if effect.tau_pct is None else effect.tau_pct / 100

@@ -68,20 +68,18 @@ def block_ratios(
     """
     levels = sorted(threads)
     chosen = runs[
-        (runs["workload"] == workload)
-        & runs["threads"].isin(levels)
-        & runs["arm"].isin([baseline, treatment])
+        (runs.workload == workload) & runs.threads.isin(levels) & runs.arm.isin([baseline, treatment])
     ]
     zero = chosen[chosen[metric].le(0) | chosen[metric].isin([math.inf])]
     if len(zero):
         worst = zero.sort_values(["block", "threads", "arm"]).iloc[0]
-        where = f"block {worst['block']}, {worst['arm']}, {count(worst['threads'], 'thread')}"
+        where = f"block {worst.block}, {worst.arm}, {count(worst.threads, 'thread')}"
         refusal = f"{metric} is {worst[metric]:g} ({where}), so a ratio cannot be taken"
         empty = pd.DataFrame(index=pd.Index([], name="block"), columns=levels, dtype=float)
         return BlockRatios(baseline, treatment, workload, metric, empty, {}, (), refusal, tuple(levels))
     pairs = _pairs(chosen.dropna(subset=[metric]), baseline, treatment, metric)
     ratios = pairs.pivot(index="block", columns="threads", values="ratio").reindex(columns=levels)
-    expected = sorted(chosen["block"].unique())
+    expected = sorted(chosen.block.unique())
     ratios = ratios.reindex(pd.Index(expected, name="block"))
     dropped = tuple(
         f"block {block} has no pair at {', '.join(str(level) for level in row.index[row.isna()])} threads"
@@ -103,8 +101,8 @@ def block_ratios(
 def _pairs(chosen: pd.DataFrame, baseline: str, treatment: str, metric: str) -> pd.DataFrame:
     where = ["block", "threads", "group"]
     columns = [*where, "run_id", metric]
-    left = chosen.loc[chosen["arm"] == baseline, columns]
-    right = chosen.loc[chosen["arm"] == treatment, columns]
+    left = chosen.loc[chosen.arm == baseline, columns]
+    right = chosen.loc[chosen.arm == treatment, columns]
     pairs = left.merge(right, on=where, suffixes=("_baseline", "_treatment"))
     repeated = pairs[pairs.duplicated(["block", "threads"])]
     if len(repeated):

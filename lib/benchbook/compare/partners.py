@@ -23,10 +23,10 @@ def blocks(runs: pd.DataFrame) -> list[Partners]:
     return [
         Partners(
             block=int(block),
-            median_s=float(own["apart_s"].median()),
-            max_s=float(own["apart_s"].max()),
-            is_far=bool(own["is_far"].any()),
-            left_out=_reason(own) if own["is_split"].any() else None,
+            median_s=float(own.apart_s.median()),
+            max_s=float(own.apart_s.max()),
+            is_far=bool(own.is_far.any()),
+            left_out=_reason(own) if own.is_split.any() else None,
         )
         for block, own in groups.groupby("block")
     ]
@@ -39,7 +39,7 @@ def usable(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     neighbours, and a server draws its layout in memory again at each start.
     """
     groups = _groups(runs)
-    split = groups[groups["is_split"]]
+    split = groups[groups.is_split]
     if split.empty:
         return runs, []
     text = [f"Block {block}: {_reason(own)}." for block, own in split.groupby("block")]
@@ -60,9 +60,9 @@ def _groups(runs: pd.DataFrame) -> pd.DataFrame:
     table = table.join(where, on=CELL)
     table["apart_s"] = started.apply(lambda starts: starts.sort_values().diff().max()).to_numpy()
     table = table[table["count"] > 1]
-    usual = table["apart_s"].median()
-    table["is_far"] = (table["apart_s"] > TIMES * usual) & (table["apart_s"] > usual + SECONDS)
-    table["is_split"] = table["is_far"] & _restarted(runs, table)
+    usual = table.apart_s.median()
+    table["is_far"] = (table.apart_s > TIMES * usual) & (table.apart_s > usual + SECONDS)
+    table["is_split"] = table.is_far & _restarted(runs, table)
     return table
 
 
@@ -76,11 +76,11 @@ def _restarted(runs: pd.DataFrame, table: pd.DataFrame) -> pd.Series:
 
 
 def _reason(groups: pd.DataFrame) -> str:
-    own = groups[groups["is_split"]]
+    own = groups[groups.is_split]
     cells = [
         f"{row.workload} at {row.threads} thread{'' if row.threads == 1 else 's'}" for row in own.itertuples()
     ]
-    apart = span(own["apart_s"].max())
+    apart = span(own.apart_s.max())
     return (
         f"left out on {listing(cells)}, because partners started {apart} apart and a server was started "
         "in between"

@@ -80,7 +80,7 @@ def _one(contrast: Contrast, effect: PooledEffect, mine: Seen, session: str) -> 
     names = {name for one in others for name in one.sessions}
     seen = [one.effect for one in effect.sessions if one.session in names and one.effect is not None]
     at = "" if effect.threads is None else f" at {count(effect.threads, 'thread')}"
-    lead = f"{contrast.names['treatment']} on {contrast.names['workload']}{at}"
+    lead = f"{contrast.names.treatment} on {contrast.names.workload}{at}"
     if mine.effect is None or mine.standard_error is None:
         text = f"{lead}: no number here ({mine.reason})."
         return Placed(contrast.id, effect.threads, None, None, "no number here", text)

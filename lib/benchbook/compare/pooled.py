@@ -187,7 +187,7 @@ def _contrast(
     by_level = tuple(_effect(entry, level, sessions, at[level]) for level in levels)
     return Contrast(
         **{key: getattr(entry, key) for key in ("id", "workload", "baseline", "treatment", "metric")},
-        names=entry.names.plain,
+        names=entry.names,
         one_number=_has_one_number(whole, by_level, entries.values()),
         whole=whole,
         levels=by_level,

@@ -72,7 +72,7 @@ def doubts(
     unmeasured: Collection[str] = (),
 ) -> list[Doubt]:
     """Return what other work, the host or the kernel's pace can have done, with the arms it can favour."""
-    own = runs[runs["arm"].isin(facts)] if facts else runs
+    own = runs[runs.arm.isin(facts)] if facts else runs
     arms = names.arms
     return [
         *_load(facts, arms),
@@ -121,7 +121,7 @@ def _other_work(
     others = _others(runs, cores, unmeasured)
     if others is None or cores is None:
         return
-    by_arm = others.groupby(runs["arm"]).mean().dropna()
+    by_arm = others.groupby(runs.arm).mean().dropna()
     apart = float(by_arm.max() - by_arm.min()) if len(by_arm) > 1 else 0.0
     if edges.is_below(others.mean(), OTHERS * cores) and edges.is_below(apart, OTHERS_APART * cores):
         return
@@ -138,12 +138,12 @@ def _other_work(
 def _waiting(
     runs: pd.DataFrame, facts: Facts, monitor: pd.DataFrame | None, arms: Mapping[str, str]
 ) -> Iterator[Doubt]:
-    fewest = runs[runs["threads"] == runs["threads"].min()] if len(runs) else runs
+    fewest = runs[runs.threads == runs.threads.min()] if len(runs) else runs
     pressure = _pressure(fewest, monitor)
     if pressure is None or edges.is_below(pressure.mean(), PRESSURE_PCT):
         return
     favoured = _simplest(facts)
-    threads = count(int(fewest["threads"].iloc[0]), "thread")
+    threads = count(int(fewest.threads.iloc[0]), "thread")
     yield doubt(
         "CPU pressure",
         f"At {threads} some task waited for a core {pressure.mean():.0f} % of the time, more than the arms' "
@@ -158,7 +158,7 @@ def _steal(runs: pd.DataFrame, arms: Mapping[str, str]) -> Iterator[Doubt]:
     by_arm = runs.groupby("arm")["steal_pct"].mean().dropna()
     apart = by_arm.max() - by_arm.min()
     is_even = edges.is_below(apart, STEAL_APART_PCT)
-    if not len(by_arm) or (edges.is_below(runs["steal_pct"].mean(), STEAL_PCT) and is_even):
+    if not len(by_arm) or (edges.is_below(runs.steal_pct.mean(), STEAL_PCT) and is_even):
         return
     sentence = listing([f"{stolen:.1f} % in runs of {arms.get(arm, arm)}" for arm, stolen in by_arm.items()])
     favoured = [by_arm.idxmin()] if edges.is_above(apart, STEAL_APART_PCT) else []
@@ -180,7 +180,7 @@ def _paced(
     sent = _sent(runs, monitor)
     if not paced or sent is None:
         return
-    sizes = (1024 * sent / runs["qps"].where(runs["qps"] > 0)).groupby(runs["workload"]).mean()
+    sizes = (1024 * sent / runs.qps.where(runs.qps > 0)).groupby(runs.workload).mean()
     large = sizes[sizes >= LARGE_KIB]
     if large.empty:
         return
@@ -239,9 +239,9 @@ def _others(runs: pd.DataFrame, cores: int | None, unmeasured: Collection[str]) 
     is_turns = turns.orders(runs) == turns.TURNS
     if is_turns.any():
         # The machine was watched while all arms of a group took turns, so its use is that of their mean.
-        used = used.where(~is_turns, used.groupby([runs["block"], runs["group"]]).transform("mean"))
-    others = runs["cpu_machine_pct"] * cores / 100 - used
-    is_known = runs["cpu_server_cores"].notna() & ~runs["arm"].isin(list(unmeasured))
+        used = used.where(~is_turns, used.groupby([runs.block, runs.group]).transform("mean"))
+    others = runs.cpu_machine_pct * cores / 100 - used
+    is_known = runs.cpu_server_cores.notna() & ~runs.arm.isin(list(unmeasured))
     known = others.where(is_known).clip(lower=0.0)
     return known if known.notna().any() else None
 
@@ -250,17 +250,17 @@ def _sent(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | None:
     """Return MiB/s that the server sent in each run; of turns what the monitor saw, for all arms together."""
     if "sent_server_mib_s" not in runs:
         return None
-    if monitor is None or runs["sent_server_mib_s"].notna().all() or "sent_mib_s" not in monitor:
-        return runs["sent_server_mib_s"]
-    seen = monitor[monitor["part"] == "server"].groupby("run_id")["sent_mib_s"].mean()
-    return runs["sent_server_mib_s"].fillna(runs["run_id"].map(seen))
+    if monitor is None or runs.sent_server_mib_s.notna().all() or "sent_mib_s" not in monitor:
+        return runs.sent_server_mib_s
+    seen = monitor[monitor.part == "server"].groupby("run_id")["sent_mib_s"].mean()
+    return runs.sent_server_mib_s.fillna(runs.run_id.map(seen))
 
 
 def _pressure(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | None:
     if monitor is None or "psi_cpu_pct" not in monitor:
         return None
-    own = monitor[(monitor["part"] == "machine") & monitor["run_id"].isin(runs["run_id"])]
-    known = own["psi_cpu_pct"].dropna()
+    own = monitor[(monitor.part == "machine") & monitor.run_id.isin(runs.run_id)]
+    known = own.psi_cpu_pct.dropna()
     return known if len(known) else None
 
 

@@ -96,7 +96,7 @@ def scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
     its maximum, and no lack of fit beyond the noise between blocks (F test). Intervals come from one
     fit per block and hold n = blocks.
     """
-    chosen = runs[(runs["arm"] == arm) & (runs["workload"] == workload)]
+    chosen = runs[(runs.arm == arm) & (runs.workload == workload)]
     table = chosen.pivot_table(index="block", columns="threads", values="qps", aggfunc="mean").dropna()
     levels = tuple(int(level) for level in table.columns)
     if table.empty or (table <= 0).to_numpy().any():

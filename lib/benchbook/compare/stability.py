@@ -61,9 +61,9 @@ def of_runs(runs: pd.DataFrame, intervals: pd.DataFrame) -> list[Stability]:
     `runs` has the columns run_id, position and run_s, `intervals` run_id, second, qps and is_discarded.
     """
     long = runs[runs["run_s"] >= LONG_S].sort_values("position")
-    measured = intervals[intervals["run_id"].isin(set(long["run_id"])) & ~intervals["is_discarded"]]
+    measured = intervals[intervals.run_id.isin(set(long.run_id)) & ~intervals.is_discarded]
     series = dict(iter(measured.sort_values("second").groupby("run_id")))
-    return [_stability(str(run), series[run]) for run in long["run_id"] if run in series]
+    return [_stability(str(run), series[run]) for run in long.run_id if run in series]
 
 
 def stalls(second: NDArray[np.float64], qps: NDArray[np.float64]) -> tuple[Stall, ...]:
@@ -122,7 +122,7 @@ def _valleys(density: NDArray[np.float64]) -> list[int]:
 
 
 def _stability(run_id: str, own: pd.DataFrame) -> Stability:
-    qps, second = own["qps"].to_numpy(dtype=float), own["second"].to_numpy(dtype=float)
+    qps, second = own.qps.to_numpy(dtype=float), own.second.to_numpy(dtype=float)
     return Stability(
         run_id, len(qps), float(np.median(qps)), float(qps.min()), stalls(second, qps), modes(qps)
     )

@@ -54,7 +54,7 @@ def _arms(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterator[Support]
         for name in ("histograms", "intervals")
     ]
     for arm in (entry.baseline, entry.treatment):
-        runs = own[own["arm"] == arm]
+        runs = own[own.arm == arm]
         seen = [
             _run(tables[0].get(run["run_id"]), tables[1].get(run["run_id"]), run, percentile)
             for run in runs.to_dict("records")
@@ -87,7 +87,7 @@ def _run(
     # A second tells where its events beyond lie if its own percentile is no lower than the one in question.
     if seconds is None or run["printed_percentile"] < percentile:
         return beyond, None
-    printed = seconds.loc[~seconds["is_discarded"], "latency_percentile_ms"].to_numpy(dtype=float)
+    printed = seconds.loc[~seconds.is_discarded, "latency_percentile_ms"].to_numpy(dtype=float)
     if len(printed) < FEWEST_S or np.isnan(printed).any():
         return beyond, None
     slow = np.flatnonzero(histogram.bucket_of(printed) >= histogram.bucket_of(bound))

@@ -28,7 +28,7 @@ def orders(runs: pd.DataFrame) -> pd.Series:
     """Return the order in which each run was measured, `runs` or `turns`."""
     if "order" not in runs:
         return pd.Series(RUNS, index=runs.index)
-    return runs["order"].fillna("").replace("", RUNS)
+    return runs.order.fillna("").replace("", RUNS)
 
 
 def of_one_order(runs: pd.DataFrame, study: Study | None = None) -> tuple[pd.DataFrame, list[str]]:
@@ -41,9 +41,9 @@ def of_one_order(runs: pd.DataFrame, study: Study | None = None) -> tuple[pd.Dat
     asked = getattr(study.plan, "order", None) if study is not None else None
     kept = {
         name: asked if asked in set(found) else found.mode().iloc[0]
-        for name, found in order.groupby(runs["workload"])
+        for name, found in order.groupby(runs.workload)
     }
-    is_kept = order == runs["workload"].map(kept)
+    is_kept = order == runs.workload.map(kept)
     if is_kept.all():
         return runs, []
     text = f"{count(int((~is_kept).sum()), 'run')} measured in the other order left out: "
@@ -74,7 +74,7 @@ def _stopped(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict
     """Return by arm what stands still out of its turn: as its runs say, else its facts."""
     found = {arm: list(fact["stopped"]) for arm, fact in facts.items() if fact.get("stopped")}
     if "stopped" in runs:
-        by_arm = runs[runs["stopped"].fillna("") != ""].groupby("arm", sort=False)["stopped"].first()
+        by_arm = runs[runs.stopped.fillna("") != ""].groupby("arm", sort=False)["stopped"].first()
         found |= {arm: text.split(", ") for arm, text in by_arm.items()}
     return found
 

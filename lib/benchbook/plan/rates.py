@@ -58,11 +58,11 @@ def settle(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
     for name, workload in study.workloads.items():
         if not isinstance(workload.rate, Rate):
             continue
-        seen = pilots[pilots["workload"] == piloted(study, name)]
+        seen = pilots[pilots.workload == piloted(study, name)]
         for threads in study.threads:
             found = {
-                str(arm): float(part.loc[2 * part["second"] > part["second"].max(), "tps"].mean())
-                for arm, part in seen[seen["threads"] == threads].groupby("arm", sort=True)
+                str(arm): float(part.loc[2 * part.second > part.second.max(), "tps"].mean())
+                for arm, part in seen[seen.threads == threads].groupby("arm", sort=True)
             }
             if not found:
                 raise BenchbookError(

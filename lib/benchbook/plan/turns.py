@@ -33,7 +33,7 @@ def settle(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
     """
     settled = []
     for name in study.workloads:
-        seen = pilots[pilots["workload"] == name]
+        seen = pilots[pilots.workload == name]
         tps = seen.groupby(["arm", "threads"], sort=True)["tps"].mean()
         slowest: dict[int, float] = {}
         for (_, threads), rate in tps[tps > 0].items():

@@ -98,7 +98,7 @@ def of_findings(known: Sequence[Finding]) -> tuple[Curves | None, set[str]]:
 def over_sessions(pooled: Pooled) -> tuple[Curves | None, set[str]]:
     """Return the effects over sessions that are drawn against threads, and the ids of their contrasts."""
     found = [
-        (one.id, _panel(one.names["workload"], one.metric), _several(one))
+        (one.id, _panel(one.names.workload, one.metric), _several(one))
         for one in pooled.contrasts
         if is_curve(one.levels, one.one_number)
     ]
@@ -147,7 +147,7 @@ def _several(contrast: Contrast) -> Curve:
             if seen.effect is not None:
                 sessions.setdefault(seen.session, []).append((one.threads, seen.effect))
     beside = tuple(map(tuple, sessions.values()))
-    return Curve(contrast.names["treatment"], f"#finding-{slug(contrast.id)}", tuple(points), beside)
+    return Curve(contrast.names.treatment, f"#finding-{slug(contrast.id)}", tuple(points), beside)
 
 
 def _drawn(place: str, curves: Sequence[Curve], scale: Scale, shades: Mapping[str, str]) -> Html:

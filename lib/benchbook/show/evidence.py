@@ -64,7 +64,7 @@ class Evidence:
 
     def readable(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return runs or voids with readable names of arms and workloads; `key` has the workload's own."""
-        shown = table.assign(key=table["workload"])
+        shown = table.assign(key=table.workload)
         kinds: dict[str, words.Kind] = {"arm": "arms", "workload": "workloads"}
         for column, kind in kinds.items():
             known = words.labels(self.findings, kind)
@@ -81,7 +81,7 @@ def arms_in_order(findings: Findings, runs: pd.DataFrame) -> tuple[str, ...]:
     """Order arms so that each keeps its colour on every figure; only arms that have runs are named."""
     wanted = [findings.baseline, *(found.treatment for found in findings.findings)]
     again = [findings.aa.treatment] if findings.aa else []
-    present = set(runs["arm"])
+    present = set(runs.arm)
     rest = sorted(present - set(wanted) - set(again))
     return tuple(arm for arm in dict.fromkeys([*wanted, *rest, *again]) if arm in present)
 

@@ -208,7 +208,7 @@ def place(one: pooled.Contrast, effect: PooledEffect) -> str:
     """Name an effect over sessions: HAProxy on point selects, 8 threads."""
     at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
     what = "" if one.metric == "qps" else f", {numbers.metric(one.metric)}"
-    return f"{one.names['treatment']} on {one.names['workload']}{what}{at}"
+    return f"{one.names.treatment} on {one.names.workload}{what}{at}"
 
 
 def together(one: pooled.Contrast, effect: PooledEffect) -> Row:

@@ -70,10 +70,7 @@ def stability(runs: pd.DataFrame, intervals: pd.DataFrame) -> tuple[Table, ...]:
         run = about.loc[one.run_id]
         rows.append(
             [
-                run["workload"],
-                run["threads"],
-                run["arm"],
-                run["block"],
+                *(run.workload, run.threads, run.arm, run.block),
                 one.seconds,
                 numbers.significant(one.median_qps),
                 numbers.significant(one.lowest_qps),
@@ -114,15 +111,15 @@ def dips(
         run = about.loc[one.run_id]
         rows.append(
             [
-                arms[run["arm"]],
-                run["block"],
+                arms[run.arm],
+                run.block,
                 "yes" if one.has_event else "no",
                 numbers.significant(one.before_qps),
                 numbers.significant(one.lowest_qps),
                 one.silent_s,
                 "not in this run" if one.recovered_s is None else str(one.recovered_s),
                 numbers.significant(one.lost_s),
-                run["warnings"] if one.has_event else "",
+                run.warnings if one.has_event else "",
             ]
         )
     columns = [

@@ -93,10 +93,10 @@ def calibration() -> Html:
     table = calibrated.table()
     if table is None or table.empty:
         return element("p", "No calibration is recorded yet.")
-    days = sorted({began[:10] for began in table["began_utc"]})
+    days = sorted({began[:10] for began in table.began_utc})
     span_ = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    machines = numbers.listing(sorted(set(table["machine"])))
-    busy = f"load {table['load_1min'].min():.1f} to {table['load_1min'].max():.1f} at their starts"
+    machines = numbers.listing(sorted(set(table.machine)))
+    busy = f"load {table.load_1min.min():.1f} to {table.load_1min.max():.1f} at their starts"
     told = f"{numbers.count(len(table), 'campaign')}, {span_}, on {machines}; {busy}."
     shown = [element("li", sentence) for sentence in campaigns.sentences(table)]
     return join([element("p", told), element("ul", *shown)])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from benchbook.show import svg
@@ -16,6 +18,12 @@ def inline(drawn: str, alt: str, **attributes: object) -> Html:
     data = base64.b64encode(drawn.encode()).decode("ascii")
     image = element("img", alt=alt, **attributes, src=f"data:image/svg+xml;base64,{data}")
     return Html(image.text.removesuffix("</img>"))
+
+
+def by_arm(table: pd.DataFrame, arms: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Return the rows of each arm that has some, in the arms' order."""
+    found = dict(iter(table.groupby("arm", sort=False, observed=True)))
+    return {arm: found[arm] for arm in arms if arm in found}
 
 
 @dataclass(frozen=True)

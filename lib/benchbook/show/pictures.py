@@ -41,7 +41,7 @@ def of_runs(seen: Evidence) -> list[Picture]:
     tells nothing of one.
     """
     drawn, names = seen.drawn
-    found = [figures.qps(drawn, names)] if drawn["threads"].nunique() > 1 else []
+    found = [figures.qps(drawn, names)] if drawn.threads.nunique() > 1 else []
     found.append(figures.run_order(drawn, seen.voids, names))
     if not (orders(drawn) == TURNS).any():
         found.append(figures.seconds(seen.intervals, drawn, names))

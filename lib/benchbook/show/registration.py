@@ -62,7 +62,7 @@ def doubt(study: str, runs: pd.DataFrame, looks: Sequence[Look] | None = None) -
         return Doubt(NAME, told, not told.startswith(HELD))
     if runs.empty:
         return Doubt(NAME, "There is no run yet that anything could be older than.")
-    first = datetime.datetime.fromisoformat(min(runs["started_utc"]))
+    first = datetime.datetime.fromisoformat(min(runs.started_utc))
     name, revisions, promised = _followed(study)
     if not revisions:
         return Doubt(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ def opening(seen: Evidence) -> Html:
     basis = [
         numbers.count(len(seen.runs), "valid run"),
         numbers.count(len(seen.voids), "voided attempt"),
-        numbers.count(seen.runs["block"].nunique(), "block"),
+        numbers.count(seen.runs.block.nunique(), "block"),
     ]
     items = element("ul", *(element("li", item) for item in basis), class_="basis")
     return join([element("h1", f"Raw runs of {seen.name}"), items])
@@ -71,21 +71,17 @@ def runs(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
     """
     notes = Notes("runs")
     rows = []
-    for run in table.sort_values("position", kind="stable").to_dict("records"):
-        doubts = [
-            *run["warnings"].split(";"),
-            *([] if run["ledger"] == "agrees" else [f"ledger {run['ledger']}"]),
-        ]
-        name = element("span", run["position"], id=anchor(run["folder"]))
+    for run in _rows(table.sort_values("position", kind="stable")):
+        doubts = [*run.warnings.split(";"), *([] if run.ledger == "agrees" else [f"ledger {run.ledger}"])]
+        name = element("span", run.position, id=anchor(run.folder))
         rows.append(
             [
                 Html(name.text + notes.marks(doubts).text),
-                *(run[key] for key in ("block", "arm", "workload", "threads")),
-                *(numbers.significant(run[key]) for key in ("qps", "tps")),
-                *(numbers.significant(run[key]) for key in ("latency_p95_ms", "latency_p99_ms")),
-                run["ignored_errors"],
-                "" if run["attempt"] == 1 else run["attempt"],
-                str(run["started_utc"])[:19].replace("T", " "),
+                *(run.block, run.arm, run.workload, run.threads),
+                *map(numbers.significant, (run.qps, run.tps, run.latency_p95_ms, run.latency_p99_ms)),
+                run.ignored_errors,
+                "" if run.attempt == 1 else run.attempt,
+                str(run.started_utc)[:19].replace("T", " "),
                 _raw(link, run, folder),
             ]
         )
@@ -102,23 +98,23 @@ def cells(table: pd.DataFrame, pages: str) -> Table:
     rows = []
     seen: set[str] = set()
     for (workload, threads, arm), own in table.groupby(["workload", "threads", "arm"], sort=True):
-        place = cell_anchor(own["key"].iloc[0], threads)
+        place = cell_anchor(own.key.iloc[0], threads)
         ways = (
             element(
                 "a",
-                run["block"],
-                href=f"{pages}index.html#{anchor(run['folder'])}",
+                run.block,
+                href=f"{pages}index.html#{anchor(run.folder)}",
                 class_="block",
-                aria_label=f"{run['block']}, run {run['run_id']}",
+                aria_label=f"{run.block}, run {run.run_id}",
             ).text
-            for run in own.sort_values("block", kind="stable").to_dict("records")
+            for run in _rows(own.sort_values("block", kind="stable"))
         )
         latencies = ("latency_min_ms", "latency_avg_ms", "latency_p99_ms")
         rows.append(
             [
                 element("span", workload, id=None if place in seen else place),
                 *(threads, arm, len(own)),
-                *(numbers.significant(getattr(own["qps"], one)()) for one in ("median", "min", "max")),
+                *(numbers.significant(getattr(own.qps, one)()) for one in ("median", "min", "max")),
                 *(numbers.significant(own[one].median()) for one in latencies),
                 element("span", Html(" ".join(ways))),
             ]
@@ -149,14 +145,12 @@ def voids(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
     """List every voided attempt with all its reasons and the ways to what it left."""
     rows = [
         [
-            element("span", f"{void['run_id']}, attempt {void['attempt']}", id=anchor(void["folder"])),
-            *(void[key] for key in ("block", "arm", "workload", "threads", "status")),
-            element(
-                "ul", *(element("li", text.strip()) for text in void["reasons"].split(";") if text.strip())
-            ),
+            element("span", f"{void.run_id}, attempt {void.attempt}", id=anchor(void.folder)),
+            *(void.block, void.arm, void.workload, void.threads, void.status),
+            element("ul", *(element("li", text.strip()) for text in void.reasons.split(";") if text.strip())),
             _raw(link, void, folder),
         ]
-        for void in table.sort_values(["block", "run_id", "attempt"], kind="stable").to_dict("records")
+        for void in _rows(table.sort_values(["block", "run_id", "attempt"], kind="stable"))
     ]
     columns = [long("Run"), *_RUN, Column("Status"), long("Reasons"), Column("Raw")]
     caption = "A partner is a run that was sound itself and went with the other half of its pair."
@@ -168,10 +162,14 @@ def anchor(folder: str) -> str:
     return f"run-{slug(folder.rpartition('/')[2])}"
 
 
-def _raw(link: str, run: Mapping[str, Any], folder: Path | None) -> Html:
+def _rows(table: pd.DataFrame) -> Iterator[Any]:
+    return table.itertuples(index=False)
+
+
+def _raw(link: str, run: Any, folder: Path | None) -> Html:
     ways = (
-        element("a", name, href=f"{link}/{run['folder']}/{file}", aria_label=f"{name} of {run['run_id']}")
+        element("a", name, href=f"{link}/{run.folder}/{file}", aria_label=f"{name} of {run.run_id}")
         for name, file in _RAW.items()
-        if folder is None or (folder / run["folder"] / file).is_file()
+        if folder is None or (folder / run.folder / file).is_file()
     )
     return join(ways, " ")

@@ -87,7 +87,7 @@ def here(seen: Evidence) -> Brought | None:
     used = {name: methods[name] for name in design.used(study, {*orders(seen.runs)}) if name in methods}
     return brought(
         "here",
-        str(seen.runs["started_utc"].min()),
+        str(seen.runs.started_utc.min()),
         design.of(study, seen.facts, used),
         seen.findings,
         seen.facts["arms"],
@@ -151,7 +151,7 @@ def moderating(found: Pooled) -> Table:
         Column("Session"),
         Column("Processor"),
         *(number(*HEADINGS.get(key, (key, ""))) for key in about),
-        *(number(contrast.names["treatment"], _place(contrast, one)) for contrast, one in told),
+        *(number(contrast.names.treatment, _place(contrast, one)) for contrast, one in told),
     ]
     caption = f"What an effect may depend on. None of it is proven to be the cause. {MADE}"
     return Table("moderators", "What differed between sessions", columns, rows, caption)
@@ -159,7 +159,7 @@ def moderating(found: Pooled) -> Table:
 
 def _place(contrast: Contrast, effect: PooledEffect) -> str:
     at = "" if effect.threads is None else f", {numbers.count(effect.threads, 'thread')}"
-    return f"{contrast.names['workload']}{at}"
+    return f"{contrast.names.workload}{at}"
 
 
 def left_out(found: Pooled) -> Table:
@@ -182,7 +182,7 @@ def left_out(found: Pooled) -> Table:
     columns = [
         Column("Session"),
         Column("Processor"),
-        *(number(one.names["treatment"], one.names["workload"]) for one in contrasts),
+        *(number(one.names.treatment, one.names.workload) for one in contrasts),
         long("Why"),
     ]
     caption = f"They stay in the record; they answer another question, or answer it worse. {MADE}"

@@ -221,15 +221,15 @@ class Blocks:
         assert evidence is not None
         if metric == LOADING:
             return _loading(self._study, evidence.loads or {})
-        runs = evidence.runs[evidence.runs["arm"].isin(self._study.arms)]
+        runs = evidence.runs[evidence.runs.arm.isin(self._study.arms)]
         values = _of_runs(runs, metric) if by is None else _of_seconds(runs, metric, by, evidence.intervals)
-        known = runs[["block", "workload", "threads"]].assign(name=runs["arm"], value=values.astype(float))
-        if not known["value"].notna().any():
+        known = runs[["block", "workload", "threads"]].assign(name=runs.arm, value=values.astype(float))
+        if not known.value.notna().any():
             raise Unfit(f"no run has {metric.replace('_', ' ')}")
-        if (known["value"] <= 0).any():
-            worst = known[known["value"] <= 0].iloc[0]
+        if (known.value <= 0).any():
+            worst = known[known.value <= 0].iloc[0]
             raise Unfit(
-                f"{metric.replace('_', ' ')} is {worst['value']:g} in block {worst['block']} "
+                f"{metric.replace('_', ' ')} is {worst.value:g} in block {worst.block} "
                 f"({', '.join(str(worst[key]) for key in PLACE)} threads), so no ratio can be taken"
             )
         table = known.pivot_table(
@@ -286,13 +286,13 @@ def _of_runs(runs: pd.DataFrame, metric: str) -> pd.Series:
 
 
 def _of_seconds(runs: pd.DataFrame, metric: str, by: str, intervals: pd.DataFrame | None) -> pd.Series:
-    if "order" in runs and (runs["order"] == "turns").any():
+    if "order" in runs and (runs.order == "turns").any():
         raise Unfit("in turns a second belongs to several arms, so it says nothing of one of them")
     if intervals is None or intervals.empty:
         raise Unfit("the seconds of the runs are not there")
-    counted = intervals[~intervals["is_discarded"].astype(bool)]
+    counted = intervals[~intervals.is_discarded.astype(bool)]
     together = counted.groupby("run_id")[metric].agg(PUT_TOGETHER[by])
-    return runs["run_id"].map(together)
+    return runs.run_id.map(together)
 
 
 def _loading(study: Study, loads: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:

@@ -10,23 +10,24 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 from benchbook.show import numbers, theme
-from benchbook.show.picture import Panel, Picture
+from benchbook.show.picture import Panel, Picture, by_arm
 
 
 def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
     """Draw queries per second over threads, a panel a workload: runs as points, geometric means as a line."""
     panels = []
-    for workload, part in runs[runs["qps"] > 0].groupby("workload", sort=True):
-        present = [arm for arm in arms if arm in set(part["arm"])]
-        means = {arm: _means(part[part["arm"] == arm]) for arm in present}
+    for workload, part in runs[runs.qps > 0].groupby("workload", sort=True):
+        of_arms = by_arm(part, arms)
+        present = [*of_arms]
+        means = {arm: _means(own) for arm, own in of_arms.items()}
         with theme.style():
             figure, axes = theme.canvas()
-            for arm in present:
-                _line(axes, part[part["arm"] == arm], means[arm], arm, present, arms)
-            _thread_axis(axes, sorted(part["threads"].unique()))
+            for arm, own in of_arms.items():
+                _line(axes, own, means[arm], arm, present, arms)
+            _thread_axis(axes, sorted(part.threads.unique()))
             axes.set_title(theme.short(workload), pad=6)
             axes.set_ylabel("queries per second")
-            axes.set_ylim(0, 1.08 * part["qps"].max())
+            axes.set_ylim(0, 1.08 * part.qps.max())
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             theme.legend(figure, present, arms)
         told = " ".join(_told(arm, own) for arm, own in means.items())
@@ -47,13 +48,13 @@ def _line(
     shade = theme.colour(arm, arms)
     axes.plot(means.index * aside, means, color=shade, linewidth=1.5, zorder=2)
     axes.plot(
-        own["threads"] * aside, own["qps"], theme.marker(arm, arms), color=shade, markersize=4.5, alpha=0.75,
+        own.threads * aside, own.qps, theme.marker(arm, arms), color=shade, markersize=4.5, alpha=0.75,
         markeredgecolor=theme.PAPER, markeredgewidth=0.5, zorder=3,
     )  # fmt: skip
 
 
 def _means(own: pd.DataFrame) -> pd.Series:
-    return np.exp(np.log(own["qps"]).groupby(own["threads"]).mean())
+    return np.exp(np.log(own.qps).groupby(own.threads).mean())
 
 
 def _thread_axis(axes: Axes, levels: Sequence[int]) -> None:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from benchbook.show import numbers, theme
-from benchbook.show.picture import Panel, Picture
+from benchbook.show.picture import Panel, Picture, by_arm
 
 _MANY_BLOCKS = 12
 _CAPTION = (
@@ -28,26 +28,25 @@ def run_order(runs: pd.DataFrame, voids: pd.DataFrame, arms: Sequence[str]) -> P
     """
     if runs.empty:
         return Picture("run-order", "The runs in order of time", (), "")
-    cells = runs.groupby(["workload", "threads", "arm"])["qps"]
+    cells = runs.groupby(["workload", "threads", "arm"]).qps
     means = np.exp(cells.transform(lambda values: np.log(values).mean()))
-    order = runs.assign(minute=runs["started_s"] / 60, change=100 * (runs["qps"] / means - 1))
+    order = runs.assign(minute=runs.started_s / 60, change=100 * (runs.qps / means - 1))
     order = order.sort_values("minute", kind="stable")
-    blocks = order.groupby("block")["minute"].agg(["min", "max"])
+    blocks = order.groupby("block").minute.agg(["min", "max"])
     with theme.style():
         figure, axes = theme.canvas()
-        present = [arm for arm in arms if arm in set(order["arm"])]
-        for arm in present:
-            own, shade = order[order["arm"] == arm], theme.colour(arm, arms)
+        present = by_arm(order, arms)
+        for arm, own in present.items():
             axes.plot(
-                *(own["minute"], own["change"], theme.marker(arm, arms)), color=shade, markersize=5,
-                markeredgecolor=theme.PAPER, markeredgewidth=0.6, alpha=0.9,
+                *(own.minute, own.change, theme.marker(arm, arms)), color=theme.colour(arm, arms),
+                markersize=5, markeredgecolor=theme.PAPER, markeredgewidth=0.6, alpha=0.9,
             )  # fmt: skip
         axes.axhline(0, color=theme.MUTED, linewidth=0.9, zorder=1)
         _blocks(axes, blocks)
         extra = _voids(axes, voids, blocks)
         axes.set_xlabel("minutes since the first run")
         axes.set_ylabel("off its cell's mean, %")
-        theme.legend(figure, present, arms, **extra)
+        theme.legend(figure, [*present], arms, **extra)
     panel = Panel(figure, _told(order, voids))
     return Picture("run-order", "The runs in order of time", (panel,), _CAPTION)
 
@@ -65,7 +64,7 @@ def _blocks(axes: Axes, blocks: pd.DataFrame) -> None:
 def _voids(axes: Axes, voids: pd.DataFrame, blocks: pd.DataFrame) -> dict[str, Line2D]:
     if voids.empty:
         return {}
-    minute = voids["started_s"] / 60 if "started_s" in voids else voids["block"].map(blocks.mean(axis=1))
+    minute = voids.started_s / 60 if "started_s" in voids else voids.block.map(blocks.mean(axis=1))
     minute = minute.dropna()
     mark: dict[str, Any] = {"color": theme.INK, "marker": "X", "markersize": 7, "linestyle": ""}
     axes.plot(minute, [axes.get_ylim()[0]] * len(minute), clip_on=False, zorder=5, **mark)
@@ -73,14 +72,14 @@ def _voids(axes: Axes, voids: pd.DataFrame, blocks: pd.DataFrame) -> dict[str, L
 
 
 def _told(order: pd.DataFrame, voids: pd.DataFrame) -> str:
-    worst = order.loc[order["change"].abs().idxmax()]
-    blocks = numbers.count(order["block"].nunique(), "block")
-    length = numbers.minutes(order["minute"].max())
+    worst = order.loc[order.change.abs().idxmax()]
+    blocks = numbers.count(order.block.nunique(), "block")
+    length = numbers.minutes(order.minute.max())
     voided = numbers.count(len(voids), "voided attempt")
-    middle = numbers.decimal(order["change"].abs().median())
-    cell = f"{worst['arm']}, {worst['workload']}, {numbers.count(int(worst['threads']), 'thread')}"
+    middle = numbers.decimal(order.change.abs().median())
+    cell = f"{worst.arm}, {worst.workload}, {numbers.count(int(worst.threads), 'thread')}"
     return (
         f"{numbers.count(len(order), 'run')} in {blocks} over {length}; {voided}. Half of the runs lie "
-        f"within {middle} % of their cell's mean. Farthest: {cell}, block {worst['block']}, "
-        f"{numbers.decimal(worst['change'], 1, True)} %."
+        f"within {middle} % of their cell's mean. Farthest: {cell}, block {worst.block}, "
+        f"{numbers.decimal(worst.change, 1, True)} %."
     )

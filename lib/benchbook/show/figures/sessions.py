@@ -35,5 +35,5 @@ def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect) 
         )
         panels.append(Panel(figure, f"{moderators.WORDS[one.name]}: {told}."))
     at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
-    title = f"{contrast.names['treatment']} on {contrast.names['workload']}{at}, by what differed"
+    title = f"{contrast.names.treatment} on {contrast.names.workload}{at}, by what differed"
     return Picture(f"moderators-{slug(contrast.id)}", title, tuple(panels), AGAINST)

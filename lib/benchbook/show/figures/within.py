@@ -13,7 +13,7 @@ from matplotlib.ticker import StrMethodFormatter
 from benchbook.core import histogram as buckets
 from benchbook.core.errors import given
 from benchbook.show import numbers, theme
-from benchbook.show.picture import Panel, Picture
+from benchbook.show.picture import Panel, Picture, by_arm
 
 STALL_SHARE = 0.1
 _BUCKETS_A_STEP = 8
@@ -37,21 +37,21 @@ def seconds(
         if series.empty:
             continue
         series = series.assign(is_stall=_stalls(series))
-        present = [arm for arm in arms if arm in set(series["arm"])]
+        present = by_arm(series, arms)
         with theme.style():
             figure, axes = theme.canvas()
-            for arm in present:
-                _lines(axes, series[series["arm"] == arm], theme.colour(arm, arms))
-            _discard(axes, float(chosen["discard_s"].max()))
-            axes.set_ylim(0, 1.08 * series["qps"].max())
-            axes.set_xlim(0, series["second"].max() + 0.5)
+            for arm, own in present.items():
+                _lines(axes, own, theme.colour(arm, arms))
+            _discard(axes, float(chosen.discard_s.max()))
+            axes.set_ylim(0, 1.08 * series.qps.max())
+            axes.set_xlim(0, series.second.max() + 0.5)
             axes.set_title(theme.short(name, 44), pad=6)
             axes.set_xlabel("seconds since the run began")
             axes.set_ylabel("queries per second")
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             stall = Line2D([], [], linestyle="", marker="v", color=theme.INK, markersize=6)
-            theme.legend(figure, present, arms, **({"stall": stall} if series["is_stall"].any() else {}))
-        text = " ".join(_told_seconds(series[series["arm"] == arm], arm) for arm in present)
+            theme.legend(figure, [*present], arms, **({"stall": stall} if series.is_stall.any() else {}))
+        text = " ".join(_told_seconds(own, arm) for arm, own in present.items())
         panels.append(Panel(figure, f"{name}, queries in each second. {text}"))
     caption = "One line a run. A triangle marks a stall: a second with less than a tenth of its run's median."
     return Picture("seconds", "Second by second", tuple(panels), caption)
@@ -71,14 +71,13 @@ def histogram(
         counts = histograms.merge(chosen[["run_id", "arm"]], on="run_id")
         if counts.empty:
             continue
-        present = [arm for arm in arms if arm in set(counts["arm"])]
+        present, runs_of = by_arm(counts, arms), by_arm(chosen, arms)
         text = []
         with theme.style():
             figure, axes = theme.canvas()
-            for arm in present:
-                own = counts[counts["arm"] == arm]
+            for arm, own in present.items():
                 added = np.bincount(own["bucket"], own["count"], buckets.BUCKETS)
-                has_tail = not chosen.loc[chosen["arm"] == arm, "latency_p99_ms"].isna().all()
+                has_tail = not runs_of[arm].latency_p99_ms.isna().all()
                 has_pauses |= not has_tail
                 text.append(_steps(axes, added, arm, theme.colour(arm, arms), has_tail))
             axes.set_xscale("log")
@@ -88,7 +87,7 @@ def histogram(
             axes.set_ylabel("share of transactions, %")
             theme.round_log(axes.xaxis)
             tail = Line2D([], [], color=theme.MUTED, linewidth=1, linestyle=":")
-            theme.legend(figure, present, arms, p99=tail)
+            theme.legend(figure, [*present], arms, p99=tail)
         panels.append(Panel(figure, f"{name}, latency in ms. {' '.join(text)}"))
     caption = "All runs of an arm added up. A dotted line is the 99th percentile."
     caption += _PAUSES if has_pauses else ""
@@ -98,19 +97,19 @@ def histogram(
 def _cells(runs: pd.DataFrame, threads: int | None) -> Iterator[tuple[str, pd.DataFrame]]:
     """Give each workload's runs at the thread count asked for, or its highest, with a name for both."""
     for workload, part in runs.groupby("workload", sort=True):
-        level = threads or int(part["threads"].max())
-        yield f"{workload}, {numbers.count(level, 'thread')}", part[part["threads"] == level]
+        level = threads or int(part.threads.max())
+        yield f"{workload}, {numbers.count(level, 'thread')}", part[part.threads == level]
 
 
 def _stalls(series: pd.DataFrame) -> pd.Series:
-    measured = series["qps"].where(~series["is_discarded"].astype(bool))
-    return measured < STALL_SHARE * measured.groupby(series["run_id"]).transform("median")
+    measured = series.qps.where(~series.is_discarded.astype(bool))
+    return measured < STALL_SHARE * measured.groupby(series.run_id).transform("median")
 
 
 def _lines(axes: Axes, own: pd.DataFrame, colour: str) -> None:
     for _, run in own.sort_values("second").groupby("run_id", sort=True):
-        axes.plot(run["second"], run["qps"], color=colour, linewidth=1, alpha=0.65)
-    stalls = own.loc[own["is_stall"], "second"]
+        axes.plot(run.second, run.qps, color=colour, linewidth=1, alpha=0.65)
+    stalls = own[own.is_stall].second
     axes.plot(stalls, [0] * len(stalls), "v", color=colour, markersize=7, clip_on=False, zorder=5)
 
 
@@ -121,9 +120,9 @@ def _discard(axes: Axes, discard_s: float) -> None:
 
 
 def _told_seconds(own: pd.DataFrame, arm: str) -> str:
-    measured = own.loc[~own["is_discarded"].astype(bool), "qps"]
+    measured = own[~own.is_discarded.astype(bool)].qps
     middle, slowest = numbers.significant(measured.median()), numbers.significant(measured.min())
-    stalled = numbers.count(int(own["is_stall"].sum()), "stalled second")
+    stalled = numbers.count(int(own.is_stall.sum()), "stalled second")
     return f"{arm}: median {middle}, slowest second {slowest}, {stalled}."
 
 
