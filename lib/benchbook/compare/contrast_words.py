@@ -34,7 +34,7 @@ def sentence(own: Sequence[Contrast]) -> str:
     known = [(workload, effect) for workload, effect in told if effect.label != "not computed"]
     if len(known) < 2:
         return (known or told)[0][1].headline
-    treatment, baseline = (words.in_sentence(own[0].names[role]) for role in ("treatment", "baseline"))
+    treatment, baseline = map(words.in_sentence, (own[0].names.treatment, own[0].names.baseline))
     text = fitting(_Said(treatment, baseline, own[0].metric, _clauses(known)).variants())
     if text.startswith((treatment, baseline)):
         return words.sentence_case(text, treatment, baseline)

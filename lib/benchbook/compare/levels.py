@@ -50,13 +50,15 @@ def scalability(numbers: Sequence[Number]) -> list[Check]:
     name, found = "scalability law", []
     refused: dict[str, list[str]] = {}
     for where, series in _series(numbers):
-        levels, values = [one.at["threads"] for one in series], [one.value for one in series]
+        levels, values = [float(one.at["threads"]) for one in series], [one.value for one in series]
         reason = _refusal(levels, values)
         if reason is not None:
             refused.setdefault(reason, []).append(where)
             continue
         law = fit(levels, values)
-        miss = max(abs(law.qps(level) / value - 1) for level, value in zip(levels, values, strict=True))
+        miss = max(
+            abs(float(law.qps(level)) / value - 1) for level, value in zip(levels, values, strict=True)
+        )
         peak = f"highest at {law.peak_threads:.0f} threads" if law.peak_threads else "without a peak"
         detail = (
             f"One thread {law.gamma:.4g} {series[0].metric.upper()}, contention {law.alpha:.3g}, coherency "

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core import applied, traits
 from benchbook.core.errors import SiteError
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.facts import cluster
 from benchbook.sites.kube.layout import Chain, clients_outside, in_pods, pod_of, service_of
@@ -152,7 +152,7 @@ def _client(arms: Arms, chain: Chain, lives: Any, mine: Any | None) -> dict[str,
     return {"client": place, "client_network": "pod"}
 
 
-def _sysbench(arms: Arms, pod: Any, far: Mapping[str, Any] | None) -> str | None:
+def _sysbench(arms: Arms, pod: Any, far: Look | None) -> str | None:
     """Return the version of sysbench that an arm's first client has, in a pod or on a host outside."""
     if far is not None:
         return str(far.facts["sysbench"])

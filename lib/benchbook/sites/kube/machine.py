@@ -7,9 +7,9 @@ import re
 import shlex
 import signal
 from collections.abc import Sequence
-from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.files import OF_VERSIONS
 from benchbook.sites.hosts.host import AgentGone
 from benchbook.sites.hosts.machine import Job, OnHost
@@ -20,7 +20,7 @@ from benchbook.sites.machine.contract import Env
 from benchbook.sites.processes.before_exec import Where
 
 # What is asked of a host beforehand; a pod's programs are its image's, and it is all a server's.
-LOOK: dict[str, Any] = {"facts": {"cores": 1}, "open_files": -1, "user": "root", "is_root": True, "tools": {}}
+LOOK = Look({"cores": 1}, {}, {}, "root", "/root", True, "", 0.0, -1)
 WANT, PID, ENDED = "run/want", "run/pid", "run/ended"
 BEGIN_S, KILL_S, LOOK_S = 30.0, 30.0, 0.05
 PATHS = " ".join(f"{folder}/$1" for folder in OF_VERSIONS)
