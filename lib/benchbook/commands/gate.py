@@ -366,7 +366,7 @@ def _seconds(runs: Sequence[Any]) -> float:
 def voids(base: Path) -> tuple[int, str]:
     """Return how many runs were set aside, and an example of the reason that most of them share."""
     notes = [runfolder.read_note(file) for file in sorted((base / "void").glob(f"*.{runfolder.VOID}"))]
-    reasons = [one for note in notes if note["status"] != "partner" for one in note["reasons"]]
+    reasons = [one for note in notes if note.status != "partner" for one in note.reasons]
     checks = Counter(one.partition(":")[0] for one in reasons)
     return len(notes), max(reasons, key=lambda one: checks[one.partition(":")[0]], default="")
 
