@@ -344,7 +344,10 @@ NAMES = {
     "a new page": ({"data/made/evil.json": b"{}"}, "not a place of an archive"),
     "a long name": ({f"data/made/raw/{'a' * 300}/x": b""}, "not a place of an archive"),
     "a long way": ({"data/made/raw/" + "a/" * 250 + "x": b""}, "not a place of an archive"),
-    "less than nothing": ({PLACE: -1}, "of another format"),
+    "less than nothing": (
+        {PLACE: -1},
+        "can.t be read: files.*r/sysbench.out.bytes: .*greater than or equal to 0",
+    ),
 }
 
 
