@@ -52,7 +52,7 @@ def test_littles_law_allows_for_rounding():
     rows = [("t", "a", 100, "qps", "2700"), ("t", "a", 100, "latency_avg_ms", "37.6")]
     exact = cells(rows)
     assert failed(laws.littles_law(exact, {"load": 1}))
-    exact.loc[exact["metric"] == "qps", "half_unit"] = 50.0
+    exact[0] = exact[0]._replace(half_unit=50.0)
     assert not failed(laws.littles_law(exact, {"load": 1}))
 
 
