@@ -17,6 +17,7 @@ from benchbook.show.standing import Measured, Overview
 from tests import found, sources
 
 STUDY = {"title": "What does a proxy cost?", "question": "", "baseline": "direct"}
+NAMES = {"workload": "w", "baseline": "a", "treatment": "b"}
 CONTRAST = {
     "id": "oltp_point_select.haproxy.qps", "workload": "oltp_point_select", "baseline": "direct",
     "treatment": "haproxy", "metric": "qps",
@@ -86,7 +87,7 @@ def pooled(*seen: Seen, **more: Any) -> rows.Pooled:
         )
         for one in range(len(seen))
     )  # fmt: skip
-    one = Contrast(**CONTRAST, names={}, whole=whole, levels=(), one_number=True)
+    one = Contrast(**CONTRAST, names=NAMES, whole=whole, levels=(), one_number=True)
     return {"lab": Pooled(study="lab", title="", level=0.9, design="d", sessions=machines, contrasts=(one,))}
 
 

@@ -32,6 +32,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.jobs import Jobs
 from benchbook.sites.hosts import archive
+from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.machine import supervised
 from benchbook.sites.machine.contract import Machine, Request
@@ -41,6 +42,12 @@ from benchbook.sites.processes import process, procfs
 PYTHON = shutil.which("python3", path="/usr/bin") or sys.executable
 TOKEN = "0123456789abcdef"
 LOOK = Look({"cores": 1}, {}, {}, "nobody", "/", is_root=False, python="3", wall_s=0.0, open_files=-1)
+
+
+class Asked(SimpleNamespace):
+    """A host of which no more is here than what answers."""
+
+    job = Host.job
 
 
 class Agents:
@@ -328,7 +335,7 @@ def listening(agents: Agents) -> Listening:
     agents.serve()
     with socket.create_server(("127.0.0.1", 0)) as free:
         number = 20000 + free.getsockname()[1] % 9000
-    host: Any = SimpleNamespace(name="here", folder=str(agents.base / "mine"), call=agents.ok)
+    host: Any = Asked(name="here", folder=str(agents.base / "mine"), call=agents.ok)
     return Listening(
         OnHost(host, LOOK, labs.Lab(agents.base, "token")), labs.Place("server", "127.0.0.1", number)
     )
@@ -398,7 +405,7 @@ def test_a_program_on_a_host_that_ends_before_the_answer_is_written_went_by_itse
         assert do == "stop"
         return mine.stop(job, grace_s, signum).info
 
-    host: Any = SimpleNamespace(name="here", folder=str(tmp_path), call=call)
+    host: Any = Asked(name="here", folder=str(tmp_path), call=call)
     machine = OnHost(host, LOOK, labs.Lab(tmp_path / "lab", "token"))
     assert machine.stop(job, 5.0)  # type: ignore[arg-type]
     assert machine.stop(job, 5.0), "asked for again after a lost connection"  # type: ignore[arg-type]
@@ -447,7 +454,7 @@ def asked_of(machine: Machine) -> dict[str, Any]:
 
 def test_a_host_answers_its_parts_as_this_machine_does(agents: Agents, tmp_path: Path):
     agents.serve()
-    host: Any = SimpleNamespace(name="here", folder=str(agents.base / "mine"), call=agents.ok_or_error)
+    host: Any = Asked(name="here", folder=str(agents.base / "mine"), call=agents.ok_or_error)
     lab = labs.Lab(tmp_path / "lab", "token")
     lab.own("run", None)
     there = asked_of(OnHost(host, LOOK, lab))
