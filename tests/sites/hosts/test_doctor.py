@@ -28,7 +28,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> None:
         known = {"system": "Linux", "cores": 2, "mariadb": "10.11.6"}
         tools = dict.fromkeys(("mariadbd", "mariadb-install-db", "sysbench"), "/bin/it")
         moment = {"disk_free_mib": 1 << 20}
-        return Look(known, moment, tools, "root", "/root", True, "3", 0.0, open_files=-1), 0.0
+        return Look(known, moment, tools, "root", "/", True, "3", 0.0, open_files=-1), 0.0
 
     monkeypatch.setattr(doctor, "_look", look)
     monkeypatch.setattr(inventory, "load", lambda name: HOSTS)

@@ -55,7 +55,7 @@ class Job:
 
     @property
     def info(self) -> dict[str, Any]:
-        """Return what is known of it, the fields of `Told`."""
+        """Return all that an agent knows of it."""
         if self.code is not None and self._files is None:
             self._files = {"out": _digest(self.out), "err": _digest(self.err)}
         age_s = self.lasted_s if self.code is not None else time.monotonic() - self.began

@@ -20,7 +20,7 @@ from benchbook.sites.machine.contract import Env
 from benchbook.sites.processes.before_exec import Where
 
 # What is asked of a host beforehand; a pod's programs are its image's, and it is all a server's.
-LOOK = Look({"cores": 1}, {}, {}, "root", "/root", True, "", 0.0, -1)
+LOOK = Look({"cores": 1}, {}, {}, "root", "/", True, "", 0.0, -1)
 WANT, PID, ENDED = "run/want", "run/pid", "run/ended"
 BEGIN_S, KILL_S, LOOK_S = 30.0, 30.0, 0.05
 PATHS = " ".join(f"{folder}/$1" for folder in OF_VERSIONS)
