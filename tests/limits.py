@@ -8,4 +8,5 @@ LIMITS = {
     "pause_ms": 60_000.0,
     "overrun_s": 30.0,
     "clock_step_s": 60.0,
+    "start_spread_ms": 10_000.0,
 }

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core import files, runfolder
+from benchbook.core.model import PlannedRun
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
-from benchbook.measure import matrix
+from benchbook.measure import matrix, servers
+from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
-from tests import rooms
+from tests import beside, rooms
 from tests.limits import LIMITS
 
 # Servers and clients of two tests at once leave a client no time for a second, or fewer turns.
@@ -24,6 +26,28 @@ STARVED = re.compile(r"no transaction in the interval|\d+ turns were taken, \d+ 
 def is_starved(reasons: Sequence[str]) -> bool:
     """Say whether a run was voided for want of time alone."""
     return bool(reasons) and all(map(STARVED.search, reasons))
+
+
+def planned(study: Study, arm: str) -> PlannedRun:
+    """Return the first planned run of an arm."""
+    return next(run for run in schedule.plan_runs("test", study, {}) if run.arm == arm)
+
+
+def made(site: Any, run: PlannedRun, connections: Sequence[Any], into: Path) -> RunFolder:
+    """Make a run on an arm that is up; return it, again where a busy machine gave it too little time."""
+    first, *others = connections
+    for number in range(3):
+        folder = execute(Run(run, site, run.arm, first, LIMITS, tuple(others)), into / str(number), 1)
+        if not is_starved(judge(folder).reasons):
+            break
+    return folder
+
+
+def measured(site: Any, study: Study, arm: str, into: Path) -> RunFolder:
+    """Bring an arm up and make its first planned run."""
+    site.up(arm)
+    with servers.sessions(site, study, [arm]) as connections:
+        return made(site, planned(study, arm), connections[arm], into)
 
 
 def judge(folder: RunFolder) -> validity.Judgement:
@@ -57,6 +81,13 @@ class Store:
                 for folder in (self.raw, self.void):
                     shutil.rmtree(folder, ignore_errors=True)
         return state
+
+    def walk_with(
+        self, act: Callable[[], object], arm: str = "*", clients: int = 1, after_s: float = 0.5
+    ) -> matrix.Walk:
+        """Walk with something done once, some seconds after so many clients of an arm have begun."""
+        with beside.once(lambda: beside.begun(self.raw, arm) >= clients, act, after_s):
+            return self.walk()
 
     def kept(self) -> list[RunFolder]:
         return list(runfolder.listing(self.raw))

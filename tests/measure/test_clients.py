@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from sqlalchemy import text
 
@@ -18,20 +15,14 @@ from benchbook import sites
 from benchbook.core import runfolder
 from benchbook.core.study import Study
 from benchbook.measure import dataset
-from benchbook.measure.execute import Run, execute
-from benchbook.measure.servers import sessions
-from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.machine import monitor
 from benchbook.sites.tidb import build
-from tests import limits, rooms
-from tests.measure.test_matrix import clients
-from tests.walks import Store
+from tests import beside, rooms
+from tests.limits import LIMITS
+from tests.walks import Store, measured
 
 pytestmark = pytest.mark.server
-# How far apart they begin depends on who else computes here; that they are told apart has its own tests.
-LIMITS = limits.LIMITS | {"start_spread_ms": 10_000.0}
-
 PORT = rooms.port(220)
 
 
@@ -62,12 +53,11 @@ def site(lab: Path, study: Study) -> Iterator[Any]:
 
 def made(site: Any, study: Study, arm: str, into: Path) -> runfolder.RunFolder:
     """Make the first planned run of an arm."""
-    into.mkdir(exist_ok=True)
-    planned = next(run for run in schedule.plan_runs("test", study, {}) if run.arm == arm)
-    site.up(arm)
-    with sessions(site, study, [arm]) as connections:
-        first, *others = connections[arm]
-        return runfolder.keep(execute(Run(planned, site, arm, first, {}, tuple(others)), into, 1), into)
+    return runfolder.keep(measured(site, study, arm, into / "made"), into)
+
+
+def have_begun(into: Path) -> bool:
+    return beside.begun(into / "made" / "0") == 3
 
 
 def counted(site: Any, arm: str, name: str) -> list[int]:
@@ -77,27 +67,6 @@ def counted(site: Any, arm: str, name: str) -> list[int]:
         with engine.connect() as connection:
             found.append(int(connection.execute(text(f"SHOW GLOBAL STATUS LIKE '{name}'")).first()[1]))
     return found
-
-
-def after(seconds: float, act: Callable[[], None]) -> threading.Thread:
-    """Do something once all three clients have printed for some seconds."""
-
-    def wait() -> None:
-        while not _are_three():
-            time.sleep(0.1)
-        time.sleep(seconds)
-        act()
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread
-
-
-def _are_three() -> bool:
-    try:
-        return len(clients()) == 3
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: Study, tmp_path: Path):
@@ -150,17 +119,14 @@ def test_a_killed_client_ends_the_others_is_named_and_the_run_is_made_again(
 ):
     store = Store(site, study, tmp_path)
     store.runs = [run for run in store.runs if run.arm == "three"]
-    store.judge = lambda folder: validity.judge(folder, LIMITS)
     killed: list[int] = []
 
     def kill() -> None:
-        (one,) = [one for one in clients() if f"--mysql-port={PORT + 2}" in one.cmdline()]
+        (one,) = [one for one in beside.clients() if f"--mysql-port={PORT + 2}" in one.cmdline()]
         killed.append(one.pid)
         one.kill()
 
-    thread = after(0.5, kill)
-    store.walk()
-    thread.join()
+    store.walk_with(kill, clients=3)
     assert [store.judge(folder).reasons for folder in store.kept()] == [[]]
     status, reasons = store.voids()["three 1"]
     assert len(killed) == 1 and status == "invalid"
@@ -177,9 +143,10 @@ def test_a_killed_server_of_one_client_makes_the_run_invalid_and_comes_back(
 ):
     site.up("three")
     pid = site.monitored("three")["server"][2]
-    thread = after(0.5, lambda: os.kill(pid, signal.SIGKILL))
-    folder = made(site, study, "three", tmp_path)
-    thread.join()
+    with beside.once(
+        lambda: beside.begun(tmp_path / "made" / "0") == 3, lambda: os.kill(pid, signal.SIGKILL), 0.5
+    ):
+        folder = made(site, study, "three", tmp_path)
     judged = validity.judge(folder, LIMITS)
     assert judged.status == "invalid"
     reasons = "\n".join(judged.reasons)
@@ -199,19 +166,18 @@ def test_a_client_that_hangs_is_ended_at_the_deadline_and_named(
     monkeypatch.setattr("benchbook.measure.execute.GRACE_S", 2)
 
     def stop() -> None:
-        (one,) = [one for one in clients() if f"--mysql-port={PORT + 1}" in one.cmdline()]
+        (one,) = [one for one in beside.clients() if f"--mysql-port={PORT + 1}" in one.cmdline()]
         one.suspend()
 
-    thread = after(0.5, stop)
-    folder = made(site, study, "three", tmp_path)
-    thread.join()
+    with beside.once(lambda: have_begun(tmp_path), stop, 0.5):
+        folder = made(site, study, "three", tmp_path)
     ended = [one["ended_by"] for one in folder.evidence()["clients"]]
     assert ended == ["itself", "deadline", "itself"]
     judged = validity.judge(folder, LIMITS)
     assert judged.status == "invalid"
     (first, *_) = judged.reasons
     assert first == "V1 exit code: client 1: exit code -9; client 1: ended by deadline"
-    assert clients() == [], "nothing of it is left"
+    assert beside.clients() == [], "nothing of it is left"
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def asked(make_study: Make) -> Study:
         dataset=DATA,
         threads=(1,),
         workloads={"oltp_point_select": {}},
-        plan={"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs", "max_repeats": 0},
+        plan={"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs", "max_repeats": 2},
     )
 
 
@@ -70,6 +70,8 @@ def test_a_cold_arm_is_cold_and_a_warm_one_warm_and_data_are_proven_in_both(stor
     assert read["cold"] > 100 > read["warm"]
     # It reads pages of 16 KiB from its first query on.
     assert seen["cold"]["read_kib_first_s"] > 100 * 16 > seen["warm"]["read_kib_first_s"]
+    checks = [one for folder in store.kept() for one in validity.judge(folder).checks if one.id == "V25"]
+    assert len(checks) == 2 and all(one.passed for one in checks)
 
 
 @pytest.mark.server
@@ -85,9 +87,11 @@ def test_a_cold_arm_that_was_read_before_its_first_query_is_void(
             dataset.describe(connection, store.study)
 
     monkeypatch.setattr(type(store.site), "chill", warmed)
+    store.study = store.study.model_copy(
+        update={"plan": store.study.plan.model_copy(update={"max_repeats": 0})}
+    )
     store.walk()
-    (reasons,) = [reasons for status, reasons in store.voids().values() if status == "invalid"]
-    assert "V25 cache: it was to begin cold, and" in reasons
+    assert any("V25 cache: it was to begin cold, and" in reasons for _, reasons in store.voids().values())
 
 
 @pytest.mark.server
@@ -112,10 +116,3 @@ def resident(file: Path) -> float:
     argv = ["fincore", "--bytes", "--noheadings", "--output", "RES,SIZE", str(file)]
     held, size = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
     return int(held) / int(size)
-
-
-@pytest.mark.server
-def test_each_run_of_a_cold_study_says_that_it_passed(store: Store):
-    store.walk()
-    checks = [one for folder in store.kept() for one in validity.judge(folder).checks if one.id == "V25"]
-    assert len(checks) == 2 and all(one.passed for one in checks)

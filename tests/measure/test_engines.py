@@ -8,12 +8,11 @@ import pytest
 
 from benchbook import sites
 from benchbook.measure import dataset, ledger
-from benchbook.read import validity
 from benchbook.sites.agent import files
 from tests import rooms
-from tests.limits import LIMITS
-from tests.sites.hosts.test_postgresql import SMALL, made
+from tests.sites.hosts.test_postgresql import SMALL
 from tests.sites.local.test_socket import study
+from tests.walks import judge, measured
 
 THERE = all(files.programs(name) for name in ("mariadbd", "postgres"))
 
@@ -33,7 +32,7 @@ def test_two_engines_hold_the_same_rows_and_are_measured(open_folder: Path, tmp_
         assert state["indexes"] == {"sbtest1": ["id unique", "k"], "sbtest2": ["id unique", "k"]}
         assert len({*state["checksums"].values()}) == 2, "the tables hold different rows"
         for arm in asked.arms:
-            judged = validity.judge(made(site, arm, tmp_path / arm), LIMITS)
+            judged = judge(measured(site, asked, arm, tmp_path / arm))
             assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
         with ledger.session(site, "postgres") as connection:
             connection.exec_driver_sql("UPDATE sbtest2 SET pad = 'x' WHERE id = 7")

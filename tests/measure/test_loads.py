@@ -27,7 +27,6 @@ from benchbook.sites.processes import process
 from benchbook.sites.proxies import tiproxy
 from tests.limits import LIMITS
 from tests.measure.conftest import PORT
-from tests.measure.test_matrix import while_running
 from tests.walks import Store
 
 ROOMY = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "max_connections": 1000}
@@ -87,8 +86,7 @@ def test_idle_and_short_connections_are_there_while_a_run_goes_on_and_gone_after
         seen["server"], seen["proxy"] = connected_to(PORT), connected_to(PORT + 1)
         seen["drivers"] = len(drivers())
 
-    with while_running("held", store, look):
-        store.walk()
+    store.walk_with(look, "held")
     store.assert_complete()
     # 300 idle ones and two of sysbench, at the server and at the proxy in front of it.
     assert seen == {"server": 302, "proxy": 302, "drivers": 1}
@@ -114,8 +112,7 @@ def test_a_driver_that_dies_voids_the_run_and_the_run_is_repeated(open_store):
         killed.append(child.pid)
         os.kill(child.pid, signal.SIGKILL)
 
-    with while_running("held", store, kill):
-        store.walk()
+    store.walk_with(kill, "held")
     status, reasons = store.voids()["held 1"]
     assert len(killed) == 1 and status == "invalid"
     assert "the driver of connections ended before the run did" in reasons
@@ -137,8 +134,7 @@ def test_a_real_tiproxy_captures_while_a_run_goes_on_and_only_in_its_arm(open_st
         """TiProxy keeps what it captured in memory for a while: its folder is there, files may not be yet."""
         seen.extend(store.site.lab.folder.glob("proxy*/capture"))
 
-    with while_running("on", store, look):
-        store.walk()
+    store.walk_with(look, "on")
     store.assert_complete()
     off, on = ({f.plan()["arm"]: f.evidence()["arrangement"] for f in store.kept()}[arm] for arm in arms)
     assert "capture" not in off

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,42 +18,10 @@ from benchbook.core.study import Study
 from benchbook.measure import execute
 from benchbook.plan import schedule
 from benchbook.read import validity
+from tests import beside
 from tests.walks import Store, judge
 
 Make = Callable[..., Study]
-
-
-@contextmanager
-def while_running(arm: str, store: Store, act: Callable[[], None]) -> Iterator[None]:
-    """Do something once, half a second after sysbench has begun its first run of an arm."""
-    stop = threading.Event()
-
-    def wait() -> None:
-        while not stop.wait(0.02):
-            if list(store.raw.glob(f"*-{arm}-*.part/sysbench.out")) and clients():
-                time.sleep(0.5)
-                act()
-                return
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
-def clients() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children(recursive=True) if name_of(child) == "sysbench"]
-
-
-def name_of(child: psutil.Process) -> str | None:
-    """Return the name of a process; None if it has ended since it was listed."""
-    try:
-        return child.name()
-    except psutil.NoSuchProcess:
-        return None
 
 
 @pytest.fixture
@@ -95,8 +61,7 @@ def test_a_walk_makes_every_run_and_a_second_walk_none(store: Store):
 
 @pytest.mark.server
 def test_a_killed_client_voids_its_group_which_is_repeated(store: Store):
-    with while_running("proxy", store, lambda: clients()[0].kill()):
-        store.walk()
+    store.walk_with(lambda: beside.clients()[0].kill(), "proxy")
     store.assert_complete()
     status, reasons = store.voids()["proxy 1"]
     assert status == "invalid" and "V1 exit code" in reasons
@@ -112,8 +77,7 @@ def test_a_killed_proxy_is_started_again_and_its_run_repeated(store: Store):
     def kill() -> None:
         os.kill(store.site.monitored("proxy")["proxy"][0], signal.SIGKILL)
 
-    with while_running("proxy", store, kill):
-        store.walk()
+    store.walk_with(kill, "proxy")
     store.assert_complete()
     assert store.voids()["proxy 1"][0] == "invalid"
 
@@ -123,8 +87,7 @@ def test_a_killed_server_is_started_again_and_its_run_repeated(store: Store):
     def kill() -> None:
         os.kill(store.site.monitored("direct")["server"][0], signal.SIGKILL)
 
-    with while_running("direct", store, kill):
-        store.walk()
+    store.walk_with(kill, "direct")
     store.assert_complete()
     assert store.voids()["direct 1"][0] in ("invalid", "indeterminate")
 
@@ -135,8 +98,7 @@ def test_a_table_that_is_emptied_in_a_run_is_brought_back(store: Store):
         with store.site.admin().connect() as connection:
             connection.exec_driver_sql("TRUNCATE TABLE sbtest.sbtest1")
 
-    with while_running("direct", store, empty):
-        store.walk()
+    store.walk_with(empty, "direct")
     store.assert_complete()
     assert store.voids()["direct 1"][0] == "invalid"
 
@@ -145,20 +107,14 @@ def test_a_table_that_is_emptied_in_a_run_is_brought_back(store: Store):
 def test_what_fails_again_and_again_is_given_up_and_said(store: Store, make_study: Make):
     plan = make_study().plan.model_copy(update={"max_repeats": 1})
     store.study = store.study.model_copy(update={"plan": plan})
-    stop = threading.Event()
 
     def kill() -> None:
-        while not stop.wait(0.05):
-            for client in clients():
+        for client in beside.clients():
+            with contextlib.suppress(psutil.NoSuchProcess):
                 client.kill()
 
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
+    with beside.again(kill):
         state = store.walk()
-    finally:
-        stop.set()
-        thread.join()
     assert store.kept() == []
     assert len(store.voids()) == 2, "one attempt and one repeat"
     assert state.abandoned == [store.runs[0].group]
@@ -192,8 +148,7 @@ def test_a_server_that_hangs_holds_nobody_for_ever(store: Store, monkeypatch: py
     def stop() -> None:
         os.kill(store.site.monitored("direct")["server"][0], signal.SIGSTOP)
 
-    with while_running("direct", store, stop):
-        store.walk()
+    store.walk_with(stop, "direct")
     store.assert_complete()
     assert store.voids()["direct 1"][0] in ("invalid", "indeterminate")
     assert RunFolder(next(store.void.glob("*-direct-*.a1"))).evidence()["ended_by"] == "deadline"

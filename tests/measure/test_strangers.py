@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -20,7 +19,6 @@ from benchbook.core.study import Study
 from benchbook.evidence import disclosed
 from benchbook.measure import dataset, servers
 from tests import strangers
-from tests.measure.test_matrix import clients
 from tests.measure.test_state import Scene
 from tests.measure.test_turns import PLAN
 from tests.site import forging
@@ -31,31 +29,6 @@ Make = Callable[..., Study]
 RUNS = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 3, "order": "runs", "max_repeats": 3}
 
 
-@contextmanager
-def beside_the_first(
-    act: Callable[[], AbstractContextManager[Any]], lasts_s: float = 1.5
-) -> Iterator[list[bool]]:
-    """Do something for a while as soon as clients run; the list says whether it was done."""
-    over, done = threading.Event(), []
-
-    def wait() -> None:
-        while not over.wait(0.1):
-            if clients():
-                time.sleep(1.0)
-                with act():
-                    done.append(True)
-                    time.sleep(lasts_s)
-                return
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    try:
-        yield done
-    finally:
-        over.set()
-        thread.join()
-
-
 def walked(
     site: Any,
     study: Study,
@@ -63,11 +36,14 @@ def walked(
     act: Callable[[], AbstractContextManager[Any]],
     lasts_s: float = 1.5,
 ) -> str:
-    """Walk with something done beside the first runs; return why runs were voided."""
+    """Walk with something done for a while beside the first runs; return why runs were voided."""
     site.study, store = study, Store(site, study, folder)
-    with beside_the_first(act, lasts_s) as done:
-        store.walk()
-    assert done
+
+    def beside() -> None:
+        with act():
+            time.sleep(lasts_s)
+
+    store.walk_with(beside, after_s=1.0)
     store.assert_complete()
     return "\n".join(reasons for _, reasons in store.voids().values())
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,8 @@ from benchbook.core.study import Study
 from benchbook.plan import schedule
 from benchbook.read import checks_turns, tidy
 from benchbook.sites.engines import dialect
+from tests.beside import clients
 from tests.limits import LIMITS
-from tests.measure.test_matrix import clients
 from tests.walks import Store
 
 Make = Callable[..., Study]
@@ -47,28 +45,11 @@ def clock() -> psutil.Process | None:
     return None
 
 
-@contextmanager
-def in_the_turns(act: Callable[[], None]) -> Iterator[list[bool]]:
-    """Do something once, in the middle of the first group's turns; the list says whether it was done."""
-    stop, done = threading.Event(), []
-
-    def wait() -> None:
-        # To look through all processes costs more than a turn lasts.
-        while not stop.wait(0.1):
-            if clock() is not None and len(clients()) == 3:
-                # 1 s of discard, then 3 x 1 s of turns.
-                time.sleep(2.2)
-                act()
-                done.append(True)
-                return
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    try:
-        yield done
-    finally:
-        stop.set()
-        thread.join()
+def walk(store: Store, act: Callable[[], None]) -> None:
+    """Walk with something done once, in the middle of the first group's turns."""
+    # 3 x 0.3 s of discard, then 3 x 1 s of turns.
+    store.walk_with(act, clients=3, after_s=2.0)
+    store.assert_complete()
 
 
 def stopped() -> list[str]:
@@ -151,10 +132,7 @@ def test_one_statement_of_a_stranger_in_the_turns_voids_the_group(store: Store):
         with store.site.admin().connect() as connection:
             connection.execute(text("SELECT 1"))
 
-    with in_the_turns(ask) as done:
-        store.walk()
-    assert done
-    store.assert_complete()
+    walk(store, ask)
     told = [reasons for _, reasons in store.voids().values() if reasons.startswith("V10")]
     assert told and all("Connections grew by 4" in one and "Com_select grew by" in one for one in told)
 
@@ -171,10 +149,7 @@ def test_a_kill_in_the_turns_voids_the_whole_group_and_leaves_nobody_stopped(sto
         }
         os.kill(pids[target](), signal.SIGKILL)
 
-    with in_the_turns(kill) as done:
-        store.walk()
-    assert done
-    store.assert_complete()
+    walk(store, kill)
     assert stopped() == []
     voids = store.voids()
     assert {name.split()[0] for name in voids} == {"direct", "direct_again", "proxy"}
@@ -197,10 +172,7 @@ def test_a_stranger_that_lets_a_client_go_on_out_of_turn_voids_the_group(store: 
     # Where other programs have both cores, the client may be stopped again before it did anything.
     for number in range(3):
         walked = Store(store.site, store.study, store.raw.parent / str(number))
-        with in_the_turns(go_on) as done:
-            walked.walk()
-        assert done
-        walked.assert_complete()
+        walk(walked, go_on)
         voids |= walked.voids()
         if any("out of its turn" in reasons for _, reasons in voids.values()):
             return
@@ -216,9 +188,6 @@ def test_a_clock_that_stands_still_makes_a_turn_too_long_and_voids_the_group(sto
         time.sleep(0.3)
         watched.resume()
 
-    with in_the_turns(hold) as done:
-        store.walk()
-    assert done
-    store.assert_complete()
+    walk(store, hold)
     reasons = " ".join(reasons for _, reasons in store.voids().values())
     assert "a turn lasted" in reasons or "different times" in reasons or "overlap" in reasons

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from benchbook.core.study import Study
 from benchbook.measure import dataset, warm_up
 from benchbook.measure.ledger import session
+from tests import beside
 from tests.limits import LIMITS
 
 Make = Callable[..., Study]
@@ -53,23 +53,14 @@ def test_a_pilot_whose_server_dies_is_made_once_more(site: Any, make_study: Make
     """The server's sysbench fails and our session with it is dead; the next pilots have a server again."""
     study = make_study(warm_up={"pilot_s": 2})
     said: list[str] = []
-    killers: list[threading.Timer] = []
-
-    def say(text: str) -> None:
-        said.append(text)
-        if text.startswith("pilot 1 "):
-            pid = site.identity("direct")["pid"]
-            killers.append(threading.Timer(1.5, os.kill, (pid, signal.SIGKILL)))
-            killers[0].start()
-
     site.up("direct")
-    folders = warm_up.pilots("s", study, site, tmp_path / "pilots", LIMITS, say)
+    pid, pilots = site.identity("direct")["pid"], tmp_path / "pilots"
+    with beside.once(lambda: beside.begun(pilots), lambda: os.kill(pid, signal.SIGKILL), 0.5):
+        folders = warm_up.pilots("s", study, site, pilots, LIMITS, said.append)
     assert len(said) == 3 and said[1].endswith("; the pilot is made once more")
     assert [folder.evidence()["exit_code"] for folder in folders] == [0, 0]
     assert [folder.evidence()["attempt"] for folder in folders] == [2, 1]
-    assert sorted(path.name for path in (tmp_path / "pilots").iterdir()) == sorted(
-        folder.name for folder in folders
-    )
+    assert sorted(path.name for path in pilots.iterdir()) == sorted(folder.name for folder in folders)
 
 
 @pytest.mark.server
