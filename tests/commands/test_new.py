@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from benchbook.commands import cli, new
-from benchbook.core import load, yamlfile
+from benchbook.core import load, traits, yamlfile
+from benchbook.core.engines import engine_of
 from benchbook.plan import schedule
 
 POOLS = "small: innodb_buffer_pool_size=8388608; large: innodb_buffer_pool_size=268435456, qos=none"
@@ -82,6 +83,30 @@ def test_each_of_the_six_questions_becomes_a_study_that_is_planned(root, capsys,
     if about == "servers":
         assert (study.site.existing.host, study.site.existing.port) == ("db-a", 3306)
         assert (second.endpoint.host, second.endpoint.port) == ("db-b", 3307)
+
+def test_two_engines_get_the_same_memory_durability_log_and_isolation(root):
+    given = ["--about", "engines", "--name", "mine", "--question", "Which one serves more?"]
+    assert cli.main(["new", *given]) == 0
+    study = load.study("mine")
+    for arm, engine in (("mariadb", "mariadb"), ("postgresql", "postgresql")):
+        asked = engine_of(study, arm)
+        alike = traits.engine(engine).meanings.values()
+        assert asked.name == engine
+        assert asked.settings == {name: value for one in alike for name, value in one.items()}
+    assert study.arms["postgresql"].engine.settings["synchronous_commit"] == "on"
+
+
+def test_two_commits_are_two_arms_and_all_that_a_search_needs(root, capsys):
+    words = "before: ref=v1.4, repo=../server, command=make -j2 && make check, binary=build/mariadbd; "
+    words += "after: ref=main~2"
+    given = ["--about", "versions", "--name", "mine", "--question", "Is it slower?", "--differs", words]
+    assert cli.main(["new", *given]) == 0, capsys.readouterr().err
+    study = load.study("mine")
+    built = [engine_of(study, arm).build for arm in ("before", "after")]
+    assert [one.ref for one in built] == ["v1.4", "main~2"] and study.engine.build == built[0]
+    assert built[1].command == "make -j2 && make check" and built[1].binary == "build/mariadbd"
+    assert "benchbook gate mine --slower 3%" in capsys.readouterr().out
+
 
 
 def test_an_existing_file_stays_as_it_is(root, capsys):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchbook.compare.claims import measured
-from benchbook.core import load, paths, sizes
+from benchbook.core import load, paths, sizes, traits
+from benchbook.core.engines import engine_of
 from benchbook.core.study import Study
 from tests.house import tree
 
@@ -110,6 +111,14 @@ def test_the_small_one_is_done_in_twenty_minutes(name: str):
 def test_claims_that_it_names_find_their_arms(name: str):
     whole = study(name)
     assert measured.put(whole, tree.claims_of(whole.claims), {}).left == []
+
+def test_engines_are_compared_with_the_same_memory_durability_log_and_isolation():
+    asked = study("lab-engines")
+    for arm in asked.arms:
+        engine = engine_of(asked, arm)
+        alike = traits.engine(engine.name).meanings.values()
+        assert engine.settings == {name: value for one in alike for name, value in one.items()}, arm
+
 
 
 def test_who_opens_the_folder_sees_a_dozen_questions():

@@ -47,10 +47,12 @@ def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
         ),
         "postgres": engine("postgresql", shared_buffers="256MB", fsync="on", synchronous_commit="on"),
     }
+    arms["maria"]["engine"]["unstated"] = {"innodb_doublewrite": "ON"}
     (table,) = setting.beside({"arms": arms})
     found = {row[0]: row[1:] for row in table.rows}
     assert found["memory for pages"] == ["innodb_buffer_pool_size = 268435456", "shared_buffers = 256MB"]
     left = "not stated: as its package has it"
+    assert found["torn pages are mended"] == ["not stated: innodb_doublewrite = ON", left]
     assert found["a commit waits for the disk"] == [left, "fsync = on; synchronous_commit = on"]
     assert found["isolation"] == ["transaction_isolation = READ-COMMITTED", left]
     # What is stated on both sides comes last: it is what compares.

@@ -94,10 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Search and print; return 0 if one commit is left, 2 if more are."""
     asked = gate.ask(arguments.study, arguments.slower, arguments.minutes)
     how = built.asked(arguments, asked.study)
-    good, bad = (
-        built.commit(how.repo, arguments.good, "--good"),
-        built.commit(how.repo, arguments.bad, "--bad"),
-    )
+    good = built.commit(how.repo, arguments.good, "--good")
+    bad = built.commit(how.repo, arguments.bad, "--bad")
     git = partial(built.git, Path(how.repo))
     listed = git("rev-list", "--reverse", "--first-parent", f"{good}..{bad}")
     after = listed.split()

@@ -168,20 +168,15 @@ def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] =
         preflight.refuse(preflight.machine(asked.study, {"the lab": base}, asked.limits.model_dump()))
         try:
             with open_site(asked.study, base / "lab") as site:
-                ready = _prepared(asked, found, site, base)
+                found.facts = _facts(site, asked.study)
+                data = dataset.load(site, asked.study)
+                ready = schedule.conditions({"arms": found.facts}, data), *_settled(asked, site, base)
                 _measure(asked, found, site, base, began, ready, say)
         finally:
             if keep is not None:
                 _keep(base, keep, found)
     found.spent_s = time.monotonic() - began
     return found
-
-
-def _prepared(asked: Asked, found: Found, site: Any, base: Path) -> Ready:
-    found.facts = _facts(site, asked.study)
-    data = dataset.load(site, asked.study)
-    lengths, own = _settled(asked, site, base)
-    return schedule.conditions({"arms": found.facts}, data), lengths, own
 
 
 def _measure(
@@ -312,14 +307,12 @@ def _settled(asked: Asked, site: Any, base: Path) -> tuple[turns.Lengths, dict[s
     found = warm_up.own_found(site, study)
     if not found and (study.plan.turn_ms is not None or study.warm_up.pilot_s == 0):
         return {}, {}
-    short = study.model_copy(
-        update={"warm_up": study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})}
-    )
-    folders = warm_up.pilots(asked.name, short, site, base / "pilots", asked.limits.model_dump(), _quiet)
+    warm = study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})
+    short, limits = study.model_copy(update={"warm_up": warm}), asked.limits.model_dump()
+    folders = warm_up.pilots(asked.name, short, site, base / "pilots", limits, lambda _: None)
     record = statements.record(found, tidy.pilot_totals(folders))
-    return turns.lengths({"turns": turns.settle(study, tidy.pilot_series(folders))}), statements.carried(
-        record
-    )
+    settled = turns.settle(study, tidy.pilot_series(folders))
+    return turns.lengths({"turns": settled}), statements.carried(record)
 
 
 def _facts(site: Any, study: Study) -> dict[str, Any]:
@@ -344,17 +337,12 @@ def _planned(study: Study, blocks: int, run_s: int, turn_ms: int | None = None) 
 
 
 def _walk(
-    asked: Asked,
-    study: Study,
-    runs: list[Any],
-    site: Any,
-    into: Path,
-    stop: Callable[[int], str | None],
+    asked: Asked, study: Study, runs: list[Any], site: Any, into: Path, stop: Callable[[int], str | None]
 ) -> matrix.Walk:
     judge = partial(validity.judge, limits=asked.limits)
     where = (into / "raw", into / "void")
     return matrix.walk(
-        matrix.Walk(study, runs, site, *where, judge, asked.limits.model_dump(), _quiet, stop=stop)
+        matrix.Walk(study, runs, site, *where, judge, asked.limits.model_dump(), lambda _: None, stop=stop)
     )
 
 
@@ -383,7 +371,3 @@ def _keep(base: Path, keep: Path, found: Found) -> None:
 
 def _plain(study: Study) -> dict[str, Any]:
     return {name: getattr(study, name) for name in type(study).model_fields}
-
-
-def _quiet(_: str) -> None:
-    """Say nothing: a gate's lines are its own."""

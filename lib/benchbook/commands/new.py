@@ -41,9 +41,14 @@ DEFAULTS: Mapping[str, Mapping[str, str]] = {
     SCRIPT: {"differs": POOLS, "load": ""},
 }
 EXAMPLES = {
-    VERSIONS: "before: version=10.11.18; after: version=10.11.19",
+    VERSIONS: "before: version=10.11.18; after: version=10.11.19, or before: ref=v1.4, repo=../server, "
+    "command=make -j2, binary=build/mariadbd; after: ref=main",
     SERVERS: "old: endpoint=db-old.example.org:3306; new: endpoint=db-new.example.org:3306",
     SCRIPT: "workloads/mine.lua 4",
+}
+NEXT = {
+    SERVERS: "It needs an account, its password in BENCH_PASSWORD and an empty schema: docs/existing.md.\n",
+    VERSIONS: "`benchbook gate {} --slower 3%` answers in minutes; which commit it was: docs/gate.md.\n",
 }
 
 
@@ -111,34 +116,28 @@ def run(arguments: argparse.Namespace) -> int:
         threads=tuple(dict.fromkeys(int(word) for word in load_words if word.isdigit())),
     )
     write(answers)
-    print(
-        f"studies/{answers.name}.yaml is written; `make plan STUDY={answers.name}` shows how long it takes,"
-    )
-    print(f"`make repro STUDY={answers.name}` measures it. Commit it first: a page says so of its question.")
-    if answers.about == SERVERS:
-        print("It needs an account and an empty schema on each server, and its password in BENCH_PASSWORD:")
-        print("docs/existing.md has the statements.")
+    name = answers.name
+    print(f"studies/{name}.yaml is written; `make plan STUDY={name}` shows how long it takes,")
+    print(f"`make repro STUDY={name}` measures it. Commit it first: a page says so of its question.")
+    print(NEXT.get(answers.about, "").format(name), end="")
     return 0
 
 
 def write(answers: Answers) -> None:
     """Write the study file, complete and valid or not at all. InputErrors with every mistake in it."""
     where = paths.study(answers.name)
-    file = where.file
-    if file.exists():
-        raise InputErrors([f"--name: {answers.name}: {where.shown} is there already; choose another name"])
-    content = _valid(answers, f"studies/{file.name}")
-    file.parent.mkdir(parents=True, exist_ok=True)
+    content = _valid(answers, where.shown)
+    where.file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        # Exclusive: between the look and the write another program may have made it.
-        with file.open("x", encoding="utf-8") as stream:
+        # Exclusive: another program may have made it meanwhile.
+        with where.file.open("x", encoding="utf-8") as stream:
             stream.write(content)
     except FileExistsError:
-        raise InputErrors([f"studies/{file.name}: is there already; choose another name"]) from None
+        raise InputErrors([f"--name: {where.shown} is there already; choose another name"]) from None
     try:
-        load.study_file(file)
+        load.study_file(where.file)
     except (InputErrors, BenchbookError):
-        file.unlink()
+        where.file.unlink()
         raise
 
 
@@ -156,8 +155,10 @@ def _valid(answers: Answers, name: str) -> str:
 def text(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
     """Return the study file as YAML with a comment for what a newcomer will want to change."""
     discard_s, run_s, why = lengths
-    arms = arms_of(answers.differs)
-    settings = "\n".join(_arm(name, one) for name, one in arms.items())
+    (baseline, first), *rest = arms_of(answers.differs).items()
+    # The commit of the baseline is the study's own, so that a search for another one needs no more words.
+    bare = {key: value for key, value in first.items() if "ref" not in first or key not in _OF_BUILD}
+    settings = "\n".join(_arm(*one, answers.about) for one in [(baseline, bare), *rest])
     loads = "\n".join(map(_workload, answers.workloads))
     # An own script may change the number of rows, which equal arms would share.
     pair = "null" if answers.about == SCRIPT else f"{{threads: [{max(answers.threads)}]}}"
@@ -166,7 +167,7 @@ def text(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
 title: {_quoted(answers.question[:110].rstrip())}
 question: {_quoted(answers.question)}
 
-{_place(answers, arms)}
+{_place(answers, first)}
 
 arms:                         # the first is the baseline; each holds only what differs
 {settings}
@@ -199,24 +200,26 @@ claims: []                    # published claims that it answers, such as tidb-k
 """
 
 
-def _place(answers: Answers, arms: Mapping[str, Mapping[str, str]]) -> str:
+def _place(answers: Answers, first: Mapping[str, str]) -> str:
     """Return where it is measured and with which engine."""
     if answers.about == SERVERS:
-        host, _, port = next(iter(arms.values())).get("endpoint", "").rpartition(":")
+        host, _, port = first.get("endpoint", "").rpartition(":")
         place = f"{{host: {host}, port: {port}, database: sbtest, user: bench, password_env: BENCH_PASSWORD}}"
         return f"""site:
   kind: existing              # servers that others run: docs/existing.md
   existing: {place}
 
 engine: {{name: {answers.engine}}}"""
+    example = [traits.engine(answers.engine).example]
+    settings = _settings(_alike(answers.engine)) if answers.about == ENGINES else example
+    engine = "\n".join([f"name: {answers.engine}", *settings, *_build(first)])
     return f"""site:
   kind: local                 # this machine; hosts: docs/ssh.md, a cluster: docs/kubernetes.md
   port: 23060
   cpus: split                 # server on one half of the cores, client and proxy on the other
 
 engine:
-  name: {answers.engine}
-{textwrap.indent(traits.engine(answers.engine).example, "  ")}"""
+{textwrap.indent(engine, "  ")}"""
 
 
 def _workload(word: str) -> str:
@@ -248,23 +251,43 @@ def arms_of(differs: str) -> dict[str, dict[str, str]]:
     return arms
 
 
-# Keys of an arm, and of its engine, that are one word; all others are settings of the server.
+# Keys of an arm, of its engine, and of a commit that is built; all others are settings of the server.
 _OF_ARM = ("access", "network", "qos")
 _OF_ENGINE = {"engine": "name", "version": "version", "binary": "binary"}
+_OF_BUILD = ("repo", "ref", "command", "binary")
 
 
-def _arm(name: str, settings: Mapping[str, str]) -> str:
+def _arm(name: str, settings: Mapping[str, str], about: str) -> str:
     lines = [f"    {key}: {value}" for key, value in settings.items() if key in _OF_ARM]
     if "endpoint" in settings:
         host, _, port = settings["endpoint"].rpartition(":")
         lines.append(f"    endpoint: {{host: {host}, port: {port}}}")
-    engine = [f'      {_OF_ENGINE[key]}: "{value}"' for key, value in settings.items() if key in _OF_ENGINE]
-    beside = {*_OF_ARM, *_OF_ENGINE, "endpoint"}
-    if server := [f"        {key}: {value}" for key, value in settings.items() if key not in beside]:
-        engine += ["      settings:", *server]
-    if engine:
-        lines += ["    engine:", *engine]
+    built = _OF_BUILD if "ref" in settings else ()
+    of_engine = [key for key in settings if key in _OF_ENGINE and key not in built]
+    engine = [f'{_OF_ENGINE[key]}: "{settings[key]}"' for key in of_engine] + _build(settings)
+    beside = {*_OF_ARM, *_OF_ENGINE, *built, "endpoint"}
+    server = {key: value for key, value in settings.items() if key not in beside}
+    if about == ENGINES and "engine" in settings:
+        server = _alike(settings["engine"]) | server
+    if engine := [*engine, *_settings(server)]:
+        lines += ["    engine:", textwrap.indent("\n".join(engine), " " * 6)]
     return "\n".join([f"  {name}:", *lines]) if lines else f"  {name}: {{}}"
+
+
+def _settings(server: Mapping[str, str]) -> list[str]:
+    return ["settings:", *(f"  {key}: {value}" for key, value in server.items())] if server else []
+
+
+def _alike(engine: str) -> dict[str, str]:
+    """Return the settings with which an engine is compared with others: memory, durability, log, isolation."""
+    meanings = traits.engine(engine).meanings.values()
+    return {name: json.dumps(value) for alike in meanings for name, value in alike.items()}
+
+
+def _build(settings: Mapping[str, str]) -> list[str]:
+    """Return the key of a commit that is built, where an arm has one."""
+    named = {key: settings[key] for key in _OF_BUILD if key in settings}
+    return [f"build: {json.dumps(named)}"] if "ref" in settings else []
 
 
 def _ask(one: Asked) -> str:
@@ -313,7 +336,8 @@ def _differs(text: str) -> str | None:
         if not re.fullmatch(NAME, name):
             return f"{name!r} is no name of an arm; write lower-case letters, digits, _ and -"
         for key, value in settings.items():
-            if not re.fullmatch(r"[a-z][a-z0-9_.-]*", key) or not re.fullmatch(r"[\w.,:/@%+-]+", value):
+            form = r"[^'\x22\\]+" if key in _OF_BUILD else r"[\w.,:/@%+-]+"
+            if not re.fullmatch(r"[a-z][a-z0-9_.-]*", key) or not re.fullmatch(form, value):
                 return f"{name}: {key}={value}: write key=value, with , between several"
         if "endpoint" in settings and not re.fullmatch(r"\S+:\d+", settings["endpoint"]):
             return f"{name}: endpoint={settings['endpoint']}: write HOST:PORT"

@@ -135,7 +135,7 @@ def needed(names: Sequence[str]) -> tuple[list[Need], list[str]]:
     needs, skipped, index = [], [], record.read()
     now = datetime.now(UTC).isoformat(timespec="minutes")[:16] + "Z"
     for name in names:
-        if why := "".join(_unfit(name, index.studies[name])):
+        if why := next(_unfit(name, index.studies[name]), ""):
             skipped.append(f"{name}: {why}")
             continue
         study, mine = load.study(name), _design(name, index.studies[name])
@@ -165,8 +165,9 @@ def _unfit(name: str, known: record.Recorded) -> Iterator[str]:
     elif (study := load.study(name)).site.kind != "local":
         yield f"it needs {study.site.kind}; `benchbook session {name}` measures it there"
     elif missing := obstacles.foreseen(study):
-        arm, why = next(iter(missing.items()))
-        yield f"{arm} can't be made here: {why}"
+        # An arm that its sessions lack, too, such as an engine without a package, is not waited for.
+        there = sessions.facts_in(paths.recorded(name, known.newest).archive)["arms"]
+        yield from (f"{arm} can't be made here: {why}" for arm, why in missing.items() if arm in there)
 
 
 def _design(name: str, known: record.Recorded) -> str:

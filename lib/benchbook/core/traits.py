@@ -78,8 +78,8 @@ class Engine(_Traits):
     """Its identity says its version in the same way as its facts."""
     must_limit_connections: bool
     """A study with many connections beside sysbench's must set `max_connections`."""
-    meanings: Mapping[str, tuple[str, ...]]
-    """Its settings for each of `MEANINGS`; none where it has nothing that compares."""
+    meanings: Mapping[str, Settings]
+    """Its settings for each of `MEANINGS`, each as engines are compared; none where nothing compares."""
     example: str
     """YAML below `engine:` with which `benchbook new` begins a study, a key a line."""
     said_by: str | None

@@ -50,12 +50,13 @@ def beside(facts: Facts | None) -> list[Table]:
 
 def _set(engine: Facts, about: str) -> tuple[str, bool]:
     """Return what an engine was set to in one respect, and whether that was stated."""
-    names = traits.engine(engine["name"]).meanings[about]
+    names, settings = traits.engine(engine["name"]).meanings[about], engine.get("settings") or {}
     if not names:
         return "nothing that compares", False
-    settings = engine.get("settings") or {}
-    stated = [f"{name} = {settings[name]['asked']}" for name in names if name in settings]
-    return ("; ".join(stated), True) if stated else ("not stated: as its package has it", False)
+    said = {**engine.get("unstated", {}), **{name: one["asked"] for name, one in settings.items()}}
+    told = "; ".join(f"{name} = {said[name]}" for name in names if name in said)
+    is_stated = any(name in settings for name in names)
+    return (told if is_stated else f"not stated: {told or 'as its package has it'}"), is_stated
 
 
 def _programs(arms: list[Facts]) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from benchbook.core import reserved
+from benchbook.core import reserved, traits
 from benchbook.core.errors import SettingsDiffer, SiteError
 
 Value = int | float | str | bool
@@ -118,6 +118,7 @@ def taken(
         "version_comment": variables["version_comment"],
         "tls": variables.get("have_ssl", "unknown"),
         "settings": recorded(asked, chosen, lambda key: read_back(key, variables)),
+        "unstated": unstated(asked, lambda key: read_back(key, variables)),
         "variables": len(variables),
         "variables_sha256": digest(variables, folder),
     }
@@ -131,6 +132,12 @@ def recorded(
         key: {"asked": text(value), "got": got(key), "from": "study" if key in chosen else "benchbook"}
         for key, value in sorted(asked.items())
     }
+
+
+def unstated(asked: Container[str], got: Callable[[str], str | None]) -> dict[str, str]:
+    """Return what a server says of the settings that compare between engines and that nobody asked for."""
+    names = {name for of in traits.engines().values() for alike in of.meanings.values() for name in alike}
+    return {name: said for name in sorted(names) if name not in asked and (said := got(name)) is not None}
 
 
 def same(asked: Value, got: str) -> bool:

@@ -463,6 +463,9 @@ def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql
             assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         facts = site.facts("two")
         assert facts["engine"]["name"] == "postgresql" and facts["rights"]["sessions"] == "all"
+        # What compares with another engine is told though nobody may ask for it there.
+        assert facts["engine"]["unstated"]["fsync"] == "off"
+        assert site.facts("one")["engine"]["unstated"]["innodb_flush_log_at_trx_commit"] == "2"
         assert PASSWORD not in str(facts) + str(folder.evidence())
         assert [line.partition(": ")[2] for line in site.remove()] == [
             "`sbtest`.benchbook_lab, `sbtest`.sbtest1 removed from sbtest",

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy
 
 from benchbook.core.errors import SettingsDiffer
-from benchbook.sites.settings import SWITCH, Value, recorded, text
+from benchbook.sites.settings import SWITCH, Value, recorded, text, unstated
 
 # What every PostgreSQL starts from unless the study says otherwise: value, and why.
 DEFAULTS: dict[str, tuple[Value, str]] = {
@@ -85,6 +85,7 @@ def facts(
         "version_comment": comment,
         "tls": "off",
         "settings": taken(asked, chosen, rows),
+        "unstated": unstated(asked, {row.name: shown(row) for row in rows}.get),
         "variables": len(rows),
         "variables_sha256": digest(rows, folder),
     }

@@ -11,7 +11,6 @@ import psycopg
 import sqlalchemy
 from sqlalchemy import Connection, event, text
 
-from benchbook.core.errors import SettingsDiffer
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.postgresql_dialect import FOREIGN, Words
 from benchbook.sites.existing.server import ALL_SEEN, MARK, OWN_SEEN, Theirs
@@ -105,28 +104,14 @@ class PostgreSQL(Theirs):
         return dict(zip(("server_uid", "version", "port"), map(str, row), strict=True))
 
     def facts(self, connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
-        rows = connection.execute(text(server_settings.QUERY)).all()
-        comment = str(connection.execute(text("SELECT version()")).scalar_one())
         sees = text("SELECT pg_has_role('pg_read_all_stats', 'MEMBER')")
-        differing, taken = {}, {}
-        try:
-            taken = server_settings.taken(asked, asked, rows)
-        except SettingsDiffer as error:
-            differing = error.differences
+        version = self.who(connection)[1]
         return {
-            "engine": {
-                "name": self.who(connection)[0],
-                "version": self.who(connection)[1],
-                "version_comment": comment,
-                "settings": taken,
-                "variables": len(rows),
-                "variables_sha256": server_settings.digest(rows, PurePath("/")),
-            },
+            "engine": server_settings.facts(connection.engine, version, asked, asked, PurePath("/")),
             "rights": {
                 "sessions": ALL_SEEN if connection.execute(sees).scalar_one() else OWN_SEEN,
                 "settings": "read, not set",
             },
-            "differing": differing,
         }
 
 

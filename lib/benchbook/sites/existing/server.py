@@ -15,7 +15,7 @@ import sqlalchemy
 from sqlalchemy import Connection, text
 
 from benchbook.core import surroundings, traits
-from benchbook.core.errors import SiteError
+from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.study_existing import Existing
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
@@ -88,8 +88,10 @@ class Theirs:
         return {name: known[name] for name in WHO if name in known}
 
     def facts(self, connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the engine, the rights of our account, and what differs from the study's settings."""
+        """Return the engine and the rights of our account; SettingsDiffer where a setting is another."""
         known = MYSQL.variables(connection)
+        if differing := settings.differences(asked, known):
+            raise SettingsDiffer(differing)
         told = sorted(
             f"{name}={value}"
             for name, value in known.items()
@@ -104,11 +106,11 @@ class Theirs:
                 "version": version,
                 "version_comment": known.get("version_comment"),
                 "settings": settings.recorded(asked, asked, lambda key: settings.read_back(key, known)),
+                "unstated": settings.unstated(asked, lambda key: settings.read_back(key, known)),
                 "variables": len(told),
                 "variables_sha256": hashlib.sha256("\n".join(told).encode()).hexdigest(),
             },
             "rights": {"sessions": ALL_SEEN if sees_all else OWN_SEEN, "settings": "read, not set"},
-            "differing": settings.differences(asked, known),
         }
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import event
 
 from benchbook.core import files, traits
 from benchbook.core.engines import engine_of
-from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
@@ -116,15 +116,12 @@ class ExistingSite(HeldSite):
         host, port = self._place(arm)
         with self.admin(arm).connect() as connection:
             found = self._theirs[arm].facts(connection, engine_of(self.study, arm).settings)
-        if found["differing"]:
-            raise SettingsDiffer(found["differing"])
         return {
             "arm": arm,
             "access": self.study.arms[arm].access,
             "site": {"kind": "existing", "tls": self.asked.tls, "is_shared": self.asked.is_shared},
-            "engine": found["engine"],
+            **found,
             "network": "as it is there",
-            "rights": found["rights"],
             "not_seen": list(NOT_SEEN),
             "machine": machine.facts(),
             "moment": machine.moment(self.lab.folder) | {"endpoint": f"{host}:{port}"},

@@ -89,11 +89,11 @@ TRAITS = traits.Engine(
     encrypts=True,
     runs_own_scripts=True,
     meanings={
-        "memory for pages": ("innodb_buffer_pool_size",),
-        "a commit waits for the disk": ("innodb_flush_log_at_trx_commit",),
-        "torn pages are mended": ("innodb_doublewrite",),
-        "size of the log": ("innodb_log_file_size",),
-        "isolation": ("transaction_isolation",),
+        "memory for pages": {"innodb_buffer_pool_size": 268435456},
+        "a commit waits for the disk": {"innodb_flush_log_at_trx_commit": 1},
+        "torn pages are mended": {"innodb_doublewrite": "ON"},
+        "size of the log": {"innodb_log_file_size": 268435456},
+        "isolation": {"transaction_isolation": "READ-COMMITTED"},
     },
     example="""\
 settings:

@@ -46,7 +46,7 @@ TRAITS = replace(
     apart=(),
     encrypts=False,
     runs_own_scripts=False,
-    meanings={**mariadb.TRAITS.meanings, "size of the log": ("innodb_redo_log_capacity",)},
+    meanings={**mariadb.TRAITS.meanings, "size of the log": {"innodb_redo_log_capacity": 268435456}},
     example="""\
 settings:
   innodb_buffer_pool_size: 268435456

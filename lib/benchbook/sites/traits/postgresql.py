@@ -63,11 +63,11 @@ TRAITS = traits.Engine(
     apart=("postgresql-{major}",),
     has_socket=True,
     meanings={
-        "memory for pages": ("shared_buffers",),
-        "a commit waits for the disk": ("fsync", "synchronous_commit"),
-        "torn pages are mended": ("full_page_writes",),
-        "size of the log": ("max_wal_size",),
-        "isolation": ("default_transaction_isolation",),
+        "memory for pages": {"shared_buffers": "256MB"},
+        "a commit waits for the disk": {"fsync": "on", "synchronous_commit": "on"},
+        "torn pages are mended": {"full_page_writes": "on"},
+        "size of the log": {"max_wal_size": "256MB"},
+        "isolation": {"default_transaction_isolation": "read committed"},
     },
     example="""\
 settings:
