@@ -135,7 +135,7 @@ def recorded(
 
 
 def unstated(asked: Container[str], got: Callable[[str], str | None]) -> dict[str, str]:
-    """Return what a server says of the settings that compare between engines and that nobody asked for."""
+    """Return what a server says of the settings that compare between engines and that a study leaves out."""
     names = {name for of in traits.engines().values() for alike in of.meanings.values() for name in alike}
     return {name: said for name in sorted(names) if name not in asked and (said := got(name)) is not None}
 
