@@ -84,6 +84,7 @@ def test_each_of_the_six_questions_becomes_a_study_that_is_planned(root, capsys,
         assert (study.site.existing.host, study.site.existing.port) == ("db-a", 3306)
         assert (second.endpoint.host, second.endpoint.port) == ("db-b", 3307)
 
+
 def test_two_engines_get_the_same_memory_durability_log_and_isolation(root):
     given = ["--about", "engines", "--name", "mine", "--question", "Which one serves more?"]
     assert cli.main(["new", *given]) == 0
@@ -106,7 +107,6 @@ def test_two_commits_are_two_arms_and_all_that_a_search_needs(root, capsys):
     assert [one.ref for one in built] == ["v1.4", "main~2"] and study.engine.build == built[0]
     assert built[1].command == "make -j2 && make check" and built[1].binary == "build/mariadbd"
     assert "benchbook gate mine --slower 3%" in capsys.readouterr().out
-
 
 
 def test_an_existing_file_stays_as_it_is(root, capsys):

@@ -112,13 +112,13 @@ def test_claims_that_it_names_find_their_arms(name: str):
     whole = study(name)
     assert measured.put(whole, tree.claims_of(whole.claims), {}).left == []
 
+
 def test_engines_are_compared_with_the_same_memory_durability_log_and_isolation():
     asked = study("lab-engines")
     for arm in asked.arms:
         engine = engine_of(asked, arm)
         alike = traits.engine(engine.name).meanings.values()
         assert engine.settings == {name: value for one in alike for name, value in one.items()}, arm
-
 
 
 def test_who_opens_the_folder_sees_a_dozen_questions():

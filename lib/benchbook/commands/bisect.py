@@ -97,8 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     good = built.commit(how.repo, arguments.good, "--good")
     bad = built.commit(how.repo, arguments.bad, "--bad")
     git = partial(built.git, Path(how.repo))
-    listed = git("rev-list", "--reverse", "--first-parent", f"{good}..{bad}")
-    after = listed.split()
+    after = git("rev-list", "--reverse", "--first-parent", f"{good}..{bad}").split()
     if not after:
         raise InputErrors([f"--bad: {arguments.bad}: no commit after {arguments.good}; write a later one"])
     print(f"bisect: {len(after)} commits after {good[:10]}", flush=True)

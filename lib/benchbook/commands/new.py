@@ -279,7 +279,7 @@ def _settings(server: Mapping[str, str]) -> list[str]:
 
 
 def _alike(engine: str) -> dict[str, str]:
-    """Return the settings with which an engine is compared with others: memory, durability, log, isolation."""
+    """Return the settings with which an engine is compared with others, as its traits have them."""
     meanings = traits.engine(engine).meanings.values()
     return {name: json.dumps(value) for alike in meanings for name, value in alike.items()}
 

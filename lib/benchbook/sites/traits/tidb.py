@@ -55,6 +55,7 @@ TRAITS = traits.Engine(
     clusters_by=frozenset({"kubernetes.tidb", "tiup"}),
     block_overhead_s=6.0,
     # It keeps its rows in a store of its own kind, with a memory and a log that compare with no page's.
-    meanings={**dict.fromkeys(traits.MEANINGS, {}), "isolation": {"transaction_isolation": "READ-COMMITTED"}},
+    meanings={key: {} for key in traits.MEANINGS}
+    | {"isolation": {"transaction_isolation": "READ-COMMITTED"}},
     example='version: "6.6"              # built from its Go module, with embedded storage (tools/tidb)',
 )
