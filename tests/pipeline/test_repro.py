@@ -125,6 +125,20 @@ def test_a_study_that_could_not_be_measured_has_no_answer_and_asks_for_no_pages(
     assert done == [["repro", "report@own", "runs@own"]]
 
 
+def test_after_a_failure_no_link_of_what_is_there_is_dead(clone: Path, monkeypatch: pytest.MonkeyPatch):
+    page = clone / "reports" / "studies" / "own.html"
+    page.parent.mkdir(parents=True)
+    page.write_text('<a href="../index.html">Findings</a> <a href="../runs/own/index.html#run-1">1</a>')
+    monkeypatch.setattr(repro, "_dvc", lambda root, words: (1, False))
+    assert repro._repro(clone, [], "own") == (1, False)
+    first, runs = (clone / "reports" / name for name in ("index.html", "runs/own/index.html"))
+    assert "<code>make pages</code> makes it" in first.read_text()
+    assert 'id="run-1"' in runs.read_text() and "<code>make repro STUDY=own</code>" in runs.read_text()
+    # What nothing leads to any more goes.
+    page.unlink()
+    assert pages.stand_in(clone) == [] and not first.exists() and not runs.exists()
+
+
 def test_a_second_one_is_refused_in_one_line(clone: Path):
     hold = (
         "import sys; from pathlib import Path; from benchbook.commands import repro\n"

@@ -20,7 +20,6 @@ from tests.found import findings as whole
 WORKLOADS = {"oltp_point_select": (21_000.0, 1), "oltp_read_write": (9_500.0, 20)}
 THREADS = (1, 4, 16)
 ARMS = {"direct": 1.0, "haproxy": 0.88, "direct_again": 1.0}
-RATIO = np.exp(np.log(1e8) / 1023)
 
 
 def evidence(
@@ -61,7 +60,6 @@ def evidence(
         findings=findings(runs, blocks, treatment),
         runs=runs,
         intervals=_intervals(random, runs),
-        histograms=_histograms(random, runs),
         voids=voids,
         facts=FACTS,
         dataset={"tables": 4, "rows_per_table": 20_000, "size_mib": 21.4},
@@ -158,22 +156,6 @@ def _intervals(random: np.random.Generator, runs: pd.DataFrame) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
-
-
-def _histograms(random: np.random.Generator, runs: pd.DataFrame) -> pd.DataFrame:
-    parts = []
-    for run in runs.itertuples():
-        values = run.latency_avg_ms * np.exp(random.normal(-0.1, 0.35, 4000))
-        buckets = np.clip(np.floor((np.log(values) - np.log(1e-3)) / np.log(RATIO) + 0.5), 0, 1023).astype(
-            int
-        )
-        bucket, count = np.unique(buckets, return_counts=True)
-        parts.append(
-            pd.DataFrame(
-                {"run_id": run.run_id, "bucket": bucket, "value_ms": 1e-3 * RATIO**bucket, "count": count}
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
 
 
 def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Findings:
@@ -361,7 +343,7 @@ def with_folders(made: Evidence, voids: pd.DataFrame) -> Evidence:
 
 def empty(made: Evidence) -> Evidence:
     """Give the same study with nothing measured."""
-    tables = ("runs", "intervals", "histograms", "voids")
+    tables = ("runs", "intervals", "voids")
     cut = {name: getattr(made, name).head(0) for name in tables}
     return replace(made, findings=changed(made.findings, aa=None, findings=[]), **cut)
 
@@ -370,7 +352,7 @@ def write(made: Evidence, root: Path) -> None:
     """Write a study's files where the pipeline leaves them, with one raw log for each run."""
     folder = root / "data" / made.name
     (folder / "tidy").mkdir(parents=True)
-    for table in ("runs", "intervals", "histograms", "voids"):
+    for table in ("runs", "intervals", "voids"):
         getattr(made, table).to_parquet(folder / "tidy" / f"{table}.parquet")
     made.findings.write(folder / "findings.json")
     for name in ("facts", "dataset", "warm_up"):

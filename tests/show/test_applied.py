@@ -11,8 +11,9 @@ def test_each_file_is_folded_under_its_name_with_its_arms_and_is_only_text():
     engine = {"config_hash": digest(common)}
     facts = {"arms": {"direct": {"engine": engine}, "haproxy": {"engine": engine, "proxy": {}}}}
     facts["arms"]["haproxy"]["proxy"] = {"config_hash": digest(own)}
-    (block,) = applied.shown({"my-1.cnf": common, "haproxy-2.cfg": own, "store-3.toml": "y"}, facts)
-    assert "<summary>my-1.cnf: direct, haproxy</summary>" in block.text
+    kept = {"my-1.cnf": common, "haproxy-2.cfg": own, "store-3.toml": "y"}
+    (block,) = applied.shown(kept, facts, {"direct": "direct connections"})
+    assert "<summary>my-1.cnf: direct connections, haproxy</summary>" in block.text
     assert "<summary>haproxy-2.cfg: haproxy</summary>" in block.text
     # A store's digest is in the runs alone.
     assert "<summary>store-3.toml</summary>" in block.text
@@ -20,4 +21,4 @@ def test_each_file_is_folded_under_its_name_with_its_arms_and_is_only_text():
 
 
 def test_where_none_was_kept_nothing_is_shown():
-    assert applied.shown({}, {"arms": {}}) == []
+    assert applied.shown({}, {"arms": {}}, {}) == []

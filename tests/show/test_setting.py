@@ -48,7 +48,8 @@ def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
         "postgres": engine("postgresql", shared_buffers="256MB", fsync="on", synchronous_commit="on"),
     }
     arms["maria"]["engine"]["unstated"] = {"innodb_doublewrite": "ON"}
-    (table,) = setting.beside({"arms": arms})
+    (table,) = setting.beside({"arms": arms}, {"maria": "MariaDB"})
+    assert [one.label for one in table.columns[1:]] == ["MariaDB", "postgres"]
     found = {row[0]: row[1:] for row in table.rows}
     assert found["memory for pages"] == ["innodb_buffer_pool_size = 268435456", "shared_buffers = 256MB"]
     left = "not stated: as its package has it"
@@ -57,4 +58,4 @@ def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
     assert found["isolation"] == ["transaction_isolation = READ-COMMITTED", left]
     # What is stated on both sides comes last: it is what compares.
     assert table.rows[-1][0] == "memory for pages"
-    assert setting.beside({"arms": {"maria": arms["maria"], "again": arms["maria"]}}) == []
+    assert setting.beside({"arms": {"maria": arms["maria"], "again": arms["maria"]}}, {}) == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import cache
 from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 
+from benchbook.commands import pages as stand_ins
 from benchbook.core import runfolder
 
 
@@ -33,10 +35,22 @@ def arrives(page: Path, link: str) -> bool:
 @pytest.mark.parametrize("place", ["site", "public"])
 def test_every_local_link_and_anchor_arrives(place, request):
     folder = request.getfixturevalue(place)
-    for page in pages(folder / "reports" if place == "site" else folder):
+    _all_arrive(folder / "reports" if place == "site" else folder)
+
+
+def _all_arrive(folder: Path) -> None:
+    for page in pages(folder):
         links = {link["href"] for link in soup(page).find_all("a", href=True)}
         local = [link for link in links if "://" not in link and not link.startswith("mailto:")]
         assert not [link for link in local if not arrives(page.resolve(), link)], page
+
+
+@pytest.mark.parametrize("gone", ["runs/made/index.html", "studies/made.html", "method.html"])
+def test_every_link_arrives_after_a_stage_failed(site, tmp_path, gone):
+    root = shutil.copytree(site, tmp_path / "repository", symlinks=True)
+    (root / "reports" / gone).unlink()
+    assert stand_ins.stand_in(root) == [root / "reports" / gone]
+    _all_arrive(root / "reports")
 
 
 def test_no_page_asks_for_another_file(public):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import publish
+from benchbook.commands import pages, publish
 from benchbook.core.errors import BenchbookError
 
 
@@ -52,6 +52,14 @@ def test_a_dead_link_stops_it_and_leaves_the_earlier_one(site: Path, tmp_path: P
     assert not (tmp_path / "public").exists()
     with pytest.raises(BenchbookError, match="make repro comes first"):
         publish.publish(tmp_path, tmp_path / "public")
+
+
+def test_what_only_stands_in_for_a_page_is_not_published(site: Path, tmp_path: Path):
+    root = shutil.copytree(site, tmp_path / "repository", symlinks=True)
+    (root / "reports" / "method.html").unlink()
+    pages.stand_in(root)
+    with pytest.raises(BenchbookError, match="reports/method.html: not made yet"):
+        publish.publish(root, tmp_path / "public")
 
 
 def test_a_link_in_a_log_is_text_and_stays_as_it_is():

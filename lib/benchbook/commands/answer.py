@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 import textwrap
 from collections.abc import Sequence
 
@@ -44,10 +42,8 @@ def headline(found: Findings) -> str:
     """Return the answer of findings as plain text."""
     # Loaded here: it brings pandas and matplotlib along, and most of what `benchbook` does needs neither.
     from benchbook.show import prose
-    from benchbook.show.markup import join
 
-    told = join(prose.headline(found), "").text or "No finding could be computed; the page says why."
-    return html.unescape(re.sub(r"<[^>]*>", "", told))
+    return prose.headline(found) or "No finding could be computed; the page says why."
 
 
 def place(study: str) -> list[str]:

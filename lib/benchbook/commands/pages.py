@@ -5,6 +5,8 @@ DVC starts a process for each page, one after the other, and each imports for tw
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ from benchbook.core import files, load, parallel, paths
 
 # In data/site: what the pages of sources and those about everything were made from.
 MADE = "made.json"
+# In a page that stands in for one that no stage has made.
+STANDS_IN = "stands in for a page that is not made"
+_LINK = re.compile(r'\bhref="([^"#:]+\.html)(?:#([^"]*))?"')
 
 
 def make(with_record: bool) -> int:
@@ -32,9 +37,39 @@ def make(with_record: bool) -> int:
         codes += [task.result() for task in made]
         if before.get("all") != _all(root):
             codes += [task.result() for task in [submit(stage.make_page, name) for name in stage.PAGES]]
+    stand_in(root)
     if not any(codes):
         files.write_json(file, {"sources": _sources(root), "all": _all(root)})
     return max(codes, default=0)
+
+
+def stand_in(root: Path) -> list[Path]:
+    """Put a page that says what to do in place of each that a page leads to and that no stage has made.
+
+    A stage that failed or was stopped leaves no page, and others lead to it all the same.
+    """
+    site = root / "reports"
+    wanted: dict[Path, set[str]] = {}
+    for file in site.rglob("*.html"):
+        text = file.read_text(encoding="utf-8")
+        if STANDS_IN in text[:100]:
+            file.unlink()
+            continue
+        for link, anchor in set(_LINK.findall(text)):
+            wanted.setdefault(Path(os.path.normpath(file.parent / link)), set()).add(anchor)
+    absent = {page: own for page, own in wanted.items() if page.is_relative_to(site) and not page.exists()}
+    if not absent:
+        return []
+    # It brings pandas along.
+    from benchbook.show.shape import shaped
+
+    for page, anchors in absent.items():
+        kind = page.relative_to(site).parts[0]
+        name = page.parent.name if kind == "runs" else page.stem
+        command = f"make repro STUDY={name}" if kind in ("studies", "runs") else "make pages"
+        given = {"mark": STANDS_IN, "command": command, "anchors": sorted(anchors - {""})}
+        files.write_text(page, shaped("absent.html.j2", **given).text)
+    return sorted(absent)
 
 
 def _sources(root: Path) -> str:

@@ -121,6 +121,8 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     pages = [f"{page}@{name}" for name in chosen for page in ("report", "runs")]
     targets = pages if is_whole else _beside(arguments)
     code, is_stopped = _dvc(root, ["repro", *arguments, *targets])
+    if code or is_stopped:
+        made.stand_in(root)
     if code or is_stopped or _is_asking(arguments):
         return code, is_stopped
     # The pages that every page leads to, without the record. The answer comes last, where it is read.

@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from benchbook.commands import review_record
+from benchbook.compare.words import metric
 from benchbook.core import files, git, paths
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Finding, Findings
@@ -181,8 +182,7 @@ def side_by_side(then: Findings | None, now: Findings | None) -> Iterator[list[o
 
 def _name(found: Finding) -> str:
     """Name a finding as the study's page does, with its metric where that is not QPS."""
-    metric = found.metric
-    return contrast(found) + ("" if metric == "qps" else f", {numbers.metric(metric)}")
+    return contrast(found) + ("" if found.metric == "qps" else f", {metric(found.metric)}")
 
 
 def _told(found: Finding | None) -> Html:

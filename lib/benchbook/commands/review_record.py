@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from benchbook.compare import pooled
+from benchbook.compare.words import metric
 from benchbook.core import git, paths, record
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Findings
@@ -143,7 +144,7 @@ def _effects(found: Pooled | None) -> dict[str, PooledEffect]:
     if found is None:
         return {}
     return {
-        f"{one.names.treatment} on {one.names.workload}, {numbers.metric(one.metric)}"
+        f"{one.names.treatment} on {one.names.workload}, {metric(one.metric)}"
         + ("" if part.threads is None else f", {count(part.threads, 'thread')}"): part
         for one in found.contrasts
         for part in one.told

@@ -173,7 +173,7 @@ def _sentence(own: Sequence[Finding], treatment: str, baseline: str) -> str:
 def _compared(found: Finding, amount: str, treatment: str, baseline: str) -> str:
     if noun := _SERVED.get(found.metric):
         return f"{treatment} served {amount} {noun} than {baseline}"
-    return f"{numbers.metric(found.metric)} was {amount} with {treatment} than with {baseline}"
+    return f"{words.metric(found.metric)} was {amount} with {treatment} than with {baseline}"
 
 
 def _rest(hidden: int) -> str:
@@ -215,7 +215,7 @@ def _where(own: Sequence[Finding]) -> str:
 
 def _quiet(own: Sequence[Finding], line: Line, treatment: str, baseline: str) -> str:
     """Say that no difference was shown, or why no answer can be given."""
-    metric = "" if own[0].metric in _SERVED else f" in {numbers.metric(own[0].metric)}"
+    metric = "" if own[0].metric in _SERVED else f" in {words.metric(own[0].metric)}"
     labels = {found.label for found in own}
     ends = f" ({brief(*line.ends)})" if line.ends else ""
     if any(found.label == "not shown" and leaves_zero_out(found) for found in own):

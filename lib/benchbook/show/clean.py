@@ -7,54 +7,16 @@ import re
 from bleach.sanitizer import Cleaner
 
 _TEXT = (
-    "a",
-    "abbr",
-    "b",
-    "br",
-    "code",
-    "del",
-    "em",
-    "i",
-    "kbd",
-    "q",
-    "s",
-    "small",
-    "span",
-    "strong",
-    "sub",
-    "sup",
-)
+    "a", "abbr", "b", "br", "code", "del", "em", "i", "kbd", "q", "s", "small", "span", "strong", "sub", "sup",
+)  # fmt: skip
 _BLOCKS = (
-    "blockquote",
-    "details",
-    "div",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "hr",
-    "p",
-    "pre",
-    "section",
-    "summary",
-    "u",
-)
+    "blockquote", "details", "div", "h1", "h2", "h3", "h4", "hr", "p", "pre", "section", "summary", "u",
+)  # fmt: skip
 _LISTS = ("dd", "dl", "dt", "figcaption", "figure", "img", "li", "ol", "time", "ul", "var")
 _TABLES = ("caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr")
 _FORMULAS = (
-    "math",
-    "mfrac",
-    "mi",
-    "mn",
-    "mo",
-    "mrow",
-    "msqrt",
-    "msub",
-    "msubsup",
-    "msup",
-    "mtext",
-    "munderover",
-)
+    "math", "mfrac", "mi", "mn", "mo", "mrow", "msqrt", "msub", "msubsup", "msup", "mtext", "munderover",
+)  # fmt: skip
 _PLAIN = frozenset((*_TEXT, *_BLOCKS, *_LISTS, *_TABLES))
 _EVERYWHERE = frozenset(
     ("aria-hidden", "aria-label", "class", "dir", "id", "lang", "role", "tabindex", "title")

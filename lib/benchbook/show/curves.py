@@ -121,7 +121,7 @@ def _curves(found: Iterable[tuple[str, str, Curve]], caption: str) -> tuple[Curv
 
 
 def _panel(workload: str, metric: str) -> str:
-    return workload if metric == "qps" else f"{workload}, {numbers.metric(metric)}"
+    return workload if metric == "qps" else f"{workload}, {words.metric(metric)}"
 
 
 def _once(found: Finding) -> Curve:

@@ -44,36 +44,14 @@ class Doubt:
 
 # What could change an answer, the most first; a title that is not here comes after them.
 _ORDER = (
-    *(
-        "Not as recorded",
-        "Edited code",
-        "A/A",
-        "Failed check",
-        "Limit of its own",
-        "Checks",
-        "BBR",
-        "Load",
-        "CPU pressure",
-        "Warm-up",
-        "Heavy tails",
-    ),
-    *("Voids", "Voided runs", "Pre-registration", "Blocks"),
-)
+    "Not as recorded", "Edited code", "A/A", "Failed check", "Limit of its own", "Checks", "BBR", "Load",
+    "CPU pressure", "Warm-up", "Heavy tails", "Voids", "Voided runs", "Pre-registration", "Blocks",
+)  # fmt: skip
 # What is so in every study of its kind, however it comes out.
 _ALWAYS = (
-    *(
-        "Stand-in",
-        "Illustrated claim",
-        "One machine",
-        "Set-up",
-        "Short runs",
-        "Scope",
-        "Turns",
-        "Runs",
-        "Arms",
-    ),
-    *("Time between partners", "How quiet was this machine", "Runs with warnings"),
-)
+    "Stand-in", "Illustrated claim", "One machine", "Set-up", "Short runs", "Scope", "Turns", "Runs", "Arms",
+    "Time between partners", "How quiet was this machine", "Runs with warnings",
+)  # fmt: skip
 
 
 def differing() -> list[Doubt]:
@@ -127,7 +105,7 @@ def points(
         yield from _second_opinion(found)
     yield from _warnings(findings)
     for found in findings.findings:
-        name = f"{_name(found)}, {numbers.metric(found.metric)}"
+        name = f"{_name(found)}, {words.metric(found.metric)}"
         # That is an answer, which the page gives by thread levels, and no doubt about it.
         for text in (one for one in found.warnings if not one.startswith(_TURNS)):
             yield Doubt(name, f"{text[:1].upper()}{text[1:].rstrip('.')}.", True)

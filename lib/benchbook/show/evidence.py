@@ -19,7 +19,6 @@ from benchbook.core.findings import Findings, Rerun
 TABLES: dict[str, list[str] | None] = {
     "runs": None,
     "intervals": ["run_id", "second", "threads", "qps", "is_discarded"],
-    "histograms": None,
     "voids": None,
 }
 
@@ -38,7 +37,6 @@ class Evidence:
     findings: Findings
     runs: pd.DataFrame
     intervals: pd.DataFrame
-    histograms: pd.DataFrame
     voids: pd.DataFrame
     facts: Mapping[str, Any] | None
     dataset: Mapping[str, Any] | None

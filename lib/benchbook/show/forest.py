@@ -175,7 +175,7 @@ def ladder(found: Rungs) -> Forest:
 
 
 def _rows(found: Finding, with_levels: bool) -> Iterator[Row]:
-    what = "" if found.metric == "qps" else f", {numbers.metric(found.metric)}"
+    what = "" if found.metric == "qps" else f", {words.metric(found.metric)}"
     yield _row(found, f"{words.of(found, 'treatment')}{what}")
     if with_levels or not found.headline:
         for point in levels_of(found):
@@ -207,7 +207,7 @@ def _span(low: float, high: float) -> str:
 def place(one: pooled.Contrast, effect: PooledEffect) -> str:
     """Name an effect over sessions: HAProxy on point selects, 8 threads."""
     at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
-    what = "" if one.metric == "qps" else f", {numbers.metric(one.metric)}"
+    what = "" if one.metric == "qps" else f", {words.metric(one.metric)}"
     return f"{one.names.treatment} on {one.names.workload}{what}{at}"
 
 

@@ -62,5 +62,5 @@ def _table(found: Rungs, place: int) -> Table:
         *(Column(text.capitalize()) for text in _QUESTIONS.values()),
     ]
     workload = words.of(found.pairs[0], "workload")
-    title = f"The ladder on {workload}, {numbers.metric(found.metric)}"
+    title = f"The ladder on {workload}, {words.metric(found.metric)}"
     return Table(f"ladder-{place}", title, columns, rows, f"{found.sentence} {CAPTION}", is_whole=True)

@@ -11,8 +11,9 @@ from typing import Any
 
 from benchbook.compare.sentences import SHOWN
 from benchbook.core.findings import Finding
-from benchbook.core.pooled import Contrast, PooledEffect
+from benchbook.core.pooled import Contrast
 from benchbook.show import numbers
+from benchbook.show.forest import expected
 from benchbook.show.tables import levels_of
 
 # The words for a finding that was measured once.
@@ -101,7 +102,7 @@ def over_sessions(contrasts: Sequence[Contrast]) -> dict[str, Any]:
         for one in part.sessions
         if one.effect is not None
     )
-    ends = [_expected(part) for part in parts]
+    ends = [expected(part) for part in parts]
     known = [end for both in ends if both for end in both]
     labels = list(dict.fromkeys(part.label for part in parts))
     return {
@@ -109,15 +110,6 @@ def over_sessions(contrasts: Sequence[Contrast]) -> dict[str, Any]:
         "expected": (min(known), max(known)) if known and None not in ends else None,
         "standing": ", ".join(labels[:2]),
     }
-
-
-def _expected(part: PooledEffect) -> tuple[float, float] | None:
-    """Return where a further session is expected; with too few of them, their range."""
-    for low, high in ((part.prediction_low, part.prediction_high), (part.range_low, part.range_high)):
-        if low is not None and high is not None:
-            return low, high
-    return None
-
 
 def brief(low: float, high: float) -> str:
     """Write one effect, or a range of effects, with no more digits than a glance can use.

@@ -15,18 +15,18 @@ CAPTION = (
 SHARED = "Arms in one row share the data, which were loaded once. "
 
 
-def tables(dataset: Mapping[str, Any] | None) -> list[Table]:
+def tables(dataset: Mapping[str, Any] | None, names: Mapping[str, str]) -> list[Table]:
     """Return how long loading took for each copy of the data, as a table; none where it was not timed.
 
     `dataset` is the content of `dataset.json`: `loads` by arm with `index` and `seconds`, `tables` and
-    `table_size`.
+    `table_size`. `names` are those of the arms.
     """
     loads: Mapping[str, Mapping[str, Any]] = (dataset or {}).get("loads") or {}
     if not dataset or not loads:
         return []
     copies: dict[tuple[str, float], list[str]] = {}
     for arm, load in loads.items():
-        copies.setdefault((load["index"], load["seconds"]), []).append(arm)
+        copies.setdefault((load["index"], load["seconds"]), []).append(names.get(arm, arm))
     rows_loaded = dataset["tables"] * dataset["table_size"]
     rows = [
         [

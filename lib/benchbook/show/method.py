@@ -13,6 +13,7 @@ from benchbook.core import calibrated
 from benchbook.core.findings import Finding, Findings
 from benchbook.show import forest, numbers, standing
 from benchbook.show.markup import Html, element, join, slug
+from benchbook.show.shape import shaped
 from benchbook.show.table import Column, Table, long, number
 
 Studies = Mapping[str, Findings]
@@ -27,26 +28,8 @@ def opening(known: Studies) -> Html:
     """Write the title and, in one sentence, what the A/A pairs say of the method."""
     pairs = _pairs(known)
     out = sum(leaves_zero_out(aa) for _, aa in pairs)
-    text = (
-        f"Of {numbers.count(len(pairs), 'study', 'studies')} that compared an arm with itself (A/A), "
-        f"{out or 'none'} came out with an interval that leaves zero out."
-        if pairs
-        else "No study has compared an arm with itself yet."
-    )
-    return join(
-        [
-            element("h1", "How this is measured and decided"),
-            element("p", "What stands behind every number of this site, and how often it is wrong.",
-                    class_="question"),
-            element(
-                "section",
-                element("h2", "The record", id="answer"),
-                element("p", text, class_="verdict"),
-                element("p", "Stop here if you trust the rest.", class_="stop"),
-                class_="answer",
-            ),
-        ]
-    )  # fmt: skip
+    told = numbers.count(len(pairs), "study", "studies") if pairs else ""
+    return shaped("method.html.j2", pairs=told, out=out)
 
 
 def aa_figure(known: Studies) -> forest.Forest:

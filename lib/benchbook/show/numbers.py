@@ -10,17 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from benchbook.compare import words
 from benchbook.core.findings import Contrast
 
 NOT_COMPUTED = "not computed"
 _MINUS = "\N{MINUS SIGN}"
 NBSP = "\N{NO-BREAK SPACE}"
-
-
-def metric(name: str) -> str:
-    """Write the name of a metric as a sentence does: latency_p95_ms becomes p95 latency."""
-    return words.metric(name)
 
 
 def is_known(value: object) -> TypeGuard[float]:

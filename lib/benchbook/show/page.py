@@ -150,7 +150,7 @@ def _check_pictures(notebook: NotebookNode) -> None:
             alts = [output.metadata.get(kind, {}).get("alt") for kind in kinds]
             if kinds and "text/html" not in output.data and not (cell.metadata.get("alt") or any(alts)):
                 raise ValueError(
-                    f"cell {number}: a picture without alt text; show it as a figures.Picture, or write "
+                    f"cell {number}: a picture without alt text; show it as a picture.Picture, or write "
                     "the text under `alt` in the cell's metadata"
                 )
 

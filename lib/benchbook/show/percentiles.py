@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from benchbook.compare import words
 from benchbook.core.findings import Findings
-from benchbook.show import numbers
 from benchbook.show.table import Column, Table, long, number
 
 _CAPTION = (
@@ -20,7 +19,7 @@ def tables(findings: Findings) -> list[Table]:
     rows = [
         [
             words.of(found, "workload"),
-            numbers.metric(found.metric),
+            words.metric(found.metric),
             arms.get(one.arm, one.arm),
             one.runs,
             one.events_beyond,

@@ -10,7 +10,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchbook.show import svg
-from benchbook.show.markup import Html, element, join
+from benchbook.show.markup import Html, element
+from benchbook.show.shape import shaped
 
 
 def inline(drawn: str, alt: str, **attributes: object) -> Html:
@@ -58,20 +59,7 @@ class Picture:
         return " ".join(panel.alt for panel in self.panels)
 
     def _repr_html_(self) -> str:
-        heading = element("h3", self.title, id=self.anchor)
-        if not self.panels:
-            return join([heading, element("p", self.missing, class_="empty")]).text
-        images = element(
-            "div",
-            *(panel.image() for panel in self.panels),
-            class_="panels" if len(self.panels) > 1 else "panels single",
-        )
-        return join([heading, element("figure", images, element("figcaption", self.caption))]).text
+        return shaped("picture.html.j2", picture=self).text
 
     def __repr__(self) -> str:
         return f"<Picture {self.anchor}, {len(self.panels)} panels>"
-
-
-def alt(picture: Picture) -> str:
-    """Give the text that stands in for a picture."""
-    return picture.alt

@@ -42,7 +42,5 @@ def of_runs(seen: Evidence) -> list[Picture]:
     """
     drawn, names = seen.drawn
     found = [figures.qps(drawn, names)] if drawn.threads.nunique() > 1 else []
-    found.append(figures.run_order(drawn, seen.voids, names))
-    if not (orders(drawn) == TURNS).any():
-        found.append(figures.seconds(seen.intervals, drawn, names))
-    return [*found, figures.histogram(seen.histograms, drawn, names)]
+    is_shared = (orders(drawn) == TURNS).any()
+    return [*found, *([] if is_shared else [figures.seconds(seen.intervals, drawn, names)])]

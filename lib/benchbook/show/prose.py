@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from benchbook.compare import physics, sentences, words
@@ -11,7 +11,7 @@ from benchbook.core.findings import Finding, Findings
 from benchbook.show import answer, causes, numbers, setting
 from benchbook.show.doubts import differing, doubts
 from benchbook.show.lines import ONE_SESSION
-from benchbook.show.markup import Html, element, slug
+from benchbook.show.markup import Html, slug
 from benchbook.show.sessions import beside_record, over
 from benchbook.show.shape import shaped
 
@@ -41,7 +41,7 @@ def opening(
     look = findings.look
     is_early = not look.n and look.next
     told = [] if is_early else answer.said(findings)
-    early = "".join(map(str, headline(findings))) if is_early else ""
+    early = headline(findings) if is_early else ""
     given = {
         "found": findings,
         "basis": basis,
@@ -72,62 +72,39 @@ def judged(found: Finding) -> Html:
     return shaped("judged.html.j2", claim=found.claim, way=way, band=band, verdict=verdict, rest=rest or "")
 
 
-def headline(findings: Findings, with_levels: bool = True) -> list[object]:
-    """Write one sentence for each treatment and metric, workload by workload; `Html` and plain parts.
+def headline(findings: Findings) -> str:
+    """Write one sentence for each treatment and metric, workload by workload; nothing without a finding.
 
     Before the first look there is nothing to say but that, or what single runs did where a study plans no
-    more. Without levels it leaves out how an effect
-    differs between thread counts, for a page whose next lines say that.
+    more.
     """
     blocks, look = findings.blocks, findings.look
     if not look.n and look.next:
         needed = numbers.count(look.next, "block")
         if blocks.planned < look.next:
             told = "".join(f"{sentence} " for sentence in findings.described or ())
-            return [f"{told}This describes runs and decides nothing: {_too_few(blocks.planned, needed)}."]
+            return f"{told}This describes runs and decides nothing: {_too_few(blocks.planned, needed)}."
         shown = f"{blocks.complete} of the {needed} that the first look needs are complete"
-        return [f"Nothing is decided yet: {shown}."]
+        return f"Nothing is decided yet: {shown}."
     if broken := physics.broken(findings.causes):
-        return [f"The books don't add up, so no effect is an answer: {broken[0]}."]
+        return f"The books don't add up, so no effect is an answer: {broken[0]}."
     groups: dict[tuple[str, str, str], dict[object, Finding]] = {}
     for found in findings.findings:
         key = found.baseline, found.treatment, found.metric
         # A second claim about the same comparison tells nothing new here.
         groups.setdefault(key, {}).setdefault((found.workload, *found.threads), found)
-    parts: list[object] = []
+    parts: list[str] = []
     for (_, treatment, metric), own in groups.items():
         name = words.inside(next(iter(own.values())), "treatment")
         if metric == "qps" and (added := causes.latency(findings, treatment, name)):
-            parts += [" " if parts else "", words.sentence_case(added, name)]
-        parts += [
-            " " if parts else "",
-            *_named(sentences.headline(list(own.values()), with_levels), own.values()),
-        ]
-    return parts
+            parts.append(words.sentence_case(added, name))
+        parts.append(sentences.headline(list(own.values())))
+    return " ".join(parts)
 
 
 def _too_few(planned: int, needed: str) -> str:
     verb = "is" if planned == 1 else "are"
     return f"{numbers.count(planned, 'block')} {verb} planned, and a decision needs {needed}"
-
-
-def _named(text: str, group: Iterable[Finding]) -> list[object]:
-    """Split a sentence so that the arms' names stand out where each is first named."""
-    parts: list[object] = [text]
-    for name in dict.fromkeys(words.of(found, role) for found in group for role in ("treatment", "baseline")):
-        for place, part in enumerate(parts):
-            if isinstance(part, str) and (found := _place(name, part)):
-                marked = element("b", part[found.start() : found.end()])
-                parts[place : place + 1] = [part[: found.start()], marked, part[found.end() :]]
-                break
-    return [part for part in parts if part != ""]
-
-
-def _place(name: str, text: str) -> re.Match[str] | None:
-    """Find a name in a text, also where it begins a sentence with a capital."""
-    return re.search(
-        rf"(?<!\w)[{re.escape(name[0])}{re.escape(name[0].upper())}]{re.escape(name[1:])}(?!\w)", text
-    )
 
 
 def sentence(found: Finding) -> str:

@@ -236,7 +236,7 @@ def _study(seen: _Seen, study: Measured) -> Row:
 def _contrast(own: Sequence[Finding]) -> str:
     """Name what is compared with the baseline, and the metric unless it is queries per second."""
     name = words.of(own[0], "treatment")
-    return name if own[0].metric == "qps" else f"{name}, {numbers.metric(own[0].metric)}"
+    return name if own[0].metric == "qps" else f"{name}, {words.metric(own[0].metric)}"
 
 
 def _line(seen: _Seen, study: Measured, name: str, own: Sequence[Finding]) -> Line | None:

@@ -27,13 +27,14 @@ def of(facts: Facts | None, dataset: Facts | None) -> list[str]:
     return [line for line in lines if line]
 
 
-def beside(facts: Facts | None) -> list[Table]:
+def beside(facts: Facts | None, names: Mapping[str, str]) -> list[Table]:
     """Lay the settings of different engines side by side by what they are about; none for one engine alone.
 
-    A row each of `traits.MEANINGS`, those first that some arm leaves to its package or has nothing for.
+    `names` are those of the arms. A row each of `traits.MEANINGS`, those first
+    that some arm leaves to its package or has nothing for.
     """
     arms = (facts or {}).get("arms") or {}
-    known = {arm: own["engine"] for arm, own in arms.items() if own.get("engine")}
+    known = {names.get(arm, arm): own["engine"] for arm, own in arms.items() if own.get("engine")}
     if len({engine["name"] for engine in known.values()}) < 2:
         return []
     rows = [[about, *(_set(engine, about) for engine in known.values())] for about in traits.MEANINGS]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 
+from benchbook.compare import words
 from benchbook.core.findings import Finding, Findings
 from benchbook.show import causes, numbers, prose
 from benchbook.show.doubts import Doubt, points
 from benchbook.show.evidence import Evidence
-from benchbook.show.markup import Html, plain
+from benchbook.show.markup import plain
 from benchbook.show.tables import contrast
 
 _MOST_DOUBTS = 8
@@ -26,7 +26,7 @@ def markdown(seen: Evidence, more: Sequence[Doubt] = ()) -> str:
     parts = [
         f"### {safe(findings.title)}",
         safe(findings.question),
-        f"**{safe(_text(prose.headline(findings)) or 'No finding could be computed.')}**",
+        f"**{safe(prose.headline(findings) or 'No finding could be computed.')}**",
         safe(causes.full(findings)),
         *_findings(findings),
         "\n".join(_doubts(seen, more)),
@@ -38,13 +38,6 @@ def markdown(seen: Evidence, more: Sequence[Doubt] = ()) -> str:
 def safe(text: object) -> str:
     """Escape a text for Markdown, so that names can't become markup, links or mentions."""
     return re.sub(r"([\\`*_\[\]<>|#&@~])", r"\\\1", re.sub(r"[ \t\r\n]+", " ", plain(text)))
-
-
-def _text(parts: Sequence[object]) -> str:
-    return "".join(
-        html.unescape(re.sub(r"<[^>]*>", "", part.text)) if isinstance(part, Html) else str(part)
-        for part in parts
-    )
 
 
 def _findings(findings: Findings) -> Iterator[str]:
@@ -62,7 +55,7 @@ def _findings(findings: Findings) -> Iterator[str]:
 def _row(found: Finding) -> tuple[str, ...]:
     is_whole = found.headline
     return (
-        f"{contrast(found)}, {numbers.metric(found.metric)}",
+        f"{contrast(found)}, {words.metric(found.metric)}",
         numbers.effect(found),
         f"{numbers.span(found.low, found.high)} ({numbers.level(found.level)})" if is_whole else "",
         str(found.n),

@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from benchbook.show.markup import Html, element, escape, join
+from benchbook.show.markup import Html, element, escape
+from benchbook.show.shape import shaped
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,6 @@ class Notes:
         """Mark several texts, with a space before each mark."""
         return Html("".join(f" {self.mark(text.strip()).text}" for text in texts if text.strip()))
 
-    def html(self) -> Html:
-        """Write the footnotes as they stand below the table."""
-        lines = (
-            element("li", text, id=f"{self.anchor}-note-{place}") for place, text in enumerate(self.texts, 1)
-        )
-        return element("ol", *lines, class_="notes") if self.texts else Html("")
-
 
 @dataclass(frozen=True)
 class Table:
@@ -88,23 +82,10 @@ class Table:
     is_whole: bool = False
 
     def _repr_html_(self) -> str:
-        heading = element("h3", self.title, id=self.anchor)
-        if not self.rows:
-            return join([heading, element("p", self.empty, class_="empty")]).text
-        columns, rows, shared = self._narrowed()
+        columns, rows, shared = self._narrowed() if self.rows else ([], [], "")
         caption = " ".join(filter(None, [self.caption, shared]))
-        box = element(
-            "div",
-            _grid(columns, rows),
-            class_="scroll whole" if self.is_whole or len(rows) <= _FEW else "scroll",
-            role="region",
-            tabindex="0",
-            aria_label=self.title,
-        )
-        if self.is_folded:
-            box = element("details", element("summary", f"Show {len(self.rows)} rows"), box)
-        caption_text = element("p", caption, class_="caption") if caption else ""
-        return join([heading, caption_text, box, self.notes.html() if self.notes else ""]).text
+        given = {"columns": columns, "caption": caption, "is_whole": self.is_whole or len(rows) <= _FEW}
+        return shaped("table.html.j2", table=self, body=_body(columns, rows), **given).text
 
     def __repr__(self) -> str:
         return f"<Table {self.anchor}, {len(self.rows)} rows>"
@@ -135,21 +116,11 @@ def _words(cell: str) -> str:
     return html.unescape(re.sub(r"<[^>]*>", "", cell)).strip()
 
 
-def _grid(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> Html:
+def _body(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> Html:
     # A table of runs has thousands of cells: a class is the only attribute that a cell carries.
     kinds = [f' class="{column.kind}"' if column.kind else "" for column in columns]
     lines = []
     for first, *others in rows:
         cells = (f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], others, strict=True))
         lines.append(f'<tr><th scope="row"{kinds[0]}>{escape(first)}</th>{"".join(cells)}</tr>')
-    return element(
-        "table",
-        element("thead", element("tr", *map(_heading, columns))),
-        element("tbody", Html("\n".join(lines))),
-        class_="sortable",
-    )
-
-
-def _heading(column: Column) -> Html:
-    unit = (" ", element("span", column.unit, class_="unit")) if column.unit else ()
-    return element("th", column.label, *unit, scope="col", class_=column.kind, title=column.meaning)
+    return Html("\n".join(lines))

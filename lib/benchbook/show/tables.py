@@ -30,7 +30,6 @@ __all__ = [
     "facts",
     "leaders",
     "loading",
-    "partners",
     "parts",
     "scaling",
     "stability",
@@ -67,7 +66,7 @@ def _effect(found: Finding, notes: Notes) -> list[object]:
     band = f" ({numbers.span(*found.band)})" if found.band else ""
     return [
         Html(name.text + notes.marks(found.warnings).text),
-        numbers.metric(found.metric),
+        words.metric(found.metric),
         element("a", numbers.effect(found), href=_below(found)),
         numbers.span(found.low, found.high) if is_whole else "",
         found.n,
@@ -141,7 +140,7 @@ def threads(findings: Findings) -> Table:
                 element("span", contrast(found), id=_level_anchor(found, point)).text
                 + notes.marks([note] if (note := getattr(point, "note", None)) else []).text
             ),
-            numbers.metric(found.metric),
+            words.metric(found.metric),
             point.threads,
             element(
                 "a",
@@ -173,27 +172,6 @@ def threads(findings: Findings) -> Table:
 
 def _levels(entries: Sequence[Contrast | Level | ByThreads]) -> str:
     return numbers.listing([numbers.level(level) for level in sorted({one.level for one in entries})])
-
-
-def partners(findings: Findings) -> list[Table]:
-    """List for each block how long after each other its partners started, and what is left out of effects.
-
-    Nothing where all of them started at once, as arms do that take turns.
-    """
-    if not any(one.max_s >= 0.05 or one.left_out for one in findings.partners or []):
-        return []
-    rows = [
-        [
-            one.block,
-            numbers.decimal(one.median_s),
-            numbers.decimal(one.max_s),
-            one.left_out or ("far apart" if one.is_far else ""),
-        ]
-        for one in findings.partners or []
-    ]
-    columns = [number("Block"), number("Apart", "median, s"), number("Apart", "longest, s"), long("Care")]
-    caption = "Partners are compared because they are neighbours in time. Seconds between their starts."
-    return [Table("partners", "Time between partners", columns, rows, caption)]
 
 
 def differences(findings: Findings, arms: Mapping[str, str]) -> Table:

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
@@ -145,15 +143,6 @@ def legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: L
         columnspacing=1.2,
         borderaxespad=0.2,
     )
-
-
-def round_log(axis: Axis) -> None:
-    """Label a logarithmic axis at round values, also when it spans less than a decade."""
-    low, high = axis.get_view_interval()
-    steps = (1,) if high > 500 * low else (1, 2, 5) if high > 5 * low else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
-    axis.set_major_locator(LogLocator(subs=steps))
-    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axis.set_minor_locator(NullLocator())
 
 
 def corner(axes: Axes, text: str, x: float) -> None:

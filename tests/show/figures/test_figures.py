@@ -15,9 +15,7 @@ from tests.show.figures.edge import inked_edges
 
 DRAWN = {
     "throughput": lambda made: figures.qps(made.runs, made.arms),
-    "run-order": lambda made: figures.run_order(made.runs, made.voids, made.arms),
     "seconds": lambda made: figures.seconds(made.intervals, made.runs, made.arms),
-    "histogram": lambda made: figures.histogram(made.histograms, made.runs, made.arms),
 }
 
 
@@ -71,28 +69,6 @@ def test_a_stall_is_told_and_a_discarded_second_is_none(made):
     told = figures.seconds(intervals, made.runs, made.arms).alt
     assert told.count("1\xa0stalled second") == 1
     assert told.count("0\xa0stalled seconds") == 3
-
-
-def test_a_tail_that_holds_the_pauses_of_turns_is_not_told(made):
-    runs = made.runs.assign(order="turns", latency_p99_ms=np.nan)
-    picture = figures.histogram(made.histograms, runs, made.arms)
-    assert "half of them within" in picture.alt and "99 %" not in picture.alt
-    assert "waited through the turns of others" in picture.caption
-
-
-def test_run_order_counts_runs_and_voids(made):
-    told = figures.run_order(made.runs, made.voids, made.arms).alt
-    assert told.startswith("65\xa0runs in 5\xa0blocks over 11\xa0minutes; 2\xa0voided attempts.")
-
-
-def test_histograms_add_counts_by_sysbenchs_rule(made):
-    # One run of two events in bucket 0 and one of 98 in bucket 500: half of all lie within bucket 500,
-    # whose value is 0.001 ms * 1.0181696^500 = 8.15 ms.
-    runs = made.runs[(made.runs["workload"] == "oltp_read_write") & (made.runs["threads"] == 16)].head(2)
-    runs = runs.assign(arm="direct")
-    counts = made.histograms.head(2).assign(run_id=list(runs["run_id"]), bucket=[0, 500], count=[2, 98])
-    told = figures.histogram(counts, runs, made.arms).alt
-    assert "direct: half of them within 8.13 ms, 99 % within 8.13 ms." in told
 
 
 @pytest.mark.parametrize("anchor", DRAWN)

@@ -1,16 +1,6 @@
-"""All figures by name. Each function takes tidy tables or findings and returns a `Picture`."""
+"""The figures of runs by name. Each function takes tidy tables and returns a `Picture`."""
 
 from benchbook.show.figures.levels import qps
-from benchbook.show.figures.order import run_order
-from benchbook.show.figures.within import histogram, seconds
-from benchbook.show.picture import Panel, Picture, alt
+from benchbook.show.figures.within import seconds
 
-__all__ = [
-    "Panel",
-    "Picture",
-    "alt",
-    "histogram",
-    "qps",
-    "run_order",
-    "seconds",
-]
+__all__ = ["qps", "seconds"]

@@ -1,26 +1,18 @@
-"""Figures of what happened inside runs: single seconds and single transactions."""
+"""The figure of what happened inside whole runs, second by second."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import StrMethodFormatter
 
-from benchbook.core import histogram as buckets
-from benchbook.core.errors import given
 from benchbook.show import numbers, theme
 from benchbook.show.picture import Panel, Picture, by_arm
 
 STALL_SHARE = 0.1
-_BUCKETS_A_STEP = 8
-_PAUSES = (
-    " No 99th percentile is drawn of an arm whose tail holds pauses: these transactions waited through the "
-    "turns of others."
-)
 
 
 def seconds(
@@ -57,43 +49,6 @@ def seconds(
     return Picture("seconds", "Second by second", tuple(panels), caption)
 
 
-def histogram(
-    histograms: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str], threads: int | None = None
-) -> Picture:
-    """Draw how long transactions took, all runs of an arm added up, at one thread count, by workload.
-
-    Counts of sysbench's buckets add exactly; eight neighbours (15 %) are drawn as one step. The 99th
-    percentile is left out of an arm whose runs have none.
-    """
-    panels = []
-    has_pauses = False
-    for name, chosen in _cells(runs, threads):
-        counts = histograms.merge(chosen[["run_id", "arm"]], on="run_id")
-        if counts.empty:
-            continue
-        present, runs_of = by_arm(counts, arms), by_arm(chosen, arms)
-        text = []
-        with theme.style():
-            figure, axes = theme.canvas()
-            for arm, own in present.items():
-                added = np.bincount(own["bucket"], own["count"], buckets.BUCKETS)
-                has_tail = not runs_of[arm].latency_p99_ms.isna().all()
-                has_pauses |= not has_tail
-                text.append(_steps(axes, added, arm, theme.colour(arm, arms), has_tail))
-            axes.set_xscale("log")
-            axes.set_ylim(bottom=0)
-            axes.set_title(theme.short(name, 44), pad=6)
-            axes.set_xlabel("latency, ms")
-            axes.set_ylabel("share of transactions, %")
-            theme.round_log(axes.xaxis)
-            tail = Line2D([], [], color=theme.MUTED, linewidth=1, linestyle=":")
-            theme.legend(figure, [*present], arms, p99=tail)
-        panels.append(Panel(figure, f"{name}, latency in ms. {' '.join(text)}"))
-    caption = "All runs of an arm added up. A dotted line is the 99th percentile."
-    caption += _PAUSES if has_pauses else ""
-    return Picture("histogram", "How long transactions took", tuple(panels), caption)
-
-
 def _cells(runs: pd.DataFrame, threads: int | None) -> Iterator[tuple[str, pd.DataFrame]]:
     """Give each workload's runs at the thread count asked for, or its highest, with a name for both."""
     for workload, part in runs.groupby("workload", sort=True):
@@ -124,20 +79,3 @@ def _told_seconds(own: pd.DataFrame, arm: str) -> str:
     middle, slowest = numbers.significant(measured.median()), numbers.significant(measured.min())
     stalled = numbers.count(int(own.is_stall.sum()), "stalled second")
     return f"{arm}: median {middle}, slowest second {slowest}, {stalled}."
-
-
-def _steps(axes: Axes, counts: np.ndarray, arm: str, colour: str, has_tail: bool) -> str:
-    """Draw one arm's share of transactions in each step, and say its median, and its 99th percentile."""
-    filled = np.flatnonzero(counts) // _BUCKETS_A_STEP
-    steps = np.arange(filled.min() - 1, filled.max() + 3)
-    edges = buckets.LOWEST_MS * buckets.RATIO ** (_BUCKETS_A_STEP * steps - 0.5)
-    sums = np.pad(counts, _BUCKETS_A_STEP).reshape(-1, _BUCKETS_A_STEP).sum(axis=1)
-    share = 100 * sums[steps[:-1] + 1] / sums.sum()
-    axes.stairs(share, edges, color=colour, linewidth=1.5)
-    axes.stairs(share, edges, color=colour, alpha=0.12, fill=True)
-    half = f"{arm}: half of them within {numbers.significant(buckets.percentile(counts, 50))} ms"
-    if not has_tail:
-        return f"{half}."
-    p99 = given(buckets.percentile(counts, 99))
-    axes.axvline(p99, color=colour, linewidth=1, linestyle=":")
-    return f"{half}, 99 % within {numbers.significant(p99)} ms."
