@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from bs4 import BeautifulSoup
 
-from benchbook.show import numbers, prose
+from benchbook.show import answer, numbers, prose
 from tests.found import changed, doubt
 
 
@@ -13,17 +13,6 @@ def _text(html) -> str:
 
 def _with(findings, **changes):
     return changed(findings, findings=[changed(found, **changes) for found in findings.findings])
-
-
-def test_the_answer_comes_in_one_sentence_with_subject_number_and_interval(made):
-    first, second = made.findings.findings
-    line = prose.headline(made.findings)
-    amounts = [f"{numbers.decimal(-100 * found.effect)}\xa0% fewer" for found in (first, second)]
-    ends = [numbers.span(found.low, found.high) for found in (first, second)]
-    assert line == (
-        f"HAProxy served {amounts[0]} queries per second than direct connections on point selects "
-        f"(98\xa0% interval {ends[0]}, 5 blocks) and {amounts[1]} on read-write transactions ({ends[1]})."
-    )
 
 
 def test_every_contrast_has_a_sentence_with_a_way_to_the_evidence_and_its_claims(made):
@@ -42,15 +31,14 @@ def test_every_contrast_has_a_sentence_with_a_way_to_the_evidence_and_its_claims
 @pytest.mark.parametrize(
     ("label", "said"),
     [
-        ("not shown", "No difference between HAProxy and direct connections was shown on point selects ("),
-        ("no practical difference", "There is no practical difference (1\xa0%) between HAProxy and"),
-        ("no useful interval", "No useful interval yet for HAProxy against direct connections on point "
-         "selects and read-write transactions (5 blocks). About 3 more blocks, some 7 minutes, or a"),
+        ("not shown", "No difference between HAProxy and direct connections was shown on point selects and"),
+        ("no practical difference", "There is no practical difference for HAProxy against direct connections on point"),
+        ("no useful interval", "No useful interval yet for HAProxy against direct connections on point selects"),
     ],
 )  # fmt: skip
 def test_no_effect_is_quoted_where_nothing_was_shown(made, label, said):
     findings = _with(made.findings, label=label, low=-0.3, high=0.1)
-    line = prose.headline(findings)
+    line = answer.text(findings)
     assert said in line
     assert "fewer" not in line
 
@@ -59,60 +47,12 @@ def test_no_effect_is_quoted_where_nothing_was_shown(made, label, said):
     ("label", "said"),
     [
         ("not shown", "No difference in p99 latency between HAProxy and direct connections was shown on "),
-        ("no useful interval", "No useful interval yet for p99 latency with HAProxy against direct conn"),
+        ("no useful interval", "No useful interval yet for HAProxy against direct connections in p99 latency on"),
     ],
 )  # fmt: skip
 def test_a_metric_that_is_not_what_was_served_is_named(made, label, said):
     findings = _with(made.findings, label=label, low=-0.3, high=0.1, metric="latency_p99_ms")
-    assert said in prose.headline(findings)
-
-
-def test_an_effect_that_depends_on_threads_is_said_at_each_level(made):
-    labels = ["lower", "lower", "not shown"]
-    levels = [
-        {
-            "threads": threads,
-            "effect": effect,
-            "low": low,
-            "high": high,
-            "level": 0.98,
-            "n": 5,
-            "label": label,
-        }
-        for threads, effect, low, high, label in zip(
-            (1, 4, 16),
-            (-0.244, -0.119, 0.016),
-            (-0.25, -0.14, -0.02),
-            (-0.238, -0.1, 0.05),
-            labels,
-            strict=True,
-        )
-    ]
-    one = changed(made.findings.findings[0], label="depends on threads", headline=False, levels=levels)
-    line = prose.headline(changed(made.findings, findings=[one])).replace("\xa0", " ")
-    assert line == (
-        "HAProxy served 24.4 % fewer queries per second than direct connections on point selects at 1 thread "
-        "(98 % interval −25.0 to −23.8 %) and 11.9 % fewer at 4 threads (−14.0 to −10.0 %); no difference "
-        "was shown at 16 threads."
-    )
-
-
-def test_levels_without_a_shown_difference_are_named_together(made):
-    level = {"effect": 0.01, "low": -0.02, "high": 0.04, "level": 0.98, "n": 5, "label": "not shown"}
-    levels = [{**level, "threads": threads} for threads in (1, 4, 64)]
-    one = changed(made.findings.findings[0], label="depends on threads", levels=levels, claim=None)
-    line = prose.headline(changed(made.findings, findings=[one]))
-    assert line.endswith("on point selects, though no difference was shown at 1, 4 and 64 threads.")
-
-
-def test_what_is_alike_on_several_workloads_is_said_once(made):
-    first, second = made.findings.findings
-    unclear = {"label": "not shown", "low": -0.3, "high": 0.1}
-    third = changed(first, workload="oltp_insert", names=None, **unclear)
-    own = [third, changed(third, workload="oltp_delete"), second]
-    line = prose.headline(changed(made.findings, findings=own))
-    assert line.count("No difference") == 1
-    assert "was shown on inserts (" in line and "and deletes (" in line and "fewer queries per second" in line
+    assert said in answer.text(findings)
 
 
 def test_an_arm_that_was_skipped_is_named_with_the_reason(made):
@@ -127,17 +67,15 @@ def test_an_arm_that_was_skipped_is_named_with_the_reason(made):
     }
     first, second = _with(made.findings, **none).findings
     few = changed(second, n=1, effect=0.02, reason=None)
-    line = prose.headline(changed(made.findings, findings=[first, few]))
-    assert line == (
+    line = answer.text(changed(made.findings, findings=[first, few]))
+    assert line.startswith(
         "HAProxy could not be compared with direct connections on point selects: it was skipped. "
-        "HAProxy served 2.0\xa0% more queries per second than direct connections on read-write transactions "
-        "(1 block); there is no interval: too few blocks."
     )
 
 
 def test_before_the_first_look_the_answer_is_that_there_is_none_yet(made):
     early = {"blocks": {"planned": 5, "complete": 2}, "look": {"n": 0, "level": 0.98, "next": 5, "note": ""}}
-    line = prose.headline(changed(made.findings, **early))
+    line = answer.text(changed(made.findings, **early))
     assert line == "Nothing is decided yet: 2 of the 5\xa0blocks that the first look needs are complete."
 
 
@@ -146,9 +84,9 @@ def test_a_study_of_fewer_blocks_than_a_decision_needs_says_what_its_runs_did(ma
     why = (
         "This describes runs and decides nothing: 2\xa0blocks are planned, and a decision needs 5\xa0blocks."
     )
-    line = prose.headline(changed(made.findings, **early))
+    line = answer.text(changed(made.findings, **early))
     assert line == why
-    line = prose.headline(changed(made.findings, **early, described=["A stood still for 9 s."]))
+    line = answer.text(changed(made.findings, **early, described=["A stood still for 9 s."]))
     assert line == f"A stood still for 9 s. {why}"
 
 
@@ -161,7 +99,7 @@ def test_an_aa_pair_without_an_interval_is_no_comfort(made):
 def test_two_claims_about_one_comparison_are_quoted_once(made):
     first = made.findings.findings[0]
     again = changed(first, id=f"{first.id}.other", claim="source/other")
-    line = prose.headline(changed(made.findings, findings=[first, again]))
+    line = answer.text(changed(made.findings, findings=[first, again]))
     assert line.count("point selects") == 1
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from benchbook.api.columns import documented
 from benchbook.api.names import Told
 from benchbook.core import findings as core
-from benchbook.show import forest, numbers, prose
+from benchbook.show import forest, numbers
 from benchbook.show.markup import Html, element, join
 
 
@@ -53,10 +53,7 @@ class Finding:
     claim = Told[str | None]("claim", "The claim it answers, `source/claim`.")
     verdict = Told[str | None]("verdict", "Confirmed, contradicted or inconclusive; None without a claim.")
 
-    @property
-    def sentence(self) -> str:
-        """All of it in one sentence."""
-        return prose.sentence(self.data)
+    sentence = Told[str]("sentence", "All of it in one sentence.")
 
     @property
     def warnings(self) -> list[str]:

@@ -25,8 +25,8 @@ def text(study: str) -> list[str]:
 
     found = Findings.read(where.findings)
     blocks, runs = found.blocks, _runs(study)
-    is_early = not found.look.n and found.look.next
-    said = [headline(found)] if is_early else [one.text for one in answer.said(found)]
+    early = answer.early(found)
+    said = [early] if early else [one.text for one in answer.said(found)]
     why = [f"Why: {cause.sentence}." for cause in causes.known(found)[:1]]
     basis = f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}{runs}, "
     basis += f"{numbers.minutes(found.machine_minutes)} of machine time"
@@ -39,11 +39,11 @@ def _wrapped(line: str) -> str:
 
 
 def headline(found: Findings) -> str:
-    """Return the answer of findings as plain text."""
+    """Return the answer of findings as one paragraph."""
     # Loaded here: it brings pandas and matplotlib along, and most of what `benchbook` does needs neither.
-    from benchbook.show import prose
+    from benchbook.show import answer
 
-    return prose.headline(found) or "No finding could be computed; the page says why."
+    return answer.text(found) or "No finding could be computed; the page says why."
 
 
 def place(study: str) -> list[str]:

@@ -96,46 +96,7 @@ def _sentence(found: Finding) -> str:
     return f"{_compared(found)} {seen}.{_depends(found)}"
 
 
-def headline(group: Sequence[Finding], with_levels: bool = True) -> str:
-    """Say in as few words as possible what findings about the same arms and metric came to, by workload.
-
-    Thread levels of effects that have one number are left out on demand, where they stand elsewhere.
-    """
-    treatment, baseline, _ = _names(group[0])
-    by_label: dict[str, list[Finding]] = {}
-    for found in group:
-        by_label.setdefault(_outcome(found), []).append(found)
-    parts = []
-    for label, own in by_label.items():
-        if label == "not compared":
-            parts += [sentence(found) for found in own]
-            continue
-        on = [f"{_names(found)[2]}{_seen(found, place > 0)}" for place, found in enumerate(own)]
-        if label == "shown":
-            first, *others = own
-            more = [f"{_amount(found)} on {name}" for found, name in zip(others, on[1:], strict=True)]
-            parts.append(f"{listing([f'{_compared(first)}{_seen(first)}', *more])}.")
-            parts.append(_all_levels(own) if with_levels else "")
-        elif label == "depends on threads":
-            parts += [f"{_by_level(found, is_short=True)}." for found in own]
-        elif label == "no useful interval":
-            where = listing([_names(found)[2] for found in own])
-            blocks = count(min(found.n for found in own), "block")
-            parts.append(f"No useful interval yet for {_against(own[0])} on {where} ({blocks}).")
-            parts.append(_help(own[0]).strip() if len(by_label) == 1 else "")
-        else:
-            of = "" if own[0].metric in _SERVED else f"in {_noun(own[0])} "
-            parts.append(f"{_QUIET[label].format(f'{of}between {treatment} and {baseline}', listing(on))}.")
-    return " ".join(words.sentence_case(text, treatment, baseline) for text in parts if text)
-
-
 LOST = "Once all contrasts of the study are counted (Holm), no difference is decided"
-_QUIET = {
-    LOST: f"{LOST} {{}} on {{}}",
-    "not shown": "No difference {} was shown on {}",
-    "no practical difference": "There is no practical difference (1\N{NO-BREAK SPACE}%) {} on {}",
-    "not decided yet": "Nothing is decided yet {} on {}",
-}
 
 
 def _level_told(found: Finding, part: Level, with_ends: bool = True) -> str:
@@ -150,38 +111,13 @@ def _quiet(part: Level) -> str:
     return _AT_A_LEVEL.get(str(part.label), "no difference was shown")
 
 
-def _together(parts: Sequence[Level]) -> list[str]:
-    """Say of levels without a shown difference what is known, once each: no difference was shown at 4 and
-    64 threads."""
-    by_words: dict[str, list[int]] = {}
-    for part in parts:
-        by_words.setdefault(_quiet(part), []).append(part.threads)
-    return [
-        f"{told} at {listing([str(one) for one in threads[:-1]] + [count(threads[-1], 'thread')])}"
-        for told, threads in by_words.items()
-    ]
-
-
 def _names(found: Finding) -> tuple[str, str, str]:
     return words.inside(found, "treatment"), words.inside(found, "baseline"), words.of(found, "workload")
-
-
-def _outcome(found: Finding) -> str:
-    if found.effect is None or found.low is None:
-        return "not compared"
-    if _is_lost(found):
-        return LOST
-    return "shown" if found.label in SHOWN else found.label
 
 
 def _is_lost(found: Finding) -> bool:
     """Whether the interval leaves out zero, but the correction for many contrasts left nothing shown."""
     return found.label == "not shown" and (given(found.low) > 0 or given(found.high) < 0)
-
-
-def _seen(found: Finding, is_short: bool = False) -> str:
-    """Write interval and blocks in brackets; what the sentence has already is not repeated."""
-    return f" ({ends(found)})" if is_short else f" ({interval(found)}, {count(found.n, 'block')})"
 
 
 def _noun(found: Finding) -> str:
@@ -216,13 +152,13 @@ def _levels(found: Finding) -> list[Level]:
     return [part for part in found.levels if part.effect is not None]
 
 
-def _by_level(found: Finding, is_short: bool = False) -> str:
-    """Say what is known at each thread level, those with a difference first, the others short of numbers."""
+def _by_level(found: Finding) -> str:
+    """Say what is known at each thread level, those with a difference first."""
     treatment, baseline, workload = _names(found)
     levels = _levels(found)
     shown = [part for part in levels if part.label in SHOWN]
     others = [part for part in levels if part not in shown]
-    rest = _together(others) if is_short else [_level_told(found, part) for part in others]
+    rest = [_level_told(found, part) for part in others]
     if not shown:
         head = f"Threads change how {treatment} compares with {baseline} on {workload}"
         return f"{head}, though {listing(rest)}"
@@ -236,13 +172,6 @@ def _depends(found: Finding) -> str:
     """Say the thread levels of a finding that has one number, where they were shown to differ in size."""
     told = _told_levels(found)
     return f" On {_names(found)[2]} the effect depends on threads: {told}." if told else ""
-
-
-def _all_levels(group: Sequence[Finding]) -> str:
-    """Say the same of several workloads in one sentence."""
-    told = {_names(found)[2]: _told_levels(found) for found in group}
-    each = [f"on {workload} {levels}" for workload, levels in told.items() if levels]
-    return f"The effect depends on threads: {'; '.join(each)}." if each else ""
 
 
 def _told_levels(found: Finding) -> str:

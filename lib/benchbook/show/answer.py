@@ -40,6 +40,25 @@ class Said:
         return not self.findings and self.way not in ("#why", "#cells")
 
 
+def early(findings: Findings) -> str:
+    """Say before the first look that nothing is decided, or what single runs did where no more is planned."""
+    blocks, look = findings.blocks, findings.look
+    if look.n or not look.next:
+        return ""
+    needed = numbers.count(look.next, "block")
+    if blocks.planned >= look.next:
+        done = f"{blocks.complete} of the {needed} that the first look needs are complete"
+        return f"Nothing is decided yet: {done}."
+    seen = "".join(f"{sentence} " for sentence in findings.described or ())
+    planned = f"{numbers.count(blocks.planned, 'block')} {'is' if blocks.planned == 1 else 'are'} planned"
+    return f"{seen}This describes runs and decides nothing: {planned}, and a decision needs {needed}."
+
+
+def text(findings: Findings) -> str:
+    """Return the answer as one paragraph; nothing where no finding could be computed."""
+    return early(findings) or " ".join(one.text for one in said(findings))
+
+
 def said(findings: Findings) -> list[Said]:
     """Return the sentences that answer a study's title: its ladder, its levels, then each contrast."""
     if broken := physics.broken(findings.causes):
@@ -191,11 +210,11 @@ def _amount(line: Line, noun: str | None = "queries per second") -> str:
     low, high = (pick(one.value for one in line.decided) for pick in (min, max))
     if not line.direction:
         return f"from {_of(low, noun)} to {_of(high, noun)}"
-    if low == high:
-        return _of(low, noun)
     near, far = sorted((abs(low), abs(high)))
     digits = 0 if near >= 0.1 else 1
-    return f"{numbers.decimal(100 * near, digits)} to {_of(far if low > 0 else -far, noun, digits)}"
+    first, last = numbers.decimal(100 * near, digits), numbers.decimal(100 * far, digits)
+    start = "" if first == last else f"{first} to "
+    return f"{start}{_of(far if low > 0 else -far, noun, digits)}"
 
 
 def _of(effect: float, noun: str | None, digits: int | None = None) -> str:

@@ -7,7 +7,8 @@ import re
 from bleach.sanitizer import Cleaner
 
 _TEXT = (
-    "a", "abbr", "b", "br", "code", "del", "em", "i", "kbd", "q", "s", "small", "span", "strong", "sub", "sup",
+    "a", "abbr", "b", "br", "code", "del", "em", "i", "kbd", "q", "s", "small", "span", "strong", "sub",
+    "sup",
 )  # fmt: skip
 _BLOCKS = (
     "blockquote", "details", "div", "h1", "h2", "h3", "h4", "hr", "p", "pre", "section", "summary", "u",

@@ -118,9 +118,8 @@ def brief(low: float, high: float) -> str:
     ('+27\\xa0%', '−18 to +33\\xa0%', '+1.5\\xa0%')
     """
     digits = 1 if min(abs(low), abs(high)) < 0.1 and max(abs(low), abs(high)) < 0.3 else 0
-    if low == high:
-        return numbers.percent(low, digits)
-    return numbers.span(low, high, digits)
+    first, last = numbers.percent(low, digits), numbers.percent(high, digits)
+    return last if first == last else numbers.span(low, high, digits)
 
 
 def effects_of(own: Iterable[Finding]) -> Iterator[Effect]:

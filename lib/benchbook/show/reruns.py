@@ -41,7 +41,7 @@ def _table(first: Findings, kept: Rerun) -> Table:
     care = [*cares(kept), *twins(first, kept.findings)]
     rows = [
         [
-            Html(escape(title(one)) + notes.marks([note(one)]).text),
+            Html(escape(contrast(one.first)) + notes.marks([note(one)]).text),
             *_shown(one.first),
             *_shown(one.second),
             one.second.n if one.second else "",
@@ -64,7 +64,7 @@ def _table(first: Findings, kept: Rerun) -> Table:
 def _shown(found: Finding | None) -> tuple[str, str]:
     if found is None:
         return "none", ""
-    return numbers.effect(found), ends(found) if found.headline else ""
+    return numbers.effect(found), numbers.span(found.low, found.high) if found.headline else ""
 
 
 def markdown(first: Findings, kept: Rerun) -> str:
@@ -102,11 +102,6 @@ def is_same_data(first: Findings, second: Findings) -> bool:
     return bool(own) and own == theirs and any(effect is not None for _, effect, *_ in own)
 
 
-def title(one: reruns.Judged) -> str:
-    """Name a finding by what it compares."""
-    return contrast(one.first)
-
-
 def note(one: reruns.Judged) -> str:
     """Say by what a verdict was reached, or why there is none."""
     if one.band is None:
@@ -114,11 +109,6 @@ def note(one: reruns.Judged) -> str:
     text = f"band {numbers.span(one.band.low, one.band.high)}"
     text += f"; direction: {one.direction}" if one.direction else ""
     return text + ("; the two intervals overlap, so the first may be what is off" if one.overlaps else "")
-
-
-def ends(found: Finding) -> str:
-    """Give a finding's interval."""
-    return numbers.span(found.low, found.high)
 
 
 def twins(first: Findings, second: Findings) -> Iterator[str]:
@@ -140,7 +130,7 @@ def cares(kept: Rerun) -> Iterator[str]:
 
 def _row(one: reruns.Judged) -> str:
     sentence = (_told(one.first), _told(one.second), one.verdict or "not judged", note(one))
-    return f"| {' | '.join(safe(text) for text in (title(one), *sentence))} |"
+    return f"| {' | '.join(safe(text) for text in (contrast(one.first), *sentence))} |"
 
 
 def _told(found: Finding | None) -> str:
@@ -148,4 +138,4 @@ def _told(found: Finding | None) -> str:
         return "none"
     if not found.headline:
         return f"by threads (n = {found.n}), {found.label}"
-    return f"{numbers.effect(found)} ({ends(found)}, n = {found.n}), {found.label}"
+    return f"{numbers.effect(found)} ({numbers.span(found.low, found.high)}, n = {found.n}), {found.label}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from benchbook.compare import words
 from benchbook.core.findings import Finding, Findings
-from benchbook.show import causes, numbers, prose
+from benchbook.show import answer, numbers
 from benchbook.show.doubts import Doubt, points
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import plain
@@ -26,8 +26,7 @@ def markdown(seen: Evidence, more: Sequence[Doubt] = ()) -> str:
     parts = [
         f"### {safe(findings.title)}",
         safe(findings.question),
-        f"**{safe(prose.headline(findings) or 'No finding could be computed.')}**",
-        safe(causes.full(findings)),
+        f"**{safe(answer.text(findings) or 'No finding could be computed.')}**",
         *_findings(findings),
         "\n".join(_doubts(seen, more)),
         _basis(findings),
