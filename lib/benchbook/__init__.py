@@ -11,10 +11,11 @@
     bb.columns("runs")               what each column means, with its unit
     s.runs_of("haproxy")             the runs of one arm
     s.findings, s.aa                 effects with interval, n, label and verdict
+    s.why                            what a query cost each part, where that explains an effect
     s.plot(), s.findings[0].plot()   as pictures, as is bb.pooled("quick").plot()
     s.run("b01-oltp_point")          one run by the start of its id: log, evidence, checks
     bb.calibration()                 campaigns whose answer is known: how often and how far measuring errs
-    bb.source("tidb-kubernetes")     a published document: cells, claims, audit
+    bb.source("tidb-kubernetes")     a published document: cells, claims beside what was measured, audit
 
 Everything is read from what the pipeline left and nothing is written. Names complete with Tab, also those
 with hyphens: `bb.sources().tidb_kubernetes`, or `bb.sources()["tidb-…`.

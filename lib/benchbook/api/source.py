@@ -51,6 +51,18 @@ class Claim:
         """Findings of studies here that answer it."""
         return [Finding(study.name, found) for study, found in standing.load(self.source).answers(self.id)]
 
+    @property
+    def illustrated(self) -> list[Finding]:
+        """Findings of studies here whose arms stand in for what it names; they judge nothing."""
+        return [Finding(study.name, found) for study, found in standing.load(self.source).shows(self.id)]
+
+    @property
+    def _here(self) -> list[str]:
+        seen = standing.load(self.source)
+        known = [("Measured", *one) for one in seen.answers(self.id)]
+        known = known or [("Illustrated", *one) for one in seen.shows(self.id)]
+        return [f"{how} here ({study.name}): {found.sentence}" for how, study, found in known]
+
     def __repr__(self) -> str:
         lines = [
             f"{self.id}: {self.verdict}",
@@ -58,18 +70,15 @@ class Claim:
             f"  published {self.published}; recomputed {self.recomputed}",
             *(f"  ! {text}" for text in self.doubts),
         ]
-        return "\n".join(
-            [*lines, *(f"  measured here ({one.study}): {one.sentence}" for one in self.measured)]
-        )
+        return "\n".join([*lines, *(f"  {told}" for told in self._here)])
 
     def _repr_html_(self) -> str:
         sentence = Html(
             f"{pill(self.verdict).text} {element('b', self.says).text} {element('i', self.id).text}"
         )
         numbers_told = f"Published: {self.published}. Recomputed from its own table: {self.recomputed}."
-        here = [f"Measured here ({one.study}): {one.sentence}" for one in self.measured]
         doubts = (warning(text) for text in self.doubts)
-        return element("div", paragraphs(sentence, numbers_told, self.reason, *here), *doubts).text
+        return element("div", paragraphs(sentence, numbers_told, self.reason, *self._here), *doubts).text
 
 
 @dataclass(frozen=True, repr=False)

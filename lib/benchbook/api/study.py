@@ -20,7 +20,7 @@ from benchbook.core import study as core_study
 from benchbook.core.errors import did_you_mean
 from benchbook.core.findings import Findings
 from benchbook.read import tidy
-from benchbook.show import forest, numbers
+from benchbook.show import causes, forest, numbers
 from benchbook.show.markup import element
 
 
@@ -112,6 +112,14 @@ class Study:
     def everything(self) -> list[Finding]:
         """The A/A pair, where there is one, and all findings."""
         return [*([self.aa] if self.aa else []), *self.findings]
+
+    @property
+    def why(self) -> list[str]:
+        """Why its effects are what they are: a sentence for each that the costs of a query explain."""
+        return [
+            f"{one.workload}, {one.treatment}, {numbers.count(one.threads, 'thread')}: {one.sentence}"
+            for one in causes.known(self._found)
+        ]
 
     @property
     def checks(self) -> pd.DataFrame:
