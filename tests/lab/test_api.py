@@ -21,6 +21,7 @@ from benchbook.core import paths
 from benchbook.core import pooled as core
 from benchbook.read import validity
 from tests.compare.sessions import finding, part, session, sessions
+from tests.found import findings
 from tests.house import tree
 from tests.lab import made_up
 
@@ -132,6 +133,19 @@ def test_the_numbers_are_those_of_the_runs():
     assert study.facts.loc["engine.version", "haproxy"] == "10.11"
 
 
+def test_a_study_says_why_where_the_cost_of_a_query_explains_it():
+    study = bb.study("two-arms")
+    assert study.why == []
+    cause = {
+        "workload": "w", "threads": 8, "treatment": "haproxy", "quantity": "latency", "cost": {}, "full": {},
+        "qps": {"value": -0.15, "n": 5}, "added_latency_us": None, "added_cpu_us": None,
+        "sentence": "a query waits less", "reason": None,
+    }  # fmt: skip
+    books = {"level": 0.98, "cells": [], "contrasts": [cause], "physics": []}
+    study.__dict__["_found"] = findings(causes=books)
+    assert study.why == ["w, haproxy, 8\xa0threads: a query waits less"]
+
+
 def test_changing_a_table_changes_nothing_for_the_next_reader():
     study = bb.study("two-arms")
     mine = study.runs
@@ -231,7 +245,8 @@ def test_everything_shows_itself_in_words_and_in_html_with_what_others_wrote_esc
 def test_a_source_needs_no_pipeline_and_a_claim_says_what_its_tables_say():
     source = bb.source("tidb-kubernetes")
     claim = source.claims["host-network"]
-    assert (claim.id, claim.verdict, claim.measured) == ("tidb-kubernetes/host-network", "holds", [])
+    assert (claim.id, claim.verdict) == ("tidb-kubernetes/host-network", "holds")
+    assert claim.measured == claim.illustrated == []
     assert "equal tables" in claim.doubts[0]
     assert {"table", "metric", "value", "printed", "arm", "workload", "threads"} <= set(source.cells)
     assert len(source.tables) == len(source.document.tables)

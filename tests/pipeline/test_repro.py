@@ -116,12 +116,14 @@ def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypa
 
 
 def test_a_study_that_could_not_be_measured_has_no_answer_and_asks_for_no_pages(
-    clone: Path, monkeypatch: pytest.MonkeyPatch
+    clone: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ):
     done: list[list[str]] = []
-    monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (1, False))
+    monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (255, False))
     monkeypatch.setattr(answer, "text", lambda study: pytest.fail("there is none"))
     assert repro._repro(clone, [], "own") == (1, False)
+    told = "failed; mend what the stage says above; no run was made yet; the same command goes on\n"
+    assert capsys.readouterr().err == told
     assert done == [["repro", "report@own", "runs@own"]]
 
 
@@ -183,12 +185,13 @@ def test_a_misspelt_stage_is_answered_with_the_nearest(clone: Path):
 
 def test_what_was_kept_is_counted_when_it_is_stopped(clone: Path):
     """Of the folders, one is half a run and one is of a schedule that is gone: neither is counted."""
-    assert answer.stopped(["own"]) == "stopped; no run was made yet; the same command goes on"
+    assert answer.ended("stopped", ["own"]) == "stopped; no run was made yet; the same command goes on"
     planned(clone, "own", 12, 4)
-    assert answer.stopped(["own"]) == "stopped; 4 of 12 runs kept; the same command goes on"
+    assert answer.ended("stopped", ["own"]) == "stopped; 4 of 12 runs kept; the same command goes on"
     planned(clone, "done", 3, 3)
-    assert answer.stopped(["done"]) == "stopped; all runs of done are kept; the same command goes on"
-    assert "4 of 12 runs kept (own)" in answer.stopped(["done", "own"])
+    told = "stopped; all runs of done are kept; the same command goes on"
+    assert answer.ended("stopped", ["done"]) == told
+    assert "4 of 12 runs kept (own)" in answer.ended("stopped", ["done", "own"])
 
 
 def test_the_answer_is_words_without_markup(clone: Path):

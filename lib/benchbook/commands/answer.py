@@ -99,8 +99,8 @@ def progress(study: str) -> tuple[int, int]:
     return len(planned & kept), len(planned)
 
 
-def stopped(studies: Sequence[str]) -> str:
-    """Say after Ctrl-C what was kept and that nothing is lost: the same command goes on."""
+def ended(how: str, studies: Sequence[str]) -> str:
+    """Say after a failure or Ctrl-C what was kept, and that the same command goes on."""
     counts = {name: progress(name) for name in studies}
     unfinished = {name: (kept, planned) for name, (kept, planned) in counts.items() if 0 < planned != kept}
     kept_runs = "; ".join(
@@ -110,4 +110,4 @@ def stopped(studies: Sequence[str]) -> str:
     if not kept_runs:
         whole = [name for name, (kept, planned) in counts.items() if planned and kept == planned]
         kept_runs = f"all runs of {', '.join(whole)} are kept" if whole else "no run was made yet"
-    return f"stopped; {kept_runs}; the same command goes on"
+    return f"{how}; {kept_runs}; the same command goes on"

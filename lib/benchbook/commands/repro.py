@@ -33,6 +33,9 @@ from benchbook.sites.processes import before_exec, procfs, supervise
 
 _PAGE = re.compile(r"(report|runs)@(.+)")
 LOW_BYTES = 500 << 20
+# What DVC ends with, whatever failed.
+DVC_FAILED = 255
+FAILED = "failed; mend what the stage says above"
 # Sections of a study file that may be left out, and what they are then.
 OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
 # A stage that is stopped ends its servers in order first.
@@ -77,7 +80,7 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
                     print(f"{name}: {arm} will be skipped: {why}", flush=True)
         code, is_stopped = _repro(root, list(arguments), study)
         if is_stopped:
-            print(f"\n{answer.stopped(chosen)}", file=sys.stderr)
+            print(f"\n{answer.ended('stopped', chosen)}", file=sys.stderr)
             return 130
         missing = [] if _is_asking(arguments) else absent(root)
     if missing:
@@ -123,7 +126,10 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     code, is_stopped = _dvc(root, ["repro", *arguments, *targets])
     if code or is_stopped:
         made.stand_in(root)
-    if code or is_stopped or _is_asking(arguments):
+    if code and not is_stopped:
+        print(answer.ended(FAILED, chosen), file=sys.stderr, flush=True)
+        return 1 if code == DVC_FAILED else code, False
+    if is_stopped or _is_asking(arguments):
         return code, is_stopped
     # The pages that every page leads to, without the record. The answer comes last, where it is read.
     code = made.make(with_record=False) if is_whole or targets else 0

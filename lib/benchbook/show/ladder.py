@@ -55,12 +55,9 @@ def _table(found: Rungs, place: int) -> Table:
     ]
     levels = numbers.listing([numbers.level(one) for one in sorted({one.level for one in found.pairs})])
     columns = [
-        long("Pair"),
-        number("Effect"),
-        number("Interval", levels),
-        number("n", "blocks"),
+        long("Pair"), number("Effect"), number("Interval", levels), number("n", "blocks"),
         *(Column(text.capitalize()) for text in _QUESTIONS.values()),
-    ]
+    ]  # fmt: skip
     workload = words.of(found.pairs[0], "workload")
     title = f"The ladder on {workload}, {words.metric(found.metric)}"
     return Table(f"ladder-{place}", title, columns, rows, f"{found.sentence} {CAPTION}", is_whole=True)

@@ -79,16 +79,9 @@ def stability(runs: pd.DataFrame, intervals: pd.DataFrame) -> tuple[Table, ...]:
             ]
         )
     columns = [
-        Column("Workload"),
-        number("Threads"),
-        Column("Arm"),
-        number("Block"),
-        number("Seconds"),
-        number("QPS", "median"),
-        number("Slowest", "second"),
-        long("Stalls"),
-        long("Levels"),
-    ]
+        Column("Workload"), number("Threads"), Column("Arm"), number("Block"), number("Seconds"),
+        number("QPS", "median"), number("Slowest", "second"), long("Stalls"), long("Levels"),
+    ]  # fmt: skip
     caption = (
         "A stall is a second with less than a tenth of its run's median. A level is a speed at which the run "
         "stayed for a twentieth of its seconds or more, with a valley between it and the next."
@@ -123,16 +116,10 @@ def dips(
             ]
         )
     columns = [
-        Column("Arm"),
-        number("Block"),
-        Column("Event"),
-        number("QPS before", "median"),
-        number("Slowest", "second after"),
-        number("Silent", "s"),
-        number("Recovered", "after s"),
-        number("Lost", "s of QPS before"),
-        long("What was done"),
-    ]
+        Column("Arm"), number("Block"), Column("Event"), number("QPS before", "median"),
+        number("Slowest", "second after"), number("Silent", "s"), number("Recovered", "after s"),
+        number("Lost", "s of QPS before"), long("What was done"),
+    ]  # fmt: skip
     caption = (
         "Each run is held against its own seconds before the event; a run without it is looked at over the "
         "same seconds. A silent second has less than a tenth of the median before. A run has recovered when "

@@ -43,14 +43,9 @@ def aa_table(known: Studies) -> Table:
     """List the A/A result of every study, those without a pair as well."""
     rows = [_row(way, found) for way, found in known.items()]
     columns = [
-        Column("Study"),
-        long("Workload"),
-        number("Effect"),
-        number("Interval"),
-        number("Level"),
-        number("n", "blocks"),
-        Column("Zero"),
-    ]
+        Column("Study"), long("Workload"), number("Effect"), number("Interval"), number("Level"),
+        number("n", "blocks"), Column("Zero"),
+    ]  # fmt: skip
     caption = "A study without a pair does not show how far apart equal arms come out."
     return Table("aa-record", "The A/A record", columns, rows, caption, "Nothing has been measured yet.")
 

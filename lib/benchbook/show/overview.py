@@ -65,12 +65,8 @@ def claims(seen: Overview) -> Table:
         for claim in seen.claims
     ]
     columns = [
-        long("Claim"),
-        Column("Document"),
-        long("Published"),
-        long("Its own tables"),
-        long("Measured here"),
-    ]
+        long("Claim"), Column("Document"), long("Published"), long("Its own tables"), long("Measured here"),
+    ]  # fmt: skip
     caption = (
         "Its own tables: computed again from the numbers that the document itself prints, one of each, so "
         "without any interval."
@@ -227,14 +223,9 @@ def studies(seen: Overview) -> Table:
         for study in seen.studies
     ]
     columns = [
-        long("Study"),
-        Column("Whose"),
-        long("Question"),
-        number("Blocks"),
-        number("Findings"),
-        Column("Runs"),
-        long("Holds for"),
-    ]
+        long("Study"), Column("Whose"), long("Question"), number("Blocks"), number("Findings"),
+        Column("Runs"), long("Holds for"),
+    ]  # fmt: skip
     return Table("runs", "Every study and its runs", columns, rows, empty="Nothing has been measured yet.")
 
 

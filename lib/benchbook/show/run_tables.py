@@ -18,17 +18,10 @@ from benchbook.show.table import Column, Notes, Table, long, number
 
 _RUN = (number("Block"), Column("Arm"), Column("Workload"), number("Threads"))
 _RUN_COLUMNS = (
-    number("Run", meaning="place in the schedule"),
-    *_RUN,
-    number("QPS", "1/s"),
-    number("TPS", "1/s"),
-    number("Latency", "p95, ms"),
-    number("Latency", "p99, ms"),
-    number("Errors", "ignored"),
-    number("Attempt", "if not 1"),
-    Column("Started", "UTC"),
-    Column("Raw"),
-)
+    number("Run", meaning="place in the schedule"), *_RUN, number("QPS", "1/s"), number("TPS", "1/s"),
+    number("Latency", "p95, ms"), number("Latency", "p99, ms"), number("Errors", "ignored"),
+    number("Attempt", "if not 1"), Column("Started", "UTC"), Column("Raw"),
+)  # fmt: skip
 _RAW = {"log": runfolder.OUT, "errors": runfolder.ERR, "evidence": runfolder.EVIDENCE,
         "monitor": runfolder.MONITOR}  # fmt: skip
 
@@ -121,14 +114,10 @@ def cells(table: pd.DataFrame, pages: str) -> Table:
         )
         seen.add(place)
     columns = [
-        Column("Workload"),
-        number("Threads"),
-        Column("Arm"),
-        number("n", "runs"),
+        Column("Workload"), number("Threads"), Column("Arm"), number("n", "runs"),
         *(number("QPS", one) for one in ("median", "lowest", "highest")),
-        *(number("Latency", f"{one}, ms") for one in ("least", "mean", "p99")),
-        long("Runs, by block"),
-    ]
+        *(number("Latency", f"{one}, ms") for one in ("least", "mean", "p99")), long("Runs, by block"),
+    ]  # fmt: skip
     caption = (
         "What each cell is made of: medians over its runs. Effects come from neighbouring runs of a block, "
         "not from medians."

@@ -222,13 +222,9 @@ def joined(several: Sequence[Pooled]) -> list[Table]:
         for row in rows
     ]
     columns = [
-        long("Contrast"),
-        Column("Sign"),
-        long("Smallest"),
-        long("Largest"),
-        long("Studies"),
+        long("Contrast"), Column("Sign"), long("Smallest"), long("Largest"), long("Studies"),
         number("Sessions"),
-    ]
+    ]  # fmt: skip
     caption = (
         "Arms are the same where their facts are, whatever they are called. Turns: two sessions are decided "
         "with opposite signs. Agrees: all decided sessions have one sign. Open: no session is decided."

@@ -20,21 +20,9 @@ from benchbook.show.table import Column, Notes, Table, long, number
 _NO_ARMS: Mapping[str, str] = {}
 
 __all__ = [
-    "asked",
-    "cells",
-    "checks",
-    "contrast",
-    "differences",
-    "dips",
-    "effects",
-    "facts",
-    "leaders",
-    "loading",
-    "parts",
-    "scaling",
-    "stability",
-    "threads",
-]
+    "asked", "cells", "checks", "contrast", "differences", "dips", "effects", "facts", "leaders",
+    "loading", "parts", "scaling", "stability", "threads",
+]  # fmt: skip
 
 
 def effects(findings: Findings) -> Table:
@@ -43,15 +31,9 @@ def effects(findings: Findings) -> Table:
     listed = [found for found in (findings.aa, *findings.findings) if found]
     rows = [_effect(found, notes) for found in listed]
     columns = [
-        long("Finding"),
-        Column("Metric"),
-        number("Effect"),
-        number("Interval", _levels(listed)),
-        number("n", "blocks"),
-        Column("Shown"),
-        long("Claim"),
-        Column("Verdict"),
-    ]
+        long("Finding"), Column("Metric"), number("Effect"), number("Interval", _levels(listed)),
+        number("n", "blocks"), Column("Shown"), long("Claim"), Column("Verdict"),
+    ]  # fmt: skip
     caption = "The A/A pair comes first: it compares an arm with itself." if findings.aa else ""
     empty = "No finding could be computed."
     return Table("findings", "Every finding", columns, rows, caption, empty, notes)
@@ -80,12 +62,8 @@ def asked(findings: Findings) -> list[Table]:
     """List what the study came to for claims that its findings do not answer as they stand."""
     rows = [_asked(one) for one in findings.claims or []]
     columns = [
-        long("Claim"),
-        long("Published"),
-        long("What was seen"),
-        number("n", "blocks"),
-        Column("Verdict"),
-    ]
+        long("Claim"), long("Published"), long("What was seen"), number("n", "blocks"), Column("Verdict"),
+    ]  # fmt: skip
     caption = (
         "Every part of a claim is one number a block, with the interval of its mean over blocks. A claim is "
         "confirmed where all its parts lie in its band, and contradicted where one is shown to lie outside. "
@@ -154,14 +132,9 @@ def threads(findings: Findings) -> Table:
         for found, point in points
     ]
     columns = [
-        long("Finding"),
-        Column("Metric"),
-        number("Threads"),
-        number("Effect"),
-        number("Interval", _levels([point for _, point in points])),
-        number("n", "blocks"),
-        Column("Shown"),
-    ]
+        long("Finding"), Column("Metric"), number("Threads"), number("Effect"),
+        number("Interval", _levels([point for _, point in points])), number("n", "blocks"), Column("Shown"),
+    ]  # fmt: skip
     caption = (
         "What is shown at a level is decided with Holm's correction over all levels and treatments of its "
         "workload, and only where the effect over all threads is shown, or shown to depend on threads."
@@ -211,14 +184,11 @@ def scaling(findings: Findings) -> Table:
         for entry in entries
     ]
     columns = [
-        Column("Workload"),
-        Column("Arm"),
-        Column("Threads"),
-        number("Highest QPS", "seen"),
+        Column("Workload"), Column("Arm"), Column("Threads"), number("Highest QPS", "seen"),
         number("Highest at", "threads"),
         *([number("Peak threads", "fitted"), number("Peak QPS", "fitted")] if is_fitted else []),
         long("Why not fitted"),
-    ]
+    ]  # fmt: skip
     return Table("scaling", "Scaling", columns, rows, empty="No scaling was fitted.")
 
 
