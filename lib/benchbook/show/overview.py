@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import get_args
 from urllib.parse import urlsplit
 
@@ -12,9 +13,9 @@ from benchbook.core import findings, paths
 from benchbook.core.audit import Claim
 from benchbook.core.findings import Answer, Finding, Level
 from benchbook.show import numbers, opposite
-from benchbook.show.badge import badge
-from benchbook.show.markup import ADDRESS, Html, element, join, slug
+from benchbook.show.markup import ADDRESS, Html, element, slug
 from benchbook.show.record import recomputed
+from benchbook.show.shape import shaped
 from benchbook.show.standing import Measured, Overview
 from benchbook.show.table import Column, Table, long, number
 from benchbook.show.tables import levels_of
@@ -58,53 +59,32 @@ def _each(verdicts_here: Mapping[str, int]) -> list[str]:
     return [f"{many} {'is' if many == 1 else 'are'} {verdict}" for verdict, many in verdicts_here.items()]
 
 
-def claims(seen: Overview) -> Table:
+@dataclass(frozen=True)
+class _Line:
+    """What a study says of a claim, with the way to it; or what would answer the claim, with its command."""
+
+    text: str
+    study: Measured | None = None
+    found: str = ""
+    verdict: str = ""
+    is_shown: bool = False
+    stand_in: str = ""
+    command: str = ""
+    after: str = ""
+
+
+def claims(seen: Overview) -> Html:
     """List every claim: published, recomputed from its own table, measured here with interval and verdict."""
-    rows = [
-        [_claim(claim), _source(claim), claim.published, _recomputed(claim), _standing(seen, claim)]
-        for claim in seen.claims
+    rows = [(claim, recomputed(claim), _lines(seen, claim)) for claim in seen.claims]
+    return shaped("claims.html.j2", rows=rows)
+
+
+def _lines(seen: Overview, claim: Claim) -> list[_Line]:
+    """Give what stands behind a claim, in lines: answers, else illustrations and what would answer it."""
+    answers = [
+        _Line(f"Measured: {_effect(found)}", study, found.id, found.verdict or "not judged")
+        for study, found in seen.answers(claim.id)
     ]
-    columns = [
-        long("Claim"), Column("Document"), long("Published"), long("Its own tables"), long("Measured here"),
-    ]  # fmt: skip
-    caption = (
-        "Its own tables: computed again from the numbers that the document itself prints, one of each, so "
-        "without any interval."
-    )
-    if any(seen.answers(claim.id) or seen.asked(claim.id, True) for claim in seen.claims):
-        caption += " Measured here: effect, interval, number of blocks n, verdict."
-    empty = "No source has been audited yet."
-    return Table("claims", "Every claim", columns, rows, caption, empty, is_whole=True)
-
-
-def _claim(claim: Claim) -> Html:
-    name, short = claim.names
-    way = element("a", claim.claim, href=f"sources/{slug(name)}.html#claim-{slug(short)}")
-    place = f"claim-{slug(claim.id)}"
-    here = element("a", href=f"#{place}", class_="anchor", aria_label=f"Link to the claim {claim.id}")
-    return element("span", way, here, id=place)
-
-
-def _source(claim: Claim) -> Html:
-    name = claim.names[0]
-    return element("a", name, href=f"sources/{slug(name)}.html")
-
-
-def _recomputed(claim: Claim) -> Html:
-    name, short = claim.names
-    way = f"sources/{slug(name)}.html#claim-{slug(short)}"
-    count = numbers.count(len(claim.doubts), "check of its numbers fails", "checks of its numbers fail")
-    doubt = element("a", f"Care: {count}.", href=way, class_="care-note") if claim.doubts else ""
-    return element("span", badge(claim.verdict), " ", recomputed(claim), doubt)
-
-
-def _standing(seen: Overview, claim: Claim) -> Html:
-    return join(_lines(seen, claim), "<br>")
-
-
-def _lines(seen: Overview, claim: Claim) -> list[Html]:
-    """Write what stands behind a claim, in lines: answers, else illustrations and what would answer it."""
-    answers = [_answer(study, found) for study, found in seen.answers(claim.id)]
     answers += [_put(study, one, claim) for study, one in seen.asked(claim.id, True)]
     if answers:
         return answers
@@ -112,27 +92,24 @@ def _lines(seen: Overview, claim: Claim) -> list[Html]:
     return [*shown, _open(seen, claim, bool(shown))]
 
 
-def _answer(study: Measured, found: Finding) -> Html:
-    verdict = badge(found.verdict or "not judged")
-    return element("span", "Measured: ", _effect(found), " ", verdict, " ", _way(study, found.id))
-
-
-def _put(study: Measured, one: Answer, claim: Claim) -> Html:
-    """Write what a claim of another kind came to and how it was read: with its badge, or illustrated."""
+def _put(study: Measured, one: Answer, claim: Claim) -> _Line:
+    """Give what a claim of another kind came to and how it was read: with its badge, or illustrated."""
     read_as = f"Read as: {claim.put}" if claim.put else ""
-    told = " ".join(filter(None, [one.sentence, opposite.compared(one), read_as])) + " "
+    told = [one.sentence, opposite.compared(one), read_as]
     if one.judged:
-        verdict = badge(one.verdict or "not judged")
-        return element("span", "Measured: ", told, verdict, " ", _way(study, one.claim))
-    note = element("i", "Illustrated, not judged: ")
-    turned = opposite.told(opposite.parts(one))
-    place = join([_way(study, one.claim), _stand_in(study, claim)])
-    return element("span", note, told, turned, " " if turned else "", place)
+        text = " ".join(filter(None, ["Measured:", *told]))
+        return _Line(text, study, one.claim, one.verdict or "not judged")
+    return _illustrated(study, one.claim, claim, [*told, opposite.told(opposite.parts(one))])
 
 
-def _illustrations(seen: Overview, claim: Claim) -> list[Html]:
-    """Write what illustrates a claim, the nearest study first: what it came to, else effects of its arms."""
-    made: dict[str, list[Html]] = {study.name: [] for study in seen.nearest(claim.id)}
+def _illustrated(study: Measured, found: str, claim: Claim, told: Sequence[str | None]) -> _Line:
+    stand_in = "; ".join(study.stand_ins(claim.id))
+    return _Line(" ".join(filter(None, told)), study, found, is_shown=True, stand_in=stand_in)
+
+
+def _illustrations(seen: Overview, claim: Claim) -> list[_Line]:
+    """Give what illustrates a claim, the nearest study first: what it came to, else effects of its arms."""
+    made: dict[str, list[_Line]] = {study.name: [] for study in seen.nearest(claim.id)}
     for study, one in seen.asked(claim.id, False):
         made[study.name].append(_put(study, one, claim))
     pairs: dict[tuple[str, bool, str, str], tuple[Measured, list[Finding]]] = {}
@@ -140,25 +117,11 @@ def _illustrations(seen: Overview, claim: Claim) -> list[Html]:
     for study, found in seen.shows(claim.id) if is_effect else ():
         arms = words.of(found, "treatment"), words.of(found, "baseline")
         pairs.setdefault((study.name, study.is_recorded, *arms), (study, []))[1].append(found)
-    for study, own in pairs.values():
-        made[study.name].append(_shown(study, own, claim))
+    for (_, _, treatment, baseline), (study, own) in pairs.items():
+        told = f"{treatment} against {baseline}: {'; '.join(map(_effect, own))}."
+        turned = opposite.told(opposite.of_pair(own, claim.shares))
+        made[study.name].append(_illustrated(study, own[0].id, claim, [told, turned]))
     return [one for own in made.values() for one in own]
-
-
-def _shown(study: Measured, own: Sequence[Finding], claim: Claim) -> Html:
-    """Write what one pair of arms showed, workload by workload, and what went the other way."""
-    note = element("i", "Illustrated, not judged: ")
-    arms = f"{words.of(own[0], 'treatment')} against {words.of(own[0], 'baseline')}: "
-    told = "; ".join(map(_effect, own)) + ". "
-    if turned := opposite.told(opposite.of_pair(own, claim.shares)):
-        told += turned + " "
-    return element("span", note, arms, told, _way(study, own[0].id), _stand_in(study, claim))
-
-
-def _stand_in(study: Measured, claim: Claim) -> Html:
-    """Write what the arms that illustrate a claim stand in for; nothing where the study does not say."""
-    told = "; ".join(study.stand_ins(claim.id))
-    return element("span", f"Stand-in: {told}.", class_="claim") if told else Html("")
 
 
 def _by_threads(found: Finding) -> str:
@@ -183,29 +146,22 @@ def _effect(found: Finding) -> str:
     return f"{numbers.percent(found.effect)} {workload} ({interval}, {blocks})"
 
 
-def _way(study: Measured, found: str) -> Html:
-    href = f"{study.page}#finding-{slug(found)}"
-    told = f" ({study.origin}{', with doubts' if study.doubts else ''})"
-    return element("span", element("a", study.name, href=href), told)
-
-
-def _open(seen: Overview, claim: Claim, is_shown: bool) -> Html:
+def _open(seen: Overview, claim: Claim, is_shown: bool) -> _Line:
     """Say what would answer a claim: a study with its command, or what no study here has."""
     ways = seen.shipped.get(claim.id, ())
     would = [one for one in ways if one.is_answer] or ([] if is_shown else list(ways))
-    if would:
-        first, *others = would
-        verb = "answer" if first.is_answer else "illustrate"
-        command = element("code", f"make repro STUDY={first.name}")
-        place, more = first.place, ""
-        if first.is_answer and first.name not in {one.name for one in seen.studies}:
-            place += ", not measured here yet"
-        if first.is_answer and others:
-            more = f"; so would {numbers.listing([one.name for one in others])}, each by its own workloads"
-        return element("span", "Open. ", command, f" would {verb} it ({place}){more}.")
-    takes = claim.takes or claim.because or "arms and a metric as the document has them"
-    start = "Open. No study here judges it; that would take " if ways else "Open. It would take "
-    return element("span", start, takes.rstrip("."), ".")
+    if not would:
+        takes = claim.takes or claim.because or "arms and a metric as the document has them"
+        start = "Open. No study here judges it; that would take" if ways else "Open. It would take"
+        return _Line(f"{start} {takes.rstrip('.')}.")
+    first, *others = would
+    place, more = first.place, ""
+    if first.is_answer and first.name not in {one.name for one in seen.studies}:
+        place += ", not measured here yet"
+    if first.is_answer and others:
+        more = f"; so would {numbers.listing([one.name for one in others])}, each by its own workloads"
+    told = f"would {'answer' if first.is_answer else 'illustrate'} it ({place}){more}."
+    return _Line("Open. ", command=f"make repro STUDY={first.name}", after=told)
 
 
 def studies(seen: Overview) -> Table:

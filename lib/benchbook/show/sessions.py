@@ -194,17 +194,11 @@ def beside(here: Brought, record: Pooled) -> Html:
     known = placed.placed(here, record)
     if not known:
         return Html("")
-    told = placed.different(here.session, record.sessions)
-    machine = (
-        f"Different here: {numbers.listing(told)}." if told else "No difference of the machine is known."
-    )
-    return element(
-        "section",
-        element("h2", "This session beside the record", id="beside"),
-        element("p", placed.summary(here, record) or machine, class_="verdict"),
-        element("ul", *(element("li", one.sentence) for one in known), class_="answers"),
-        class_="answer",
-    )
+    differing = placed.different(here.session, record.sessions)
+    machine = "No difference of the machine is known."
+    if differing:
+        machine = f"Different here: {numbers.listing(differing)}."
+    return shaped("beside.html.j2", known=known, told=placed.summary(here, record) or machine)
 
 
 def joined(several: Sequence[Pooled]) -> list[Table]:
@@ -214,8 +208,8 @@ def joined(several: Sequence[Pooled]) -> list[Table]:
         [
             row.name,
             badge(row.first),
-            _end(row, min),
-            _end(row, max),
+            _end(row, 0),
+            _end(row, -1),
             numbers.listing(row.studies),
             len(row.parts),
         ]
@@ -247,8 +241,8 @@ def _basis(found: Pooled) -> str:
     return f"{sessions} of one design on {numbers.count(max(several, 1), 'processor')}, {days}{left}."
 
 
-def _end(row: Row, choose: object) -> str:
-    part = (min if choose is min else max)(row.parts, key=lambda one: one.effect)
+def _end(row: Row, place: int) -> str:
+    part = sorted(row.parts, key=lambda one: one.effect)[place]
     return f"{percent(part.effect)} ({part.study}, {part.processor})"
 
 
