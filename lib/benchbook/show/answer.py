@@ -64,7 +64,7 @@ def said(findings: Findings) -> list[Said]:
     if broken := physics.broken(findings.causes):
         return [Said(f"The books don't add up, so no effect is an answer: {broken[0]}.", "#why")]
     # A study of fixed rates has no part on why.
-    way = "#why" if causes.explained(causes.of(findings)) else "#cells"
+    way = "#why" if causes.explained(findings.causes) else "#cells"
     contrasts: dict[tuple[str, str, str], list[Finding]] = {}
     for found in findings.findings:
         contrasts.setdefault((found.baseline, found.treatment, found.metric), []).append(found)

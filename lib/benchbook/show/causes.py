@@ -25,14 +25,9 @@ _EVENTS = {"instructions": "instructions", "llc_misses": "misses of the last cac
 """What the processor counts of a query, with columns of its own where the kernel lets us see it."""
 
 
-def of(findings: Findings) -> Causes | None:
-    """Return the causes of a study; None where its runs tell of none."""
-    return findings.causes
-
-
 def known(findings: Findings) -> list[Cause]:
     """Return the causes that have a sentence, in the study's order; none where the books break physics."""
-    found = of(findings)
+    found = findings.causes
     if found is None or physics.broken(findings.causes):
         return []
     return [one for one in found.contrasts if one.sentence]
@@ -40,7 +35,7 @@ def known(findings: Findings) -> list[Cause]:
 
 def latency(findings: Findings, treatment: str, name: str) -> str:
     """Say what time a treatment, by its name, adds to a query where nothing is full: that is what travels."""
-    found = of(findings)
+    found = findings.causes
     own = [one for one in found.contrasts if one.treatment == treatment] if found else []
     own = [one for one in own if one.threads == 1 and not any(one.full.values()) and one.reason is None]
     added = [one.added_latency_us.value for one in own if one.added_latency_us]
@@ -80,7 +75,7 @@ def full(findings: Findings) -> str:
 
     Where a full client set runs aside, it is said too.
     """
-    found, seen = of(findings), dict[str, list[int]]()
+    found, seen = findings.causes, dict[str, list[int]]()
     if found is None:
         return ""
     for threads in dict.fromkeys(cell.threads for cell in found.cells):
@@ -115,7 +110,7 @@ def shown(findings: Findings, earlier: Sequence[tuple[str, Findings]] = ()) -> l
     `earlier` are other sessions of the study by what they are called, the newest first: one tells why where
     the newer ones don't.
     """
-    found = of(findings)
+    found = findings.causes
     contrasts = explained(found)
     told: dict[tuple[str, int, str], tuple[str, str]] = {}
     for session, own in (("", findings), *earlier):
@@ -146,7 +141,7 @@ def _brief(one: Cause) -> str:
 
 def tables(findings: Findings) -> list[Table]:
     """Return what a query cost each part in both arms of every contrast, and how that changed."""
-    found = of(findings)
+    found = findings.causes
     if found is None or not found.contrasts:
         return []
     arms, workloads = (words.labels(findings, kind) for kind in ("arms", "workloads"))

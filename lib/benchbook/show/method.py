@@ -28,8 +28,7 @@ def opening(known: Studies) -> Html:
     """Write the title and, in one sentence, what the A/A pairs say of the method."""
     pairs = _pairs(known)
     out = sum(leaves_zero_out(aa) for _, aa in pairs)
-    told = numbers.count(len(pairs), "study", "studies") if pairs else ""
-    return shaped("method.html.j2", pairs=told, out=out)
+    return shaped("method.html.j2", pairs=len(pairs), out=out)
 
 
 def aa_figure(known: Studies) -> forest.Forest:

@@ -14,6 +14,7 @@ from benchbook.core import paths, runfolder
 from benchbook.show import numbers
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html, element, join, slug
+from benchbook.show.shape import shaped
 from benchbook.show.table import Column, Notes, Table, long, number
 
 _RUN = (number("Block"), Column("Arm"), Column("Workload"), number("Threads"))
@@ -28,13 +29,7 @@ _RAW = {"log": runfolder.OUT, "errors": runfolder.ERR, "evidence": runfolder.EVI
 
 def opening(seen: Evidence) -> Html:
     """Write the title of the page of runs, and how many there are."""
-    basis = [
-        numbers.count(len(seen.runs), "valid run"),
-        numbers.count(len(seen.voids), "voided attempt"),
-        numbers.count(seen.runs.block.nunique(), "block"),
-    ]
-    items = element("ul", *(element("li", item) for item in basis), class_="basis")
-    return join([element("h1", f"Raw runs of {seen.name}"), items])
+    return shaped("runs.html.j2", name=seen.name, runs=seen.runs, voids=seen.voids)
 
 
 def tables(seen: Evidence) -> tuple[Table, Table]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from benchbook.show import numbers
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, plain, slug
 
@@ -32,7 +33,7 @@ def _shapes() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(badge=badge, slug=slug)
+    made.globals.update(badge=badge, slug=slug, count=numbers.count)
     return made
 
 
