@@ -42,7 +42,8 @@ plan: {seed: 7, blocks: 5, discard_s: 2, run_s: 5, order: runs}
 warm_up: {pilot_s: 5}
 claims: []
 """
-PARAMS = "studies: [made]\nsources: [mysql-kubernetes]\nanalysis: {}\nlimits: {}\n"
+SOURCES = ("mysql-kubernetes", "tidb-kubernetes")
+PARAMS = "studies: [made]\nsources: [mysql-kubernetes, tidb-kubernetes]\nanalysis: {}\nlimits: {}\n"
 ARMS = {"direct": 1000, "direct_again": 1001, "haproxy": 900}
 ENDPOINT = Endpoint("127.0.0.1", 33060, "sbtest", Path("sysbench.cnf"))
 NOISE = (0, 12, -9, 5, -4)
@@ -115,15 +116,14 @@ def measure(root: Path) -> None:
 
 
 def make(root: Path) -> Path:
-    """Write a repository with one study and one source, measured."""
+    """Write a repository with one study and two sources, measured."""
     for name in ("studies", "data", "reports"):
         (root / name).mkdir(parents=True)
     (root / "studies" / "made.yaml").write_text(STUDY)
     (root / "params.yaml").write_text(PARAMS)
     (root / "notebooks").symlink_to(ROOT / "notebooks")
-    shutil.copytree(
-        ROOT / "data" / "published" / "mysql-kubernetes", root / "data" / "published" / "mysql-kubernetes"
-    )
+    for name in SOURCES:
+        shutil.copytree(ROOT / "data" / "published" / name, root / "data" / "published" / name)
     measure(root)
     return root
 
@@ -136,7 +136,7 @@ def render(root: Path) -> None:
         ("06_analyze", {"study": "made"}, None),
         ("07_report", {"study": "made"}, reports / "studies" / "made.html"),
         ("runs", {"study": "made"}, reports / "runs" / "made" / "index.html"),
-        ("audit", {"source": "mysql-kubernetes"}, reports / "sources" / "mysql-kubernetes.html"),
+        *(("audit", {"source": name}, reports / "sources" / f"{name}.html") for name in SOURCES),
         ("method", {}, reports / "method.html"),
         ("claims", {}, reports / "claims.html"),
         ("story", {}, reports / "story.html"),

@@ -105,8 +105,9 @@ def test_one_gets_from_the_first_page_to_a_raw_log_by_clicks(browser, public):
 def test_the_bars_of_the_first_page_have_their_scale_in_sight(browser, public, width):
     page = show(browser, public / "index.html", width)
     page.locator("details.group summary").first.click()
-    bar = page.locator(".first tbody .line img").last
+    table = page.locator(".first").last
+    bar = table.locator("tbody .line img").last
     bar.scroll_into_view_if_needed()
-    scale, drawn = page.locator(".first thead img").first.bounding_box(), bar.bounding_box()
+    scale, drawn = table.locator("thead img").bounding_box(), bar.bounding_box()
     assert 0 <= scale["y"] < 900 and scale["height"] > 10
     assert abs(scale["x"] - drawn["x"]) < 1 and abs(scale["width"] - drawn["width"]) < 1
