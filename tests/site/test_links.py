@@ -21,7 +21,7 @@ def soup(page: Path) -> BeautifulSoup:
 
 def pages(folder: Path) -> list[Path]:
     found = sorted(folder.rglob("*.html"))
-    assert len(found) == 8  # the first page, the claims, the method, the story, a study, its runs, two sources
+    assert len(found) == 8  # first page, claims, method, story, a study, its runs, two sources
     return found
 
 

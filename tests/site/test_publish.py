@@ -58,7 +58,7 @@ def test_what_only_stands_in_for_a_page_is_not_published(site: Path, tmp_path: P
     root = shutil.copytree(site, tmp_path / "repository", symlinks=True)
     (root / "reports" / "method.html").unlink()
     pages.stand_in(root)
-    with pytest.raises(BenchbookError, match="reports/method.html: not made yet"):
+    with pytest.raises(BenchbookError, match=r"reports/method\.html: not made yet"):
         publish.publish(root, tmp_path / "public")
 
 

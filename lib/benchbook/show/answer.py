@@ -158,7 +158,7 @@ def _contrast(own: Sequence[Finding], findings: Findings) -> Iterator[Said]:
     if own[0].metric in _SERVED and (added := causes.latency(findings, own[0].treatment, name)):
         yield Said(words.sentence_case(added, name), "#why")
     treatment, baseline = (words.inside(own[0], role) for role in ("treatment", "baseline"))
-    compared = [found for found in own if numbers.is_known(found.effect)]
+    compared = [found for found in own if numbers.is_known(found.effect) and numbers.is_known(found.low)]
     for found in own:
         if found not in compared:
             yield Said(found.sentence, f"#finding-{slug(found.id)}", (found,))

@@ -111,6 +111,7 @@ def over_sessions(contrasts: Sequence[Contrast]) -> dict[str, Any]:
         "standing": ", ".join(labels[:2]),
     }
 
+
 def brief(low: float, high: float) -> str:
     """Write one effect, or a range of effects, with no more digits than a glance can use.
 
