@@ -22,7 +22,6 @@ from benchbook.core import applied, inventory, registry
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.measure import dataset, ledger
-from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
@@ -30,7 +29,7 @@ from benchbook.sites.arms import clean, obstacles
 from benchbook.sites.contract import Site, Start
 from benchbook.sites.kube.api import VARIABLES
 from benchbook.sites.machine.monitor import COLUMNS
-from tests import rooms
+from tests import rooms, walks
 from tests.limits import LIMITS
 from tests.sites import kubernetes_study
 from tests.sites.ssh_hosts import Rack, unable
@@ -196,7 +195,7 @@ def test_a_run_is_valid_to_the_query_and_its_monitor_has_the_same_columns(site: 
     planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == "proxy")
     site.up("proxy")
     with ledger.session(site, "proxy") as connection:
-        folder = execute(Run(planned, site, "proxy", connection, LIMITS), tmp_path, 1)
+        folder = walks.made(site, planned, [connection], tmp_path)
     judged, evidence = validity.judge(folder, LIMITS), folder.evidence()
     assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
     table = pd.read_csv(folder.path / "monitor.csv")

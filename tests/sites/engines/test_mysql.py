@@ -17,12 +17,11 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Engine
 from benchbook.measure import dataset, ledger
-from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.agent import listening
 from benchbook.sites.engines.mysql import ABSENT, WORDS, MySQL
-from tests import rooms, small
+from tests import rooms, small, walks
 from tests.limits import LIMITS
 
 SMALL = {"innodb_buffer_pool_size": "32M", "innodb_redo_log_capacity": "16M"}
@@ -72,9 +71,8 @@ def test_a_mysql_is_held_to_the_query_and_nobody_else_gets_in(open_folder: Path,
         for arm in asked.arms:
             endpoint = site.up(arm)
             planned = next(run for run in schedule.plan_runs("test", asked, {}) if run.arm == arm)
-            (tmp_path / arm).mkdir()
             with ledger.session(site, arm) as connection:
-                folder = execute(Run(planned, site, arm, connection, LIMITS), tmp_path / arm, 1)
+                folder = walks.made(site, planned, [connection], tmp_path / arm)
             judged = validity.judge(folder, LIMITS)
             assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
             assert folder.evidence()["ledger"]["absent"].keys() == ABSENT.keys()

@@ -30,7 +30,7 @@ from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.proxies.pgbouncer import PgBouncer
-from tests import rooms, small
+from tests import rooms, small, walks
 from tests.limits import LIMITS
 from tests.walks import Store
 
@@ -184,8 +184,7 @@ def judged(folder: RunFolder) -> Any:
 def made(site: Any, arm: str, into: Path, workload: str = "oltp_read_write") -> RunFolder:
     site.up(arm)
     with servers.sessions(site, site.study, [arm]) as connections:
-        first, *_ = connections[arm]
-        return execute(Run(planned(site, arm, workload), site, arm, first, LIMITS), into, 1)
+        return walks.made(site, planned(site, arm, workload), connections[arm], into)
 
 
 def grown(folder: RunFolder, name: str) -> int:
@@ -282,10 +281,11 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
     site.up("direct")
     with servers.sessions(site, site.study, ["direct"]) as connections:
         (first,) = connections["direct"]
-        run = Run(planned(site, "direct", "oltp_point_select"), site, "direct", first, LIMITS)
+        asked = planned(site, "direct", "oltp_point_select")
+        run = Run(asked, site, "direct", first, LIMITS)
         # Reading tables loads a library into our session, with settings of its own.
         dataset.prewarm_all(site.study, connections)
-        before = judged(execute(run, tmp_path / "1", 1))
+        before = judged(walks.made(site, asked, [first], tmp_path / "1"))
         assert (before.status, before.reasons) == ("valid", [])
         with site.admin("direct").connect().execution_options(isolation_level="AUTOCOMMIT") as other:
             other.exec_driver_sql(
@@ -316,8 +316,9 @@ def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(
     site.up("direct")
     with servers.sessions(site, site.study, ["direct"]) as connections:
         (first,) = connections["direct"]
-        run = Run(planned(site, "direct", "oltp_point_select"), site, "direct", first, LIMITS)
-        assert judged(execute(run, tmp_path / "1", 1)).status == "valid"
+        asked = planned(site, "direct", "oltp_point_select")
+        run = Run(asked, site, "direct", first, LIMITS)
+        assert judged(walks.made(site, asked, [first], tmp_path / "1")).status == "valid"
         with site.admin("direct").connect().execution_options(isolation_level="AUTOCOMMIT") as other:
             other.exec_driver_sql("ALTER SYSTEM SET work_mem = '1MB'")
             other.exec_driver_sql("SELECT pg_reload_conf()")

@@ -124,9 +124,8 @@ def study(theirs: Any) -> Callable[..., Study]:
 def measured(site: Any, into: Path) -> tuple[Any, dict[str, Any]]:
     """Make the first planned run; return what is judged of it, and its evidence."""
     planned = schedule.plan_runs("test", site.study, {})[0]
-    into.mkdir(exist_ok=True)
     with ledger.session(site, planned.arm) as connection:
-        folder = execute(Run(planned, site, planned.arm, connection, LIMITS), into, 1)
+        folder = walks.made(site, planned, [connection], into)
     return validity.judge(folder, LIMITS), folder.evidence()
 
 
@@ -248,8 +247,7 @@ def test_a_shared_server_gives_no_ledger_and_says_so(study, theirs, open_folder,
 
 def judged_of(site: Any, into: Path, connection: Any, number: int) -> validity.Judgement:
     planned = schedule.plan_runs("test", site.study, {})[number]
-    into.mkdir(exist_ok=True)
-    return validity.judge(execute(Run(planned, site, planned.arm, connection, LIMITS), into, 1), LIMITS)
+    return validity.judge(walks.made(site, planned, [connection], into), LIMITS)
 
 
 def test_a_setting_that_its_owner_changes_between_blocks_is_named(study, theirs, open_folder, tmp_path):
@@ -380,8 +378,7 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
             with ledger.session(site, arm) as connection:
                 assert dataset.describe(connection, asked)["checksums"] == state["checksums"]
                 planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == arm)
-                (into := tmp_path / arm).mkdir()
-                folder = execute(Run(planned, site, arm, connection, LIMITS), into, 1)
+                folder = walks.made(site, planned, [connection], tmp_path / arm)
             judged = validity.judge(folder, LIMITS)
             assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         with site.admin("two").connect() as connection:
@@ -457,8 +454,7 @@ def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql
             with servers.sessions(site, asked, [arm]) as connections:
                 dataset.prewarm_all(asked, connections)
                 planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == arm)
-                (into := tmp_path / arm).mkdir()
-                folder = execute(Run(planned, site, arm, connections[arm][0], LIMITS), into, 1)
+                folder = walks.made(site, planned, connections[arm], tmp_path / arm)
             judged = validity.judge(folder, LIMITS)
             assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         facts = site.facts("two")

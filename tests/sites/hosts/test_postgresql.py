@@ -14,13 +14,13 @@ from benchbook import sites
 from benchbook.core import inventory
 from benchbook.core.runfolder import RunFolder
 from benchbook.measure import dataset, ledger, servers
-from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.machine import here
+from tests import walks
 from tests.limits import LIMITS
 from tests.sites.hosts.test_site import (  # noqa: F401
     PATIENCE,
@@ -43,10 +43,9 @@ pytestmark = [pytest.mark.server, pytest.mark.skipif(WHY is not None, reason=str
 def made(site: Any, arm: str, into: Path) -> RunFolder:
     """Make the planned run of an arm."""
     planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == arm)
-    into.mkdir()
     site.up(arm)
     with servers.sessions(site, site.study, [arm]) as connections:
-        return execute(Run(planned, site, arm, connections[arm][0], LIMITS), into, 1)
+        return walks.made(site, planned, connections[arm], into)
 
 
 @pytest.fixture

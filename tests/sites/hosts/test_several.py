@@ -20,13 +20,12 @@ from benchbook.core import inventory
 from benchbook.core.errors import SiteError
 from benchbook.core.runfolder import RunFolder
 from benchbook.measure import dataset, matrix
-from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.lab import SCHEMA, USER
-from tests import rooms
+from tests import rooms, walks
 from tests.sites.hosts.test_site import LIMITS, PATIENCE, all_must_be_gone, cut, study
 from tests.sites.ssh_hosts import Rack, run, unable
 
@@ -62,7 +61,6 @@ def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, name: str, asked: Any, *
 def make_run(site: Any, arm: str, into: Path) -> Any:
     """Make the planned run of an arm, with a session on each of its servers."""
     planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == arm)
-    into.mkdir(exist_ok=True)
     site.up(arm)
     count = site.study.arms[arm].servers
     engines = site.admins(arm) if count > 1 else [site.admin(arm)]
@@ -70,7 +68,7 @@ def make_run(site: Any, arm: str, into: Path) -> Any:
     try:
         for connection in opened:
             connection.exec_driver_sql(f"USE {site.database}")
-        return execute(Run(planned, site, arm, opened[0], LIMITS, tuple(opened[1:])), into, 1)
+        return walks.made(site, planned, opened, into)
     finally:
         for connection in opened:
             connection.close()
