@@ -221,7 +221,9 @@ def test_the_monitor_and_the_kernel_agree_on_what_a_client_used(site: Site, tmp_
     assert 0 < seen <= watch.client_cpu_s + 0.2 and watch.client_cpu_s - seen < 1.3
     assert watch.cores == os.cpu_count() and watch.steal_pct >= 0 and watch.longest_pause_ms >= 0
     machine = table[table.part == "machine"]
-    assert machine.cpu_cores.between(0, 1.1 * watch.cores).all() and machine.rss_mib.gt(10).all()
+    # The kernel counts a machine's time in ticks, too coarse for a last row that was cut short.
+    whole = machine[machine.second.diff().fillna(machine.second) > 0.5]
+    assert whole.cpu_cores.between(0, 1.1 * watch.cores).all() and machine.rss_mib.gt(10).all()
 
 
 @pytest.mark.server

@@ -203,9 +203,14 @@ def _source(notebook: Path) -> str:
 
 
 def _stands(name: str, session: str, index: record.Index, made_with: Code) -> bool:
-    """Tell whether a session is as it was made, with the present archive, entry and code."""
+    """Tell whether a session is as it was made, with the present archive, entry and code.
+
+    One that was refused never stands: the machine may have been what failed, such as a disk that was full.
+    """
     try:
-        return bool(_kept(name, session)["state"] == _state(name, session, index, made_with))
+        kept = _kept(name, session)
+        made = not kept["outcome"]["refused"] and kept["state"]
+        return bool(made == _state(name, session, index, made_with))
     except (BenchbookError, KeyError):
         return False
 

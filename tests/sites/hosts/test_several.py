@@ -303,7 +303,7 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
 
     def look() -> None:
         while not seen and time.monotonic() < deadline:
-            if list(tmp_path.glob("raw/*.part/sysbench.out")) and drivers(rack):
+            if list(tmp_path.glob("raw/*/*.part/sysbench.out")) and drivers(rack):
                 (driver,) = drivers(rack)
                 seen.append(run("ip", "netns", "identify", str(driver.pid)).strip())
             time.sleep(0.05)
@@ -336,7 +336,7 @@ def test_a_driver_that_is_killed_on_its_host_voids_the_run(
 
     def kill() -> None:
         while time.monotonic() < deadline:
-            if list(tmp_path.glob("raw/*.part")) and drivers(rack):
+            if list(tmp_path.glob("raw/*/*.part")) and drivers(rack):
                 time.sleep(2.0)
                 drivers(rack)[0].kill()
                 return
