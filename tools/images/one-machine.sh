@@ -4,6 +4,8 @@
 #
 #   one-machine.sh build              install Debian packages, compile Kubernetes (10 minutes, once)
 #   one-machine.sh up                 start the cluster; prints the path of its kubeconfig
+#   one-machine.sh node NAME          one node more, on the same cores, with the images that node1 has
+#   one-machine.sh lose NAME          take such a node's power; `node NAME` switches it on again
 #   one-machine.sh image NAME FOLDER  make an image of a folder (rootfs.sh) and load it, as localhost/NAME
 #   one-machine.sh name NAME OTHER    give the image localhost/NAME another name, such as docker.io/pingcap/pd:v5.0.0
 #   one-machine.sh status             nodes and pods
@@ -21,7 +23,7 @@ start() { local n=$1; shift; setsid "$@" >"$D/logs/$n.log" 2>&1 & echo $! >"$D/r
 
 build() {
   apt-get update -qq
-  apt-get install -y -qq --no-install-recommends etcd-server etcd-client containerd runc \
+  apt-get install -y -qq -o DPkg::Lock::Timeout=300 --no-install-recommends etcd-server etcd-client containerd runc \
     containernetworking-plugins buildah debootstrap conntrack iptables iproute2 ethtool socat >/dev/null
   local src=$D/src; mkdir -p "$src"; cd "$src"
   printf 'module kubebin\ngo 1.22.0\n' >go.mod
@@ -81,7 +83,7 @@ address = "$SOCK"
 restrict_oom_score_adj = true
 sandbox_image = "localhost/pause:1"
 K
-  start containerd containerd --config containerd.toml; sleep 3
+  start containerd-node1 containerd --config containerd.toml; sleep 3
   ctr -a "$SOCK" -n k8s.io image ls -q 2>/dev/null | grep -q localhost/pause:1 || pause
   cat >kubelet.yaml <<K
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -113,7 +115,7 @@ K
 }
 K
   start coredns "$B/coredns" -conf "$D/Corefile"
-  start kubelet "$B/kubelet" --config=kubelet.yaml --kubeconfig="$KUBECONFIG" --hostname-override=node1 --root-dir="$D/kubelet" --cert-dir="$D/certs" --node-ip="$ip"
+  start kubelet-node1 "$B/kubelet" --config=kubelet.yaml --kubeconfig="$KUBECONFIG" --hostname-override=node1 --root-dir="$D/kubelet" --cert-dir="$D/certs" --node-ip="$ip"
   for _ in $(seq 60); do kubectl get node node1 2>/dev/null | grep -q ' Ready' && break; sleep 1; done
   start kube-proxy "$B/kube-proxy" --kubeconfig="$KUBECONFIG" --proxy-mode=iptables --hostname-override=node1 --cluster-cidr=10.88.0.0/16 --conntrack-max-per-core=0
   # Kubernetes' own rules let nothing to loopback that was not sent on there, as this is.
@@ -123,13 +125,49 @@ K
   echo "$KUBECONFIG"
 }
 
+# Each node has a containerd of its own, since a kubelet ends every container that it does not know; so too with
+# control groups and logs.
+node() {
+  local n=$1 d=$D/nodes/$1 known; mkdir -p "$d"; known=$(find "$D/nodes" -mindepth 1 -maxdepth 1 | wc -l)
+  [ -f "$d/port" ] || echo $((10240 + 100 * known)) >"$d/port"
+  local port; port=$(cat "$d/port")
+  sed "s#$D/containerd#$d/containerd#" "$D/containerd.toml" >"$d/containerd.toml"
+  for c in /sys/fs/cgroup/*/; do
+    if [ -e "${c}cgroup.procs" ] && mkdir -p "$c$n" && [ -e "$c$n/cpuset.cpus" ]; then
+      for k in cpus mems; do cat "${c}cpuset.$k" >"$c$n/cpuset.$k"; done
+    fi
+  done
+  start "containerd-$n" containerd --config "$d/containerd.toml"; sleep 3
+  for i in $(ctr -a "$SOCK" -n k8s.io image ls -q | grep -v '^sha256:\|@sha256:'); do
+    ctr -a "$d/containerd/containerd.sock" -n k8s.io image ls -q | grep -qxF "$i" && continue
+    ctr -a "$SOCK" -n k8s.io image export "$D/image.tar" "$i"
+    ctr -a "$d/containerd/containerd.sock" -n k8s.io image import "$D/image.tar" >/dev/null
+  done
+  { sed "s#$SOCK#$d/containerd/containerd.sock#" "$D/kubelet.yaml"; echo "port: $port"
+    echo "healthzPort: $((port + 1))"; echo "cgroupRoot: /$n"; echo "podLogsDir: $d/logs"; } >"$d/kubelet.yaml"
+  start "kubelet-$n" "$B/kubelet" --config="$d/kubelet.yaml" --kubeconfig="$KUBECONFIG" --hostname-override="$n" \
+    --root-dir="$d/kubelet" --cert-dir="$d/certs" --node-ip="$(sed -n 's/^address: //p' "$D/kubelet.yaml")"
+  for _ in $(seq 60); do kubectl get node "$n" 2>/dev/null | grep -q ' Ready' && return; sleep 1; done
+  echo "$n: not ready; see $D/logs/kubelet-$n.log" >&2; return 1
+}
+
+lose() {
+  local c
+  for c in kubelet containerd; do kill -9 "$(cat "$D/run/$c-$1.pid")" || true; rm -f "$D/run/$c-$1.pid"; done
+  find /sys/fs/cgroup -path "/sys/fs/cgroup/*$1/*" -name cgroup.procs -exec cat {} + | sort -u | xargs -r kill -9 || true
+  ps -eo pid=,args= | awk -v d="$D/nodes/$1/" '/containerd-shim/ && index($0,d){print $1}' | xargs -r kill -9 || true
+}
+
 image() { # NAME ROOTFS_DIR
   local name=$1 root=$2 c; export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
   c=$(buildah from scratch); buildah copy -q "$c" "$root" / >/dev/null
   [ "$name" = pause:1 ] && buildah config --entrypoint '["/pause"]' "$c"
   buildah commit -q "$c" "localhost/$name" >/dev/null; rm -f "$D/image.tar"
   buildah push -q "localhost/$name" "oci-archive:$D/image.tar:localhost/$name"
-  ctr -a "$SOCK" -n k8s.io image import "$D/image.tar"; buildah rm "$c" >/dev/null
+  for s in "$SOCK" "$D"/nodes/*/containerd/containerd.sock; do
+    [ ! -S "$s" ] || ctr -a "$s" -n k8s.io image import "$D/image.tar"
+  done
+  buildah rm "$c" >/dev/null
 }
 
 pause() {
@@ -146,7 +184,8 @@ K
 
 down() {
   kubectl delete all --all --all-namespaces --grace-period=1 --timeout=30s >/dev/null 2>&1 || true
-  for n in kube-proxy coredns kubelet containerd scheduler controller-manager apiserver etcd; do
+  for n in kube-proxy coredns $(cd "$D/run" && ls | sed -n 's/\.pid$//; /^kubelet/p; /^containerd/H; ${x; p}') \
+    scheduler controller-manager apiserver etcd; do
     [ -f "$D/run/$n.pid" ] && kill "$(cat "$D/run/$n.pid")" 2>/dev/null || true; rm -f "$D/run/$n.pid"
   done
   sleep 1
@@ -154,13 +193,17 @@ down() {
   grep -oE " $D/[^ ]+" /proc/mounts | sort -r | xargs -r -n1 umount -l 2>/dev/null || true
   ip link del cni0 2>/dev/null || true
   iptables-save | grep -vE 'KUBE-|CNI-' | iptables-restore || true
-  rm -rf "$D"/{etcd,kubelet,kubeconfig,tokens.csv}
+  for n in "$D"/nodes/*/; do
+    [ ! -d "$n" ] || find /sys/fs/cgroup -depth -type d -path "*/$(basename "$n")*" -exec rmdir {} + 2>/dev/null || true
+  done
+  rm -rf "$D"/{etcd,kubelet,kubeconfig,tokens.csv} "$D"/nodes/*/{kubelet,certs,logs}
 }
 
 case ${1:-} in
   build|up|down|pause) "$1" ;;
+  node|lose) "$1" "$2" ;;
   image) image "$2" "$3" ;;
   name) ctr -a "$SOCK" -n k8s.io image tag --force "localhost/$2" "$3" ;;
   status) kubectl get nodes,pods -A -o wide ;;
-  *) sed -n 2,14p "$0"; exit 2 ;;
+  *) sed -n 2,16p "$0"; exit 2 ;;
 esac

@@ -1,12 +1,12 @@
 """Sessions of a fleet in a Kubernetes cluster: an Indexed Job, a pod on a node of its own for each session.
 
 The Job makes a lost pod once more. A pod waits for this clone's commit, measures, and stays until its archive
-is taken; both go through the API, so that no volume and no registry is needed.
+is taken; both go through the API, so that no volume and no registry is needed. Where nobody asks for it any
+more, it ends.
 """
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import time
 from collections.abc import Callable
@@ -21,7 +21,8 @@ from benchbook.commands import record as recording
 from benchbook.core import sizes
 from benchbook.core.errors import BenchbookError, SiteError
 from benchbook.core.study_base import Model
-from benchbook.sites.kube.api import LOST, Cluster
+from benchbook.sites.kube import wait
+from benchbook.sites.kube.api import LOST, Away, Cluster, wait_for
 from benchbook.sites.kube.layout import MANAGER
 
 POLL_S = 3.0
@@ -30,9 +31,18 @@ LABEL = "benchbook/fleet"
 INDEX = "batch.kubernetes.io/job-completion-index"
 # After so long without a node its session is made again on another.
 LOST_NODE_S = 60
+# So long an API that went away is waited for; pods that nobody has asked for so long end by themselves.
+AWAY_S, LEASE_S = 600, 3600
+GONE_S = 120
+SOON = ("ContainerCreating", "PodInitializing", "phase Pending")
+ASK = "touch /session/asked; cat /session/session.tar.xz 2>/dev/null"
+# What a lost connection leaves of it never takes its name.
+TAKE = 'p=/session/tree.$$; head -c {0} >$p; [ "$(wc -c <$p)" -eq {0} ] && mv $p /session/tree.tar.gz'
 SCRIPT = """set -eu
 mkdir -p /session/fleet
 cd /session/fleet
+touch ../asked
+(while [ $(($(date +%s) - $(stat -c %Y ../asked))) -lt {lease} ]; do sleep 9; done; kill -TERM 0) &
 until [ -e /session/tree.tar.gz ]; do sleep 1; done
 tar xzf /session/tree.tar.gz --no-same-owner
 {setup}
@@ -94,6 +104,7 @@ def job(place: Place, token: str, sessions: int, script: str) -> dict[str, Any]:
             "parallelism": sessions,
             "completionMode": "Indexed",
             "backoffLimitPerIndex": 1,
+            "ttlSecondsAfterFinished": LEASE_S,
             "maxFailedIndexes": sessions,
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
@@ -112,71 +123,129 @@ class InCluster:
     words: str
     say: Callable[[str], None]
     cluster: Cluster = field(init=False)
+    batch: client.BatchV1Api = field(init=False)
+    job: tuple[str, str] = field(init=False)
     sent: set[str] = field(default_factory=set)
     last: dict[str, str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
+    nodes: dict[str, str] = field(default_factory=dict)
+    ended: dict[str, bool] = field(default_factory=dict)
 
     def measure(self, sessions: int) -> int:
         """Measure so many sessions and take them into the record as they end; return how many were."""
         self.cluster = Cluster(self.place.context)
-        named = {"study": shlex.quote(self.study), "setup": self.setup, "words": self.words}
+        self.batch = client.BatchV1Api(self.cluster.api)
+        self.job = (f"fleet-{self.token}", self.place.namespace)
+        named = {"study": shlex.quote(self.study), "setup": self.setup, "words": self.words, "lease": LEASE_S}
         self.cluster.apply(job(self.place, self.token, sessions, SCRIPT.format(**named)))
-        batch, name = client.BatchV1Api(self.cluster.api), (f"fleet-{self.token}", self.place.namespace)
         try:
-            while True:
-                for pod in self._pods():
-                    # A pod that is lost meanwhile is made again by the Job.
-                    with contextlib.suppress(SiteError, *LOST):
-                        self._attend(pod)
-                status = self.cluster.ask(batch.read_namespaced_job_status, *name).status
-                if len(self.taken) == sessions or any(
-                    one.type in ("Complete", "Failed") and one.status == "True"
-                    for one in status.conditions or ()
-                ):
-                    break
-                time.sleep(POLL_S)
-            if status.failed_indexes:
-                self.say(f"lost or failed at the second attempt: sessions {status.failed_indexes}")
+            self._attend_all(sessions)
         finally:
-            self.cluster.ask(batch.delete_namespaced_job, *name, propagation_policy="Background")
-        return len(self.taken)
+            self._remove()
+        return sum(self.ended.values())
+
+    def _attend_all(self, sessions: int) -> None:
+        """Attend to the pods until each session is recorded, refused or lost."""
+        lost: set[str] = set()
+        while len(self.ended.keys() | lost) < sessions:
+            time.sleep(POLL_S)
+            for pod in self._pods():
+                file = None
+                try:
+                    file = self._attend(pod)
+                except (SiteError, *LOST) as error:
+                    # A pod that is lost meanwhile is made again by the Job.
+                    self._tell(pod, str(error))
+                if file is not None:
+                    self._take(pod, file)
+            status = self._ask(self.batch.read_namespaced_job_status, *self.job).status
+            lost = numbers(status.failed_indexes or "") - self.ended.keys()
+        if lost:
+            self.say(f"lost or failed at the second attempt: session {', '.join(sorted(lost, key=int))}")
+
+    def _attend(self, pod: Any) -> Path | None:
+        """Send a pod what it lacks and pass on what it says; return its archive once it is there."""
+        space, name, node = self.place.namespace, pod.metadata.name, pod.spec.node_name
+        index, uid = pod.metadata.annotations[INDEX], pod.metadata.uid
+        if pod.metadata.deletion_timestamp is not None or pod.status.phase != "Running":
+            self._tell_unready(pod)
+        elif index in self.ended:
+            self.cluster.run(space, name, ["touch", "/session/taken"])
+        elif uid not in self.sent:
+            self._send(name)
+            again = f", once more, after its end on {self.nodes[index]}" if index in self.nodes else ""
+            self.sent.add(uid)
+            self.nodes[index] = node
+            self._tell(pod, f"session {index} begins{again}")
+        else:
+            self._tell(pod, self._says(pod))
+            found = self.cluster.run(space, name, ["sh", "-c", ASK])
+            if found.code == 0:
+                file = self.tree.with_name(f"{node}-session-{index}.tar.xz")
+                file.write_bytes(found.out)
+                self._tell(pod, f"session {index} is packed: {len(found.out) / 1e3:.0f} kB")
+                return file
+        return None
+
+    def _take(self, pod: Any, file: Path) -> None:
+        """Take an archive into the record, or say why it is refused; its pod is let go."""
+        index = pod.metadata.annotations[INDEX]
+        try:
+            self.say(recording.take(file))
+            self.ended[index] = True
+        except BenchbookError as error:
+            self.ended[index] = False
+            self._tell(pod, f"session {index}: {error}")
+
+    def _tell_unready(self, pod: Any) -> None:
+        """Say what a pod waits for that does not come by itself, and what one that failed said last."""
+        index, lacking = pod.metadata.annotations[INDEX], wait.state(pod) or ""
+        if pod.status.phase == "Failed":
+            self._tell(pod, f"session {index} ended: {pod.status.message or self._says(pod)}")
+        elif pod.status.phase == "Pending" and not lacking.startswith(SOON):
+            self._tell(pod, f"session {index} waits: {lacking}")
+
+    def _says(self, pod: Any) -> str:
+        read = self.cluster.core.read_namespaced_pod_log
+        said = self.cluster.ask(read, pod.metadata.name, self.place.namespace, tail_lines=1)
+        return str(said).strip()
+
+    def _tell(self, pod: Any, text: str) -> None:
+        """Say something of a pod by its node, unless it was the last that was said of it."""
+        if text and text != self.last.get(pod.metadata.uid):
+            self.last[pod.metadata.uid] = text
+            self.say(f"{pod.spec.node_name or self.place.namespace}: {text}")
 
     def _pods(self) -> list[Any]:
-        label = f"{LABEL}={self.token}"
-        listed = self.cluster.ask(
-            self.cluster.core.list_namespaced_pod, self.place.namespace, label_selector=label
-        )
-        return [one for one in listed.items if one.status.phase == "Running"]
+        label, listed = f"{LABEL}={self.token}", self.cluster.core.list_namespaced_pod
+        return list(self._ask(listed, self.place.namespace, label_selector=label).items)
 
-    def _attend(self, pod: Any) -> None:
-        """Send a pod what it lacks, pass on what it says, and take its archive once it is there."""
-        space, name = self.place.namespace, pod.metadata.name
-        index = pod.metadata.annotations[INDEX]
-        if index in self.taken:
-            return
-        if pod.metadata.uid not in self.sent:
-            self._send(name)
-            self.sent.add(pod.metadata.uid)
-            self.say(f"{pod.spec.node_name}: session {index} begins")
-        read = self.cluster.core.read_namespaced_pod_log
-        line = self.cluster.ask(read, name, space, tail_lines=1).strip()
-        if line and line != self.last.get(name):
-            self.last[name] = line
-            self.say(f"{pod.spec.node_name}: {line}")
-        found = self.cluster.run(space, name, ["cat", "/session/session.tar.xz"])
-        if found.code == 0:
-            file = self.tree.with_name(f"{name}.tar.xz")
-            file.write_bytes(found.out)
+    def _ask(self, call: Callable[..., Any], *words: Any, **options: Any) -> Any:
+        """Ask the cluster; one whose API went away is waited for, and that is said once."""
+        deadline, is_told = time.monotonic() + AWAY_S, False
+        while True:
             try:
-                self.say(recording.take(file))
-                self.taken.add(index)
-            except BenchbookError as error:
-                self.say(f"{pod.spec.node_name}: {error}")
-            self.cluster.run(space, name, ["touch", "/session/taken"])
+                return self.cluster.ask(call, *words, **options)
+            except Away as error:
+                if time.monotonic() > deadline:
+                    raise
+                if not is_told:
+                    self.say(f"{error}; waits for it, the sessions go on")
+                is_told = True
+                time.sleep(POLL_S)
+
+    def _remove(self) -> None:
+        """Remove the Job, wait until its pods are gone, and say which are not."""
+        try:
+            self._ask(self.batch.delete_namespaced_job, *self.job, propagation_policy="Background")
+            wait_for(lambda: not self._pods(), GONE_S, POLL_S)
+            left = [f"{one.metadata.name} on {one.spec.node_name}" for one in self._pods()]
+        except SiteError as error:
+            raise SiteError(f"{error}; what is left there: the Job {' in '.join(self.job)}") from None
+        if left:
+            self.say(f"not gone after {GONE_S} s, since the node does not answer: {', '.join(left)}")
 
     def _send(self, pod: str) -> None:
-        size = self.tree.stat().st_size
-        into = f"head -c {size} >/session/tree.part && mv /session/tree.part /session/tree.tar.gz"
+        into = TAKE.format(self.tree.stat().st_size)
         opened = self.cluster.open(self.place.namespace, pod, ["sh", "-c", into], has_stdin=True)
         with self.tree.open("rb") as source:
             for piece in iter(lambda: source.read(PIECE), b""):
@@ -184,3 +253,9 @@ class InCluster:
         opened.run_forever(timeout=60)
         if opened.returncode != 0:
             raise SiteError(f"{pod}: this clone's commit did not arrive there; look at its disk")
+
+
+def numbers(text: str) -> set[str]:
+    """Return the indexes that a Job's status lists, such as `0,3-5`, one by one."""
+    spans = [one.split("-") for one in text.split(",") if one]
+    return {str(index) for span in spans for index in range(int(span[0]), int(span[-1]) + 1)}

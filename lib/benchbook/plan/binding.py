@@ -15,6 +15,7 @@ from benchbook.core import traits
 from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun, fingerprint, run_id_of
 from benchbook.core.study import Study
+from benchbook.core.study_arm import UNMEASURED
 from benchbook.plan import schedule
 
 # What dataset.json says beside what was loaded.
@@ -24,6 +25,7 @@ FILES = {"facts": "facts.json", "data": "dataset.json"}
 UNBOUND_KEYS = (
     *("title", "question", "claims", "site", "plan.blocks", "plan.stop", "plan.max_repeats"),
     *("plan.budget_minutes", "plan.ladder", "warm_up.prewarm", "warm_up.analyze"),
+    *(f"arms.*.{name}" for name in UNMEASURED),
     "sizes",
 )
 Plans = Mapping[str, Mapping[str, Any]]

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchbook.core import registry
 from benchbook.core.params import Limits
-from benchbook.read import checks_cluster, checks_turns, costs
+from benchbook.read import checks_cluster, checks_own, checks_turns, costs
 from benchbook.read.evidence import Evidence, Missing
 
 LABEL_S = 0.5
@@ -36,6 +36,8 @@ UNPAGED_SHARE, UNPAGED_PAGES = 0.1, 64
 """What a server reads beside pages of its pool, such as its log, as a share of them and in pages."""
 UNDERWAY_PAGES = 16
 """Pages that one counter may have and another not: read while the server told them, or by itself."""
+SOONER = 0.02
+"""Share by which an answer may seem to come sooner than its way lets it, since latencies are rounded."""
 PORTS = ("--mysql-port", "--pgsql-port")
 
 
@@ -43,7 +45,8 @@ def physics(run: Evidence, limits: Limits) -> list[str]:
     """V26: log, turns, monitor and books agree on seconds, processor time, bytes and memory."""
     if not run.seen:
         raise Missing("nothing was recorded")
-    return [*_log_of_turns(run), *_costs(run), *_watched(run), *_memory(run), *_place(run)]
+    found = (_log_of_turns, _costs, _watched, _memory, _place, _distance)
+    return [fault for find in found for fault in find(run)]
 
 
 def _log_of_turns(run: Evidence) -> Iterator[str]:
@@ -165,3 +168,15 @@ def _place(run: Evidence) -> Iterator[str]:
         name, _, asked = word.partition("=")
         if name in PORTS and asked != str(port):
             yield f"the client connected to port {asked}, the arm's server has {port}"
+
+
+def _distance(run: Evidence) -> Iterator[str]:
+    """Yield where a transaction was over before its statements can have been at the server and back."""
+    zones = (run.plan.get("arm_setting") or {}).get("zones")
+    if not zones or checks_own.is_own(run):
+        return
+    one = run.transaction
+    due_ms = 2 * zones["latency_ms"] * (one.reads + one.writes + one.other)
+    least_ms = min((block.whole().latency_min_ms for block in run.log.summaries), default=due_ms)
+    if least_ms < (1 - SOONER) * due_ms:
+        yield f"a transaction took {least_ms} ms, its statements are under way for {due_ms:g} ms"

@@ -27,9 +27,14 @@ VARIABLES = ("BENCHBOOK_KUBECONFIG", "KUBECONFIG")
 LOST = (WebSocketException, urllib3.exceptions.HTTPError, OSError)
 OUT, ERR, STATUS = 1, 2, 3
 CALL_S = 30
+BUSY = (429, 500, 502, 503, 504)
 # A node takes a moment to find a container that the API already calls running.
 FIND_S = 5.0
 PAUSE_S = 0.2
+
+
+class Away(SiteError):
+    """The API can't be reached, or has no answer at the moment: to ask again may help."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +97,14 @@ class Cluster:
         return str(self.ask(client.VersionApi(self.api).get_code).git_version)
 
     def ask(self, call: Callable[..., Any], *words: Any, **options: Any) -> Any:
-        """Call the API; SiteError in its own words if it refuses or can't be reached."""
+        """Call the API; SiteError in its own words if it refuses, Away if it can't be reached."""
         try:
             return call(*words, _request_timeout=CALL_S, **options)
         except ApiException as error:
-            raise SiteError(f"the cluster refuses: {error.status} {error.reason}: {_said(error)}") from None
+            kind = Away if error.status in BUSY else SiteError
+            raise kind(f"the cluster refuses: {error.status} {error.reason}: {_said(error)}") from None
         except LOST as error:
-            raise SiteError(f"the cluster of {self.file} can't be reached: {error}") from None
+            raise Away(f"the cluster of {self.file} can't be reached: {error}") from None
 
     def apply(self, manifest: Mapping[str, Any], dry_run: bool = False) -> Any:
         """Apply a manifest on the server's side, as its owner; return what the server made of it."""
