@@ -6,16 +6,18 @@ import csv
 import functools
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from benchbook.core import paths, runfolder
 from benchbook.evidence import archive, disclosed, proof
 from benchbook.evidence.unpacked import Unpacked
+from benchbook.plan import binding
 from benchbook.read import evidence, validity
 from tests.site import forging
 from tests.site.conftest import ROOT
@@ -25,6 +27,9 @@ RUNS = {
     "turns": ("lab-ladder/20261124T0456Z-0530", "-t0004-pool-8m-"),
     "proxy": ("quick/20261124T0425Z-9801", "-t0001-haproxy-"),
     "rate": ("lab-latency/20261123T1651Z-8394", "-haproxy-"),
+    "cluster": ("cluster-network/20261123T0547Z-1d49", "-host-"),
+    "postgresql": ("lab-postgresql/20261123T1729Z-f409", "-t"),
+    "distance": ("lab-zones/20261125T0145Z-0033", "-several-zones-"),
 }
 CHECKS = ("session.json", "raw", "moments", "turns", "beside", "counters", "missing runs", "facts.json")
 FILES = ("evidence.json", "plan.json", "session.json")
@@ -49,24 +54,24 @@ class Room:
         """Return one of the files whose fields are changed."""
         return self.where.session if name == "session.json" else self.run.path / name
 
-    def wrong(self) -> set[str]:
+    def wrong(self, checks: Collection[str] = CHECKS) -> set[str]:
         """Return what contradicts the others, as `proof.prove` finds it of this run and of all together."""
         held = Unpacked(self.root, self.name)
         held.judged = {self.run.name: validity.judge(self.run, held.params.limits)}
         found = [
             text
-            for what in CHECKS
+            for what in checks
             for text in proof._found(what, functools.partial(proof.CHECKS[what], held))
         ]
         return {*found, *proof._found("run", functools.partial(proof._of_run, held, self.run))}
 
-    def named(self, file: Path, content: bytes) -> bool:
+    def named(self, file: Path, content: bytes, checks: Collection[str] = CHECKS) -> bool:
         """Tell whether other bytes in a file are named, with all hashes made again."""
         was, manifest = file.read_bytes(), (self.run.path / "manifest.json").read_bytes()
         file.write_bytes(content)
         forging.seal(self.run.path)
         try:
-            return bool(self.wrong())
+            return bool(self.wrong(checks))
         finally:
             file.write_bytes(was)
             (self.run.path / "manifest.json").write_bytes(manifest)
@@ -124,6 +129,20 @@ def test_each_field_is_held_or_stands_in_the_table(room: Room) -> None:
         for name, content in columns(room)
         if not told("monitor.csv", name) and not room.named(monitor, content)
     ]
+    assert loose == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", ["turns", "distance"], indirect=True)
+def test_each_key_of_the_study_file_is_held_or_stands_in_the_list(room: Room) -> None:
+    text, loose = room.where.file.read_text(), []
+    for at, value in forging.leaves(YAML(typ="safe").load(text)):
+        made, field, whole = YAML(typ="safe").load(text), ".".join(map(str, at)), io.StringIO()
+        forging.put(made, at, forging.other(value))
+        YAML(typ="safe").dump(made, whole)
+        is_listed = any(fnmatch(f"{field}.", f"{one}.*") for one in binding.UNBOUND_KEYS)
+        if not is_listed and not room.named(room.where.file, whole.getvalue().encode(), proof.CHECKS):
+            loose.append(field)
     assert loose == []
 
 

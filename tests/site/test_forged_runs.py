@@ -45,7 +45,9 @@ def folders(where: paths.StudyPaths, arm: str) -> list[Path]:
 def exchange(where: paths.StudyPaths) -> None:
     """Let each run of the near arm be what was measured of the far one, and the reverse."""
     for one, other in zip(folders(where, NEAR), folders(where, FAR), strict=True):
-        seen: list[dict[str, Any]] = [json.loads((each / "evidence.json").read_text()) for each in (one, other)]
+        seen: list[dict[str, Any]] = [
+            json.loads((each / "evidence.json").read_text()) for each in (one, other)
+        ]
         for name in ("sysbench.out", "monitor.csv"):
             mine, theirs = (one / name).read_bytes(), (other / name).read_bytes()
             (one / name).write_bytes(theirs)
@@ -81,7 +83,9 @@ def later(where: paths.StudyPaths) -> None:
             made[bucket - 1] += many
             moved -= many * step
         lines = [f"{histogram.value_of(at):12.3f} |{'':40} {made[at]}" for at in np.flatnonzero(made)]
-        file.write_text(HISTOGRAM.sub(lambda found, lines=lines: found[1] + "\n".join(lines) + found[3], text))
+        file.write_text(
+            HISTOGRAM.sub(lambda found, lines=lines: found[1] + "\n".join(lines) + found[3], text)
+        )
         forging.seal(folder)
 
 
@@ -100,7 +104,9 @@ def forged(honest: Path, root: Path, forge: Callable[[paths.StudyPaths], None]) 
 
 def test_an_answer_that_comes_sooner_than_its_way_lets_it_is_named(honest: Path, tmp_path: Path) -> None:
     wrong = "\n".join(forged(honest, tmp_path / "root", exchange).wrong)
-    assert re.search(r"V26 physics: a transaction took 0\.\d+ ms, its statements are under way for 1 ms", wrong)
+    assert re.search(
+        r"V26 physics: a transaction took 0\.\d+ ms, its statements are under way for 1 ms", wrong
+    )
 
 
 @pytest.mark.parametrize(

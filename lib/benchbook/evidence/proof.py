@@ -272,10 +272,10 @@ def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) 
     facts = held.facts["arms"][held.study.deployed(run.plan["arm"])]
     yield from measured.of_identity(run, facts, held.tells_proxy)
     yield from measured.of_pool(run, facts)
-    if held.study.site.kind == "local":
-        yield from measured.of_machine(run, facts)
-        # What other machines watched is sent in pieces, which may lack the last of it.
-        yield from measured.of_monitor(run, folder.text(runfolder.MONITOR))
+    yield from measured.of_machine(run, facts)
+    # What other machines watched is sent in pieces, which may lack the last of it.
+    is_here = held.study.site.kind == "local"
+    yield from measured.of_monitor(run, folder.text(runfolder.MONITOR), is_whole=is_here)
 
 
 def _argv(plan: dict[str, Any]) -> list[list[str]]:

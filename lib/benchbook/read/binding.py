@@ -112,8 +112,10 @@ def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> I
 
 
 def of_machine(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where the cores of the machine are others than facts.json has."""
-    found, cores = run.seen.get("machine_cores"), (facts.get("machine") or {}).get("cores")
+    """Yield where the cores of the client's machine are others than facts.json has."""
+    hosts = facts.get("hosts") or {}
+    whose: Mapping[str, Any] = hosts.get("client") or facts.get("client_node") or facts.get("machine") or {}
+    found, cores = run.seen.get("machine_cores"), whose.get("cores")
     if None not in (found, cores) and found != cores:
         yield f"evidence.json: machine_cores is {found}, facts.json has {cores}"
 
@@ -132,13 +134,13 @@ def of_pool(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
             yield f"evidence.json: cache.{when}: the pool has {pages}, facts.json has a pool of {size} bytes"
 
 
-def of_monitor(run: Evidence, text: str) -> Iterator[str]:
-    """Yield where the monitor's seconds do not go on, or not as long as the run."""
+def of_monitor(run: Evidence, text: str, is_whole: bool) -> Iterator[str]:
+    """Yield where the monitor's seconds do not go on, or end after the run, or before it where whole."""
     seconds = costs.monitor_table(text)["second"].to_pylist()
     if any(later < earlier for earlier, later in pairwise(seconds)):
         yield "monitor.csv: its seconds do not go on"
     last, lasted = max(seconds, default=0.0), run.seen["sysbench_s"]
-    if abs(last - lasted) > MONITOR_SLACK_S:
+    if last - lasted > MONITOR_SLACK_S or (is_whole and lasted - last > MONITOR_SLACK_S):
         yield f"monitor.csv: it ends at second {last:g}, the run at {lasted:.1f}"
 
 

@@ -122,7 +122,13 @@ def _watched(run: Evidence) -> Iterator[str]:
         table = costs.monitor_table(run.monitor)
     except ValueError:
         return  # What is no table is refused where the tables are made.
-    mine = np.array(table["part"].to_pylist(), dtype=object) == "client"
+    parts = np.array(table["part"].to_pylist(), dtype=object)
+    # A relay that makes a distance is watched as a proxy; those in a cluster are not the arm's own.
+    has_proxy = any(name.startswith(("proxy", "relay")) for name in run.seen.get("identity_before") or ())
+    if len(parts) and has_proxy != ("proxy" in parts) and "pd" not in parts:
+        there, had = ("no", "one") if has_proxy else ("a", "none")
+        yield f"the monitor saw {there} proxy, the arm has {had}"
+    mine = parts == "client"
     if not mine.any():
         if len(mine):
             yield "the monitor saw no client"
