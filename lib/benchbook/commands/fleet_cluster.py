@@ -1,8 +1,8 @@
 """Sessions of a fleet in a Kubernetes cluster: an Indexed Job, a pod on a node of its own for each session.
 
 The Job makes a lost pod once more. A pod waits for this clone's commit, measures, and stays until its archive
-is taken; both go through the API, so that no volume and no registry is needed. Where nobody asks for it any
-more, it ends.
+is taken; both go through the API, so that no volume and no registry is needed. A pod that is not
+asked any more ends by itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LABEL = "benchbook/fleet"
 INDEX = "batch.kubernetes.io/job-completion-index"
 # After so long without a node its session is made again on another.
 LOST_NODE_S = 60
-# So long an API that went away is waited for; pods that nobody has asked for so long end by themselves.
+# So long an API that went away is waited for; pods that were not asked for so long end by themselves.
 AWAY_S, LEASE_S = 600, 3600
 GONE_S = 120
 SOON = ("ContainerCreating", "PodInitializing", "phase Pending")
@@ -197,7 +197,7 @@ class InCluster:
             self._tell(pod, f"session {index}: {error}")
 
     def _tell_unready(self, pod: Any) -> None:
-        """Say what a pod waits for that does not come by itself, and what one that failed said last."""
+        """Say what a pod waits for that does not come by itself, and the last line of one that failed."""
         index, lacking = pod.metadata.annotations[INDEX], wait.state(pod) or ""
         if pod.status.phase == "Failed":
             self._tell(pod, f"session {index} ended: {pod.status.message or self._says(pod)}")
@@ -210,7 +210,7 @@ class InCluster:
         return str(said).strip()
 
     def _tell(self, pod: Any, text: str) -> None:
-        """Say something of a pod by its node, unless it was the last that was said of it."""
+        """Say something of a pod by its node, unless that was the line before."""
         if text and text != self.last.get(pod.metadata.uid):
             self.last[pod.metadata.uid] = text
             self.say(f"{pod.spec.node_name or self.place.namespace}: {text}")
@@ -220,7 +220,7 @@ class InCluster:
         return list(self._ask(listed, self.place.namespace, label_selector=label).items)
 
     def _ask(self, call: Callable[..., Any], *words: Any, **options: Any) -> Any:
-        """Ask the cluster; one whose API went away is waited for, and that is said once."""
+        """Ask the cluster; one whose API went away is waited for, in one line."""
         deadline, is_told = time.monotonic() + AWAY_S, False
         while True:
             try:
