@@ -112,11 +112,14 @@ def test_a_steady_drift_is_no_step_with_a_date():
     assert float(text.partition("+")[2].partition(" ")[0]) == pytest.approx(10, abs=1.5)
 
 
-def test_a_step_three_before_the_end_is_told_as_what_can_be_said_already():
+def test_a_step_near_the_end_is_told_as_what_can_be_said_already():
     """Eleven sessions are too few for any change; eight weeks after the first of January is 26 February."""
     (text,) = told(NOISE[:11] + np.log(1.1) * (np.arange(11) >= 8))
     assert "the last 3 sessions, from 2026-02-26 on, lie beyond all 8 sessions before, by +" in text
     assert "more are needed" in text
+    # Six before and five after: the sixth week after the first of January begins on 12 February.
+    (text,) = told(NOISE[:11] + np.log(1.1) * (np.arange(11) >= 6))
+    assert "the last 5 sessions, from 2026-02-12 on, lie beyond all 6 sessions before, by +" in text
     assert told(NOISE[:11]) == []
 
 

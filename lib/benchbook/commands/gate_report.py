@@ -185,17 +185,8 @@ def record(found: Any) -> dict[str, Any]:
         "blocks": found.blocks,
         "run_s": found.run_s,
         "decisions": [
-            {
-                "workload": one.workload,
-                "treatment": one.treatment,
-                "answer": one.answer,
-                "why": one.why,
-                "n": one.interval.n,
-                "level": one.interval.level,
-                "effect": one.interval.effect,
-                "low": one.interval.low,
-                "high": one.interval.high,
-            }
+            {key: getattr(one, key) for key in ("workload", "treatment", "answer", "why")}
+            | {key: getattr(one.interval, key) for key in ("n", "level", "effect", "low", "high")}
             for one in found.decisions
         ],
     }

@@ -23,7 +23,7 @@ from benchbook.core.pooled import Pooled, Session
 
 # A split leaves at least so many measurements on either side: fewer are an outlier, not a level.
 SHORTEST = 3
-# So many must lie before the latest three, that these lie beyond all of them once in 28 series by chance.
+# So many must lie before the latest ones, that these lie beyond all of them once in 25 series by chance.
 BEFORE = 5
 # One series in a thousand without any change is reported to have one; see benchmarks/history.py.
 LEVEL = 0.001
@@ -123,8 +123,8 @@ def course(days: Sequence[float], logs: Sequence[float], level: float = LEVEL) -
     at, values = np.asarray(days, dtype=float), np.asarray(logs, dtype=float)
     is_enough = len(values) >= fewest(level)
     places = change_points(values, level, math.ceil(5 / level) - 1) if is_enough else []
-    late, kind = len(values) - SHORTEST, "steps"
-    if not places and late >= BEFORE and _is_beyond(values[late:], values[:late]):
+    kind = "steps"
+    if not places and (late := _latest(values)):
         places, kind = [late], "latest"
     if not places:
         return None
@@ -175,17 +175,20 @@ def _told(went: Course, dates: Sequence[str]) -> str:
     if went.kind == "drift":
         return f"drifts steadily, by {percent(went.moved)} from {dates[0]} to {dates[-1]} ({many})."
     if went.kind == "latest":
-        before = count(went.places[0], "session")
+        late, before = dates[went.places[0] :], count(went.places[0], "session")
         return (
-            f"the last {SHORTEST} sessions, from {dates[went.places[0]]} on, lie beyond all {before} before, "
+            f"the last {len(late)} sessions, from {late[0]} on, lie beyond all {before} before, "
             f"by {percent(went.moved)}; more are needed to show a change."
         )
     days = listing([dates[place] for place in went.places])
     return f"changed on {days}, the last time by {percent(went.moved)} ({many})."
 
 
-def _is_beyond(late: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
-    return bool(late.min() > before.max() or late.max() < before.min())
+def _latest(values: NDArray[np.float64]) -> int:
+    """Return from where on all values lie beyond all before, by the widest gap; 0 where there is none."""
+    parts = [(values[:at], values[at:]) for at in range(BEFORE, len(values) - SHORTEST + 1)]
+    gaps = [max(late.min() - before.max(), before.min() - late.max()) for before, late in parts]
+    return BEFORE + int(np.argmax(gaps)) if gaps and max(gaps) > 0 else 0
 
 
 def _criterion(left: float, size: int, parameters: int) -> float:
