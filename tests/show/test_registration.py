@@ -139,7 +139,7 @@ def test_what_was_looked_at_before_a_study_changed_is_named_with_its_result(clon
     looks = [look("2026-03-02T09:30:00+00:00", "no useful interval")]
     said = registration.doubt("one", RUNS, looks)
     assert said.is_care and said.text == (
-        "Not held: 1\xa0session of another design had been looked at before: "
+        "Not held: 1\xa0session had been looked at before the study was as it is: "
         "2026-03-02 09:30 UTC, with other threads (“no useful interval”)."
     )
     # Without the look, the file alone is older than the first run.

@@ -129,7 +129,8 @@ def _quiet(said: Said) -> Iterator[str]:
     full, brief = ends_of(said.found)
     yield f"{_no_difference(said)}{full.format(span(low, high))}."
     yield f"{_no_difference(said)}{brief.format(span(low, high))}."
-    yield f"no difference in {said.noun} was shown{said.where}{brief.format(span(low, high))}."
+    treatment = f"no difference in {said.noun} with {said.treatment} was shown{said.where}"
+    yield f"{treatment}{brief.format(span(low, high))}."
 
 
 def ends_of(found: PooledEffect) -> tuple[str, str]:

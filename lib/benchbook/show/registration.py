@@ -106,7 +106,7 @@ def looked_at(study: str, own: str, first: datetime.datetime, looks: Sequence[Lo
     if not seen:
         return None
     looked = numbers.count(len(seen), "session")
-    return f"Not held: {looked} of another design had been looked at before: {'; '.join(seen)}."
+    return f"Not held: {looked} had been looked at before the study was as it is: {'; '.join(seen)}."
 
 
 def still(study: str, told: str, measured: str, file: Path) -> str:
