@@ -360,8 +360,8 @@ def test_a_look_at_another_design_before_takes_held_away_and_is_named_with_its_r
     index.write(index.read().with_session("made", "Made", "20251231T0000Z-0000", earlier))
     told = registration.still("made", entry.registered, entry.measured, file).replace("\xa0", " ")
     assert told == (
-        "Not held: 1 session had been looked at before the study was as it is: 2025-12-31 00:00 UTC, of a design "
-        "that git does not have (“No useful interval.”)."
+        "Not held: 1 session had been looked at before the study was as it is: 2025-12-31 00:00 UTC, "
+        "of a design that git does not have (“No useful interval.”)."
     )
 
 
