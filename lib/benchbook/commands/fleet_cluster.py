@@ -197,10 +197,11 @@ class InCluster:
             self._tell(pod, f"session {index}: {error}")
 
     def _tell_unready(self, pod: Any) -> None:
-        """Say what a pod waits for that does not come by itself, and the last line of one that failed."""
+        """Say what a pod waits for that does not come by itself, and the last lines of one that failed."""
         index, lacking = pod.metadata.annotations[INDEX], wait.state(pod) or ""
         if pod.status.phase == "Failed":
-            self._tell(pod, f"session {index} ended: {pod.status.message or self._says(pod)}")
+            last = wait.last_words(self.cluster, self.place.namespace, pod.metadata.name)
+            self._tell(pod, f"session {index} ended: {pod.status.message or last}")
         elif pod.status.phase == "Pending" and not lacking.startswith(SOON):
             self._tell(pod, f"session {index} waits: {lacking}")
 
