@@ -101,7 +101,7 @@ def change(baseline: Mapping[str, str] | None, treatment: Mapping[str, str] | No
     >>> change({"network": "host"}, {"network": "host", "proxy": "haproxy", "proxy cores": "1"})
     ('no proxy', 'HAProxy')
     >>> change({"network": "pod", "site": "local"}, {"network": "host", "site": "local"})
-    ('network pod', 'network host')
+    ('pod network', 'host network')
     >>> change({"engine": "mariadb"}, {"engine": "mariadb", "site": "local"})
     """
     if baseline is None or treatment is None:
@@ -124,7 +124,12 @@ def _proxy(way: Mapping[str, str]) -> str:
 
 
 def _told(way: Mapping[str, str], keys: Sequence[str]) -> str:
-    return ", ".join(f"{key} {way[key]}" if key in way else f"no {key}" for key in keys)
+    return ", ".join(_word(key, way[key].replace("_", "-")) if key in way else f"no {key}" for key in keys)
+
+
+def _word(key: str, value: str) -> str:
+    told = {"network": f"{value} network", "qos": f"{value} pod", "neighbour": key, "service": key}
+    return told.get(key, f"{key} {value}")
 
 
 def _row(key: tuple[object, ...], parts: Sequence[Part]) -> Row:

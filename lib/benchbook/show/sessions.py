@@ -223,7 +223,8 @@ def joined(several: Sequence[Pooled]) -> list[Table]:
         "Arms are the same where their facts are, whatever they are called. Turns: two sessions are decided "
         "with opposite signs. Agrees: all decided sessions have one sign. Open: no session is decided."
     )
-    return [Table("joined", "The same question in several studies", columns, made, caption)] if rows else []
+    title = "The same question in several studies"
+    return [Table("joined", title, columns, made, caption, is_folded=True)] if rows else []
 
 
 def tried(several: Sequence[Pooled]) -> Html:
