@@ -122,6 +122,16 @@ def test_a_commit_is_built_once_and_says_why_it_cannot_be(repo: Path, tmp_path: 
         built.commit(str(repo), "nowhere", "--good")
 
 
+@needs_a_compiler
+def test_a_search_that_ends_in_the_middle_leaves_nothing_in_the_clone(repo: Path):
+    asked = Build(repo=str(repo), ref="main", command=BUILD, binary="out/sbin/mariadbd")
+    with pytest.raises(KeyboardInterrupt), built.builder(asked, None) as build:
+        made = build(built.commit(str(repo), "main", "--bad"))
+        raise KeyboardInterrupt
+    listed = subprocess.run(["git", "worktree", "list"], cwd=repo, capture_output=True, text=True, check=True)
+    assert not made.exists() and listed.stdout.count("\n") == 1
+
+
 def test_both_arms_are_the_baseline_but_for_their_binary():
     asked = gate.ask("gate", "3%", "2")
     made = built.arms(asked.study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})

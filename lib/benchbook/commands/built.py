@@ -68,11 +68,13 @@ def builder(asked: Build, work: Path | None) -> Iterator[Callable[[str], Path]]:
         work.mkdir(parents=True, exist_ok=True)
         yield partial(commits.build, repo, work.resolve(), asked)
         return
-    with tempfile.TemporaryDirectory(prefix="benchbook-built-") as folder:
-        # A server gives its rights away, and its user must reach the program.
-        Path(folder).chmod(0o755)
-        yield partial(commits.build, repo, Path(folder).resolve(), asked)
-    git(repo, "worktree", "prune")
+    try:
+        with tempfile.TemporaryDirectory(prefix="benchbook-built-") as folder:
+            # A server gives its rights away, and its user must reach the program.
+            Path(folder).chmod(0o755)
+            yield partial(commits.build, repo, Path(folder).resolve(), asked)
+    finally:
+        git(repo, "worktree", "prune")
 
 
 def compared_options(parser: argparse.ArgumentParser) -> None:
