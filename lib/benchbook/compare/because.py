@@ -27,29 +27,23 @@ from benchbook.compare.spent import (
     decided,
     difference,
     estimate,
-    full,
     gives,
+    places,
 )
+from benchbook.compare.work import WORTH, Work, bracketed, differing, waiter
 from benchbook.core.causes import Cause, Estimate
 
-WORK = {
-    "page_reads": "pages not in its memory",
-    "row_reads": "rows and keys",
-    "log_bytes": "bytes of log",
-    "fsyncs": "waits for the disk",
-    "lock_wait_us": "µs of waiting for locks",
-    "instructions": "instructions",
-    "llc_misses": "misses of its processor's last cache",
-}
-"""What a server does for a query that is worth a word beside its cost."""
-WAITED = ("page_reads", "fsyncs", "lock_wait_us")
-"""What of it a query waits for."""
-WORTH = 1.1
-"""Times by which such work, or a part's cores, must differ at the least."""
 NAMED = 0.1
 """Share of an added latency from which what makes it is named."""
 IDLE = 0.03
 """Share of a core from which its idle time is named."""
+AT_A_RATE = {
+    **{"quantity": "cost", "qps": None, "full": {}, "added_latency_us": None, "beside": ()},
+    "reason": "both arms are asked for the same rate",
+}
+"""What differs where both arms are asked for as many queries: no effect is there to explain."""
+MOSTLY = 0.5
+"""Share of what several parts cost more from which one of them is named."""
 REST = 0.5
 """Share of what costs give that the idle time of cores which are all but full may take from it or add."""
 
@@ -93,7 +87,7 @@ def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) 
     limits = [_limits(cell, level, names) for cell in (base, treated)]
     both = [part for part in base.costs if part in treated.costs]
     costs = {part: change(treated.cost([part]), base.cost([part]), level) for part in both}
-    work = _work(base, treated, level)
+    work = differing(base, treated, level)
     found = Cause(
         workload=treated.workload,
         threads=treated.threads,
@@ -105,8 +99,10 @@ def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) 
         added_latency_us=difference(treated.latency_us, base.latency_us, level),
         added_cpu_us=difference(treated.cost(PARTS), base.cost(PARTS), level),
         sentence=None,
-        beside=tuple(text for text, _ in work),
+        beside=tuple(f"the server had {one.told}" for one in work),
     )
+    if not treated.is_closed:
+        return found.model_copy(update=AT_A_RATE)
     if not decided(found.qps):
         return _withheld(found, "there is no difference of queries a second to explain")
     if not all(limits):
@@ -117,18 +113,18 @@ def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) 
     for one in _of_capacity(slow, fast, is_slower, level):
         predicted = one.predicted if is_slower else -one.predicted
         if gives(predicted, seen, level, one.open):
-            more = _worked(work, found.cost.get("server")) if "server" in one.short else ""
-            told = replace(one, sentence=f"{one.sentence}{more}")
+            cost = found.cost.get("server")
+            more = bracketed(work, cost.value > 0) if cost and "server full" in one.short else ""
+            told = replace(one, sentence=f"{one.sentence}{more}", short=f"{one.short}{more}")
             return _said(found, "capacity", told, estimate(predicted.dropna(), level, math.expm1))
     if (reason := _not_idle(slow, fast)) is not None:
         return _withheld(found, reason)
-    return _of_latency(found, base, treated, level, slow[0].name if _full(fast) else "")
+    return _of_latency(found, base, treated, level, slow[0].name if _full(fast) else "", work)
 
 
 def _limits(cell: Cell, level: float, names: Mapping[str, str]) -> list[_Limit]:
-    states = full(cell, level)
     name = names.get(cell.arm, cell.arm)
-    return [_Limit(cell, name, parts, cores, states[parts]) for parts, cores in cell.rooms if parts in states]
+    return [_Limit(cell, name, one.parts, one.cores, one.is_full) for one in places(cell, level)]
 
 
 def _full(own: Sequence[_Limit]) -> Parts:
@@ -165,13 +161,6 @@ def _of_capacity(
             yield from _of_neighbour(other, one)
 
 
-def _of_pair(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
-    if _shared(slow, fast):
-        yield from _of_shared(slow, fast, is_slower)
-    else:
-        yield _two_costs(slow, fast, is_slower)
-
-
 def _with_idle(named: _Named, slow: _Limit, fast: _Limit, level: float) -> Iterator[_Named]:
     """Yield a cause with the time that its cores were idle, where that is not most of what it gives."""
     used = np.log(slow.used / fast.used)
@@ -187,32 +176,40 @@ def _shared(one: _Limit, other: _Limit) -> bool:
     return bool(set(one.parts) & set(other.parts))
 
 
-def _of_shared(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
-    """Yield cores, cost, and both as causes, for the same parts' cores in two arms."""
+def _of_pair(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
+    """Yield cores, cost, and both as causes where the same parts share cores; else what other parts cost."""
+    if slow.parts != fast.parts:
+        yield _two_costs(slow, fast, is_slower)
+        return
     cores, cost, open_ = np.log(slow.left / fast.left), -np.log(slow.cost / fast.cost), _open(fast)
     base, treated = (fast, slow) if is_slower else (slow, fast)
     where = "" if slow.is_full and fast.is_full else f" with {(slow if slow.is_full else fast).name}"
     owner, core = _owner(slow.parts), f"because {_core(slow)} full{where}"
     differ = slow.cores * WORTH <= fast.cores
-    given = f"{owner} has {treated.cores:g} of a core with {treated.name}, not {base.cores:g}"
+    has = f"{treated.cores:g} of a core"
+    with_ = "" if treated.name == has else f" with {treated.name}"
+    given = f"{owner} has {has}{with_}, not {base.cores:g}"
     short = f"{' and '.join(slow.parts)} full"
+    changed, mostly = _percent(treated.cost, base.cost), _mostly(slow, fast)
+    them = "it" if len(slow.parts) == 1 else "them"
+    idle = "".join(_idle(one) for one in (fast, slow) if not one.is_full)
+    costs = f"a query costs {them} {changed} with {treated.name}{mostly}{idle}"
+    of_cost = f"{short}; a query costs {changed}{mostly}"
     if differ:
-        yield _Named(
-            f"{core}, and {given}", f"{short}: {treated.cores:g} of a core, not {base.cores:g}", cores, open_
-        )
-    if slow.parts == fast.parts:
-        changed = _percent(treated.cost, base.cost)
-        them = "it" if len(slow.parts) == 1 else "them"
-        idle = "".join(_idle(one) for one in (fast, slow) if not one.is_full)
-        costs = f"a query costs {them} {changed} with {treated.name}{idle}"
-        if not differ:
-            yield _Named(f"{core} and {costs}", f"{short}; a query costs {changed}", cost, open_)
-        else:
-            yield _Named(
-                f"{core}, {given}, and {costs}", f"{short}; a query costs {changed}", cores + cost, open_
-            )
+        yield _Named(f"{core}, and {given}", f"{short}: {has}, not {base.cores:g}", cores, open_)
+        yield _Named(f"{core}, {given}, and {costs}", of_cost, cores + cost, open_)
     else:
-        yield _two_costs(slow, fast, is_slower)
+        yield _Named(f"{core} and {costs}", of_cost, cost, open_)
+
+
+def _mostly(slow: _Limit, fast: _Limit) -> str:
+    """Say which of several parts makes most of what their cost differs by, in each block."""
+    differ = slow.cost - fast.cost
+    for part in slow.parts if len(slow.parts) > 1 else ():
+        own = slow.cell.cost([part]) - fast.cell.cost([part])
+        if (own / differ > MOSTLY).all():
+            return f", most of it the {part}'s"
+    return ""
 
 
 def _two_costs(slow: _Limit, fast: _Limit, is_slower: bool) -> _Named:
@@ -287,7 +284,9 @@ def _not_idle(slow: Sequence[_Limit], fast: Sequence[_Limit]) -> str | None:
     return None
 
 
-def _of_latency(found: Cause, base: Cell, treated: Cell, level: float, only: str) -> Cause:
+def _of_latency(
+    found: Cause, base: Cell, treated: Cell, level: float, only: str, work: Sequence[Work]
+) -> Cause:
     """Say what an added latency is made of: by part processor time and waiting for a core, and other waiting.
 
     Named is what is decided and makes a tenth or more, or less where that does not give the latency's size.
@@ -303,7 +302,9 @@ def _of_latency(found: Cause, base: Cell, treated: Cell, level: float, only: str
         if queued.notna().all():
             added[f"of waiting for the {part}'s core"] = queued
     made = pd.DataFrame(added).reindex(latency.index)
-    made["of waiting"] = latency - made.sum(axis=1)
+    rest = latency - made.sum(axis=1)
+    at = waiter(base, treated, bool(rest.mean() > 0), level)
+    made[f"of waiting in the {at}" if at else "of waiting"] = rest
     sizes = {str(what): estimate(made[what], level) for what in made}
     shown = {what: one.value for what, one in sizes.items() if one is not None and decided(one)}
     for least in (NAMED, 0.0):
@@ -316,10 +317,14 @@ def _of_latency(found: Cause, base: Cell, treated: Cell, level: float, only: str
     else:
         return _withheld(found, "nothing is full, and the blocks don't tell what makes a query take longer")
     most = sorted(named, key=lambda what: -named[what] * seen.value)
-    told = listing([f"{_signed(named[what])} {what}{_waited(found, what)}" for what in most])
+    behind = [(what, text) for what in most if (text := _behind(what, named[what] > 0, work))]
+    more = dict(behind[:1])
+    told = listing([f"{_signed(named[what])} {what}{more.get(what, '')}" for what in most])
     way = "more" if seen.value > 0 else "less"
     full_of = f" with {only}" if only else ""
-    short = f"{_us(seen.value)} {way} a query, most of it {most[0].removeprefix('of ')}"
+    short = (
+        f"{_us(seen.value)} {way} a query, most of it {most[0].removeprefix('of ')}{more.get(most[0], '')}"
+    )
     idle = "" if most[0].endswith("core") else f"nothing is full{full_of} and "
     sentence = f"because {idle}a query takes {_us(seen.value)} {way}: {told}"
     return _said(found, "latency", _Named(sentence, short, predicted), estimate(predicted, level))
@@ -331,34 +336,11 @@ def _added(base: Cell, treated: Cell, part: str, what: str) -> pd.Series:
     return now - was
 
 
-def _waited(found: Cause, what: str) -> str:
-    named = [text for text in found.beside if any(WORK[name] in text for name in WAITED)]
-    return f" ({named[0]})" if named and what == "of waiting" else ""
-
-
-def _work(base: Cell, treated: Cell, level: float) -> list[tuple[str, bool]]:
-    """Return what of the server's own work for a query differs, and whether there is more of it.
-
-    All of it is decided, and a tenth at the least.
-    """
-    found = []
-    for name, what in WORK.items():
-        if not {"server"} <= base.costs.keys() & treated.costs.keys():
-            continue
-        was, now = base.cost(["server"], name), treated.cost(["server"], name)
-        if not decided(difference(now, was, level)):
-            continue
-        low, high = sorted((float(was.mean()), float(now.mean())))
-        if high >= WORTH * low and high >= 0.005:
-            text = f"the server had {_number(now.mean())} {what} a query, not {_number(was.mean())}"
-            found.append((text, bool(now.mean() > was.mean())))
-    return found
-
-
-def _worked(work: Sequence[tuple[str, bool]], cost: Estimate | None) -> str:
-    """Return in brackets what of the server's work goes the way of its cost."""
-    told = [text for text, is_more in work if cost is not None and is_more == (cost.value > 0)]
-    return f" ({listing(told[:2])})" if told else ""
+def _behind(what: str, is_more: bool, work: Sequence[Work]) -> str:
+    """Return in brackets what of the server's work may make a time: for waiting, what a query waits for."""
+    if "server" not in what and what != "of waiting":
+        return ""
+    return bracketed(work, is_more, only_waited="waiting" in what)
 
 
 def _core(one: _Limit) -> str:
@@ -384,7 +366,3 @@ def _us(value: float) -> str:
 
 def _signed(value: float) -> str:
     return f"{'+' if value > 0 else '−'}{_us(value)}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}" if value < 100 else f"{value:.0f}"

@@ -15,8 +15,8 @@ import pandas as pd
 
 from benchbook.compare import because, physics
 from benchbook.compare.doubts import doubt
-from benchbook.compare.spent import PARTS, Cell, change, described, difference
-from benchbook.core.causes import CLIENT_USED, Cause, Causes
+from benchbook.compare.spent import PARTS, Cell, described
+from benchbook.core.causes import CLIENT_USED, Causes
 from benchbook.core.findings import Doubt
 from benchbook.core.study import Study
 
@@ -52,8 +52,6 @@ def findings(
     by_key = {(cell.workload, cell.threads, cell.arm): cell for cell in cells}
     contrasts = [
         because.contrast(base, treated, level, names)
-        if treated.is_closed
-        else _at_a_rate(base, treated, level)
         for treated in cells
         if treated.arm in study.treatments
         and (base := by_key.get((treated.workload, treated.threads, study.baseline))) is not None
@@ -122,25 +120,6 @@ def _cell(
         fits=_fits(rows, told),
         costs=by_part,
         rooms=rooms,
-    )
-
-
-def _at_a_rate(base: Cell, treated: Cell, level: float) -> Cause:
-    """Compare what a query costs where both arms are asked for as many: no effect is there to explain."""
-    both = [part for part in base.costs if part in treated.costs]
-    costs = {part: change(treated.cost([part]), base.cost([part]), level) for part in both}
-    return Cause(
-        workload=treated.workload,
-        threads=treated.threads,
-        treatment=treated.arm,
-        quantity="cost",
-        qps=None,
-        full={},
-        cost={part: one for part, one in costs.items() if one is not None},
-        added_latency_us=None,
-        added_cpu_us=difference(treated.cost(PARTS), base.cost(PARTS), level),
-        sentence=None,
-        reason="both arms are asked for the same rate",
     )
 
 

@@ -139,11 +139,6 @@ def _holds(ends: tuple[float, float], value: float) -> bool:
     return edges.is_above(value, ends[0]) and edges.is_below(value, ends[1])
 
 
-def full(cell: Cell, level: float) -> dict[Parts, bool | None]:
-    """Return for each set of cores, by the parts on it, whether it was full."""
-    return {place.parts: place.is_full for place in places(cell, level)}
-
-
 def described(cell: Cell, level: float) -> CellCosts:
     """Return a cell as findings.json has it."""
     parts = []
