@@ -218,6 +218,7 @@ def test_quota_and_cost_are_both_named_where_the_effect_takes_both(make_runs, ma
         "because the server's core is full, the server has 0.8 of a core with HAProxy, not 0.6, "
         "and a query costs it 17 % less with HAProxy"
     )
+    assert one.short == "server full: 0.8 of a core, not 0.6; a query costs 17 % less"
 
 
 def test_a_core_that_is_nearly_full_leaves_what_it_does_not_use(make_runs, make_study):

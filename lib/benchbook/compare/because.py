@@ -37,7 +37,7 @@ NAMED = 0.1
 """Share of an added latency from which what makes it is named."""
 IDLE = 0.03
 """Share of a core from which its idle time is named."""
-AT_A_RATE = {
+AT_A_RATE: Mapping[str, object] = {
     **{"quantity": "cost", "qps": None, "full": {}, "added_latency_us": None, "beside": ()},
     "reason": "both arms are asked for the same rate",
 }
@@ -194,12 +194,12 @@ def _of_pair(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
     them = "it" if len(slow.parts) == 1 else "them"
     idle = "".join(_idle(one) for one in (fast, slow) if not one.is_full)
     costs = f"a query costs {them} {changed} with {treated.name}{mostly}{idle}"
-    of_cost = f"{short}; a query costs {changed}{mostly}"
+    of_cost, of_cores = f"; a query costs {changed}{mostly}", f"{short}: {has}, not {base.cores:g}"
     if differ:
-        yield _Named(f"{core}, and {given}", f"{short}: {has}, not {base.cores:g}", cores, open_)
-        yield _Named(f"{core}, {given}, and {costs}", of_cost, cores + cost, open_)
+        yield _Named(f"{core}, and {given}", of_cores, cores, open_)
+        yield _Named(f"{core}, {given}, and {costs}", f"{of_cores}{of_cost}", cores + cost, open_)
     else:
-        yield _Named(f"{core} and {costs}", of_cost, cost, open_)
+        yield _Named(f"{core} and {costs}", f"{short}{of_cost}", cost, open_)
 
 
 def _mostly(slow: _Limit, fast: _Limit) -> str:
