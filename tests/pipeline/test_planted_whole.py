@@ -79,12 +79,18 @@ PLANTS = (
 
 
 def _told(plant: Plant, base: Path) -> dict[int, str]:
-    """Measure a plant, and return by level why its page says the planted arm is slower."""
-    with planted.laboratory() as lab, pytest.MonkeyPatch.context() as patch:
-        begun = plant.plant(patch, lab)
-        found = planted.measured(plant.study(), lab, base)
-    assert begun, f"{plant.what}: was not planted"
-    return {one.threads: one.short or "" for one in causes.known(found)}
+    """Measure a plant, and return by level why its page says the planted arm is slower.
+
+    Where the machine is too busy for a page to name anything, it is measured once more.
+    """
+    for number in ("first", "second"):
+        with planted.laboratory() as lab, pytest.MonkeyPatch.context() as patch:
+            begun = plant.plant(patch, lab)
+            found = planted.measured(plant.study(), lab, base / number)
+        assert begun, f"{plant.what}: was not planted"
+        if told := {one.threads: one.short or "" for one in causes.known(found)}:
+            break
+    return told
 
 
 def test_nine_of_ten_planted_causes_are_named_and_no_wrong_one(tmp_path: Path):
