@@ -154,7 +154,7 @@ node() {
 lose() {
   local c
   for c in kubelet containerd; do kill -9 "$(cat "$D/run/$c-$1.pid")" || true; rm -f "$D/run/$c-$1.pid"; done
-  find /sys/fs/cgroup -path "/sys/fs/cgroup/*$1/*" -name cgroup.procs -exec cat {} + | sort -u | xargs -r kill -9 || true
+  find /sys/fs/cgroup -path "/sys/fs/cgroup/*$1/*" -name cgroup.procs -exec cat {} + | sort -u | xargs -r kill -9 2>/dev/null || true
   ps -eo pid=,args= | awk -v d="$D/nodes/$1/" '/containerd-shim/ && index($0,d){print $1}' | xargs -r kill -9 || true
 }
 
