@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchbook.compare import arrangements
+from benchbook.core.recorded import Facts
 from benchbook.core.study_arm import Arm
 
 CLAIM = SimpleNamespace(claim="Pods are 7 % slower.")
@@ -14,7 +15,7 @@ CLAIM = SimpleNamespace(claim="Pods are 7 % slower.")
 
 def notes(arms: dict[str, dict], facts: dict | None = None, **rest) -> list[str]:
     study = SimpleNamespace(arms={name: Arm.model_validate(arm) for name, arm in arms.items()})
-    found = {"arms": {name: {} for name in arms}} | (facts or {})
+    found = Facts.model_validate({"study": "s", "arms": {name: {} for name in arms}} | (facts or {}))
     return arrangements.notes(study, found, {"a/b": CLAIM}, **rest)
 
 

@@ -15,11 +15,11 @@ METHODS = {"local": 2, "pod": 1, "turns": 2}
 
 
 def facts(engine: str = "10.11.19-MariaDB", haproxy: str = "2.6.12-1+deb12u4") -> dict[str, Any]:
-    """Return facts of the arms of `quick` with these versions."""
+    """Return the facts of the arms of `quick` with these versions."""
     server = {"name": "mariadb", "version": engine}
     proxy = {"name": "haproxy", "version": haproxy}
     direct = {"engine": server, "machine": {"cpu_model": "any"}}
-    return {"arms": {"direct": direct, "haproxy": {"engine": server, "proxy": proxy}, "pod": direct}}
+    return {"direct": direct, "haproxy": {"engine": server, "proxy": proxy}, "pod": direct}
 
 
 def study(change: dict[str, Any] | None = None) -> Study:
@@ -42,7 +42,7 @@ def test_words_names_blocks_and_seeds_are_no_part_of_a_design():
     for same in (other, more, port, Study.model_validate(named)):
         assert design.of(same, facts(), METHODS) == one
     patch = facts("10.11.20-MariaDB", "2.6.13")
-    patch["arms"]["direct"]["machine"] = {"cpu_model": "another"}
+    patch["direct"]["machine"] = {"cpu_model": "another"}
     assert design.of(study(), patch, METHODS) == one, "a patch release and a processor"
 
 

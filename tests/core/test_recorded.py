@@ -33,7 +33,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_a_stage_wrote_is_read(place: Path):
     (place / "facts.json").write_text(json.dumps(FACTS))
     (place / "dataset.json").write_text(json.dumps(DATASET))
-    assert recorded.facts("quick") == FACTS and recorded.dataset("quick") == DATASET
+    assert recorded.facts("quick") == recorded.Facts(**FACTS) and recorded.dataset("quick") == DATASET
 
 
 @pytest.mark.parametrize(

@@ -32,14 +32,14 @@ def test_a_moment_keeps_what_our_own_looks_do_not_move_and_the_work_apart():
     connection = keeping(opened=lambda: 3)
     found = state.moment(connection, STATUS, 9.0, 100.0)
     counted = {"Com_insert": 5, "Connections": 12, "Aborted_connects": 1, "Affected_rows": 30}
-    assert found["counters"] == counted | {"Innodb_rows_updated": 4}
-    assert found["work"] == {"Handler_read_key": 60}
-    assert (found["uptime_s"], found["at_s"], found["own"]) == (9.0, 100.0, 3)
+    assert found.counters == counted | {"Innodb_rows_updated": 4}
+    assert found.work == {"Handler_read_key": 60}
+    assert (found.uptime_s, found.at_s, found.own) == (9.0, 100.0, 3)
     assert connection.info["moment"] is found
-    assert state.moment(keeping(), STATUS, 9.0, 100.0)["own"] is None
+    assert state.moment(keeping(), STATUS, 9.0, 100.0).own is None
 
 
-def at(connection: Any, uptime_s: float, at_s: float, **counters: int) -> dict[str, Any]:
+def at(connection: Any, uptime_s: float, at_s: float, **counters: int) -> state.Moment:
     names = {name: str(value) for name, value in counters.items()}
     return state.moment(connection, names, uptime_s, at_s)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchbook.core import files, paths, runfolder
+from benchbook.core.recorded import Facts
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
 from benchbook.measure import books, dataset, ledger, matrix, preflight, servers, warm_up
@@ -453,7 +454,8 @@ def test_a_run_brings_the_site_up_only_if_something_is_missing(store, monkeypatc
 
     monkeypatch.setattr(matrix, "open_site", open_site)
     monkeypatch.setattr(matrix.provision, "verify", lambda *asked: proven.append(asked))
-    known, facts = dataset.describe(made.site.admin().connect(), made.study), {"arms": {}}
+    known = dataset.describe(made.site.admin().connect(), made.study)
+    facts = Facts(study="test", arms={"direct": {}})
     where = paths.StudyPaths("test", tmp_path)
     asked = ("test", made.study, made.runs, facts, known, where, validity.judge)
     with pytest.raises(preflight.NotReady) as refused:

@@ -195,26 +195,26 @@ def test_whole_runs_keep_the_ids_and_plans_they_had_before_there_were_turns():
     assert {"order", "turn_ms", "partners"} <= set(TURN.to_dict())
 
 
-def facts(**machine: Any) -> dict[str, Any]:
+def arms(**machine: Any) -> dict[str, Any]:
     found = {
         "engine": {"version": "10.11.6"},
         "machine": {"cpu_model": "x", "python": "3.11.2"} | machine,
         "moment": {"disk_free_mib": 5, "load": 1.5},
     }
-    return {"study": "s", "arms": {"direct": found, "proxy": found | {"access": "haproxy"}}}
+    return {"direct": found, "proxy": found | {"access": "haproxy"}}
 
 
 def test_conditions_change_with_what_an_arm_is_and_not_with_the_hour():
-    before = schedule.conditions(facts(), DATA)
+    before = schedule.conditions(arms(), DATA)
     assert set(before) == {"direct", "proxy"}
     assert before["direct"]["facts"] != before["proxy"]["facts"]
     assert {one["data"] for one in before.values()} == {"da7a000000"}
-    later = facts(python="3.12.0")
-    for found in later["arms"].values():
+    later = arms(python="3.12.0")
+    for found in later.values():
         found["moment"] = {"disk_free_mib": 9}
     assert schedule.conditions(later, DATA) == before
-    assert schedule.conditions(facts(cpu_model="y"), DATA) != before
-    assert schedule.conditions(facts(), {"fingerprint": "other"}) != before
+    assert schedule.conditions(arms(cpu_model="y"), DATA) != before
+    assert schedule.conditions(arms(), {"fingerprint": "other"}) != before
 
 
 def test_arms_read_the_same_rows_and_write_their_own():

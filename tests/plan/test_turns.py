@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from pydantic import ValidationError
 
 from benchbook.core import turns as words
+from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.plan import schedule, turns
 from tests.plan.test_schedule import make
+from tests.read.corpus import PLAN
 
 
 def closed(**changes: Any) -> Study:
@@ -146,10 +149,10 @@ def test_arms_that_differ_in_access_alone_share_a_server_and_those_with_other_se
 
 
 def test_sysbench_is_asked_for_the_seconds_of_all_arms_and_of_the_edges():
-    plan = {"discard_s": 1, "run_s": 10}
+    plan = PlannedRun.of(PLAN | {"discard_s": 1, "run_s": 10})
     assert words.clock_seconds(plan) == (1, 10)
     # Three arms: 3 x 1 s of discard; 3 x 10 s x 1.03 for switching + 0.5 s at the edges = 31.4, rounded up.
-    assert words.clock_seconds(plan | {"order": "turns", "partners": ["a", "b", "c"]}) == (3, 32)
+    assert words.clock_seconds(replace(plan, order="turns", partners=("a", "b", "c"))) == (3, 32)
 
 
 def test_a_study_that_grows_keeps_its_turns_and_one_more_arm_takes_them_anew():
@@ -203,11 +206,11 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
     runs = schedule.plan_runs(
         "s", study, {}, None, turns.lengths({"turns": settled}), None, turns.edges({"turns": settled})
     )
-    plans = {run.threads: run.to_dict() for run in runs}
-    assert "edge_s" not in plans[4] and plans[64]["edge_s"] == 1.0
+    plans = {run.threads: run for run in runs}
+    assert "edge_s" not in plans[4].to_dict() and plans[64].to_dict()["edge_s"] == 1.0
     # Two arms for 30 s: 61.8 + 0.5 and 61.8 + 1 s, both to the second above.
-    assert words.clock_seconds(plans[4] | {"partners": ["a", "b"]})[1] == 63
-    assert words.clock_seconds(plans[64] | {"partners": ["a", "b"], "edge_s": 1.5})[1] == 64
+    assert words.clock_seconds(replace(plans[4], partners=("a", "b")))[1] == 63
+    assert words.clock_seconds(replace(plans[64], partners=("a", "b"), edge_s=1.5))[1] == 64
 
 
 def test_transactions_of_more_than_50_ms_are_measured_in_whole_runs_and_a_study_may_say_its_length():
@@ -256,7 +259,7 @@ def test_a_run_in_turns_may_have_a_part_of_a_second():
     # 1.2 s are 24 turns of 50 ms: 12 rounds of ABBA, in which each arm has two; 3 rounds of 8.
     assert turns.each(1.2, 50, 2) == 24 and turns.each(1.2, 50, 8) == 24 and turns.each(2.3, 50, 2) == 46
     # Two arms on sysbench's clock: 0.6 s to the whole second above, 2 * 1.2 * 1.03 + 0.5 = 2.972 s to 3.
-    assert words.clock_seconds(runs[0].to_dict()) == (1, 3)
+    assert words.clock_seconds(runs[0]) == (1, 3)
     with pytest.raises(ValidationError, match=r"plan.run_s: 2.5: sysbench counts whole seconds"):
         make(plan={"run_s": 2.5})
     whole = schedule.plan_runs("s", closed(), {})[0].to_dict()
@@ -266,5 +269,5 @@ def test_a_run_in_turns_may_have_a_part_of_a_second():
 def test_where_transactions_are_too_long_for_turns_sysbench_is_asked_for_whole_seconds():
     study = closed(plan={"discard_s": 0.3, "run_s": 1.2})
     lengths = {name: dict.fromkeys(study.threads, 0) for name in study.workloads}
-    plans = [run.to_dict() for run in schedule.plan_runs("s", study, {}, lengths=lengths)]
+    plans = schedule.plan_runs("s", study, {}, lengths=lengths)
     assert {words.clock_seconds(plan) for plan in plans} == {(1, 2)}

@@ -11,6 +11,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from benchbook.core import applied, sysbench_options
+from benchbook.core.model import PlannedRun
 from benchbook.read import scripts
 from benchbook.read.evidence import Evidence
 from benchbook.read.sysbench_log import parse
@@ -170,7 +171,7 @@ def healthy(out: str, plan: dict[str, Any], err: str = "", changed: dict[str, An
     grown = books(log, plan)
     seen["ledger"]["before"] = dict.fromkeys(grown, 1000)
     seen["ledger"]["after"] = {name: 1000 + count for name, count in grown.items()}
-    one = scripts.transaction(plan)
+    one = scripts.transaction(PlannedRun.of(plan))
     if one is not None and log.final is not None:
         seen["rows_after"]["sbtest1"] += one.growth * sum(block.writes or 0 for block in log.summaries)
     return Evidence(plan, merged(seen, changed or {}), out, err)
@@ -178,20 +179,21 @@ def healthy(out: str, plan: dict[str, Any], err: str = "", changed: dict[str, An
 
 def argv(plan: dict[str, Any], tls: str = "off") -> list[str]:
     """Return the command line of a planned run."""
-    asked = PLACE | {"mysql-ssl": "off" if tls == "off" else "on"} | sysbench_options.general(plan)
+    planned, ssl = PlannedRun.of(plan), "off" if tls == "off" else "on"
+    asked = PLACE | {"mysql-ssl": ssl} | sysbench_options.general(planned)
     return [
         "sysbench",
         "--config-file=/run/account.cnf",
         *(f"--{name}={value}" for name, value in asked.items()),
         plan["script"],
-        *(f"--{name}={value}" for name, value in sysbench_options.of_script(plan).items()),
+        *(f"--{name}={value}" for name, value in sysbench_options.of_script(planned).items()),
         "run",
     ]
 
 
 def in_a_file(plan: dict[str, Any], taken: dict[str, str]) -> dict[str, Any]:
     """Return what is seen of a client with its options in a file; `taken` is what sysbench took otherwise."""
-    asked = PLACE | {"mysql-ssl": "off"} | sysbench_options.general(plan)
+    asked = PLACE | {"mysql-ssl": "off"} | sysbench_options.general(PlannedRun.of(plan))
     words = [word for word in argv(plan) if word.split("=")[0][2:] not in asked]
     return {
         "argv": [words[0], "--config-file=/run/sysbench.cnf", *words[1:]],

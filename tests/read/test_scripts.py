@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from benchbook.core.model import PlannedRun
 from benchbook.core.registry import SCRIPTS
 from benchbook.read import scripts
+from tests.read.corpus import PLAN
 
 
 def one(script: str, **options) -> scripts.Transaction:
     plan = {"script": script, "options": options, "tables": 4, "table_size": 10_000}
-    return scripts.transaction(plan)
+    return scripts.transaction(PlannedRun.of(PLAN | plan))
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -68,4 +70,4 @@ def test_scripts_on_one_table_prepare_once():
 
 
 def test_an_unknown_script_has_no_rule():
-    assert scripts.transaction({"script": "own", "options": {}, "tables": 1, "table_size": 1}) is None
+    assert one("own") is None

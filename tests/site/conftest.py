@@ -94,7 +94,7 @@ def run(into: Path, planned: PlannedRun, began: str, tps: int, attempt: int = 1)
 def measure(root: Path) -> None:
     """Leave what run-matrix leaves: a schedule, valid runs, pilots and one voided attempt."""
     where, spec, facts, data = paths.StudyPaths("made", root), study(), fact_file(), data_file()
-    runs = schedule.plan_runs("made", spec, schedule.conditions(facts, data))
+    runs = schedule.plan_runs("made", spec, schedule.conditions(facts["arms"], data))
     for number, planned in enumerate(runs):
         tps = ARMS[planned.arm] + NOISE[planned.block - 1] + number % 3
         # The second run has one attempt behind it.

@@ -85,7 +85,7 @@ def honest(tmp_path_factory) -> Path:
         "rates": [],
         **learned,
     }
-    conditions = schedule.conditions(facts, data)
+    conditions = schedule.conditions(facts["arms"], data)
     runs = schedule.plan_runs("made", spec, conditions, own=statements.carried(advice))
     for number, planned in enumerate(runs):
         tps = conftest.ARMS[planned.arm] + conftest.NOISE[planned.block - 1]

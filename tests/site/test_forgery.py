@@ -473,7 +473,7 @@ NAMED: dict[str, tuple[Forgery, str]] = {
     ),
     "facts that are no facts": (
         lambda where: change(where.facts, lambda _: [1, 2]),
-        "it can't be used: TypeError",
+        "it can't be used: ValueError: facts.json: the file",
     ),
     "evidence that is none": (
         of_evidence(lambda _: {"argv": 5}),
@@ -651,7 +651,8 @@ def test_a_smaller_study_is_a_whole_study_and_that_was_said(here, tmp_path, hone
     of_study("blocks: 5", "blocks: 4")(where)
     gone(where, *(one for one in runs(where) if one.name.startswith("b05")))
     spec = proof.Unpacked(root, "made").study
-    kept = schedule.plan_runs("made", spec, schedule.conditions(conftest.fact_file(), conftest.data_file()))
+    conditions = schedule.conditions(conftest.fact_file()["arms"], conftest.data_file())
+    kept = schedule.plan_runs("made", spec, conditions)
     files.write_csv(where.schedule, schedule.table(kept))
     found = prove(root, here)
     assert found.wrong == []

@@ -76,8 +76,8 @@ def place(study: str) -> list[str]:
     here = pooled.brought(
         *(sessions.session_id(held), sessions.minute(sessions.begun(held)), mine),
         findings=Findings.read(held.where.findings),
-        facts=held.facts["arms"],
-        probes=(held.facts.get("machine") or {}).get("probes"),
+        facts=held.facts.arms,
+        probes=held.facts.probes,
     )
     told = placed.summary(here, found)
     return [told] if told else [one.sentence for one in placed.placed(here, found)]

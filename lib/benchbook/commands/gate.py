@@ -348,7 +348,7 @@ def _walk(
 
 def _seconds(runs: Sequence[Any]) -> float:
     """Return the seconds that sysbench's clocks run for a block; those of a group in turns are the same."""
-    return sum(sum(words.clock_seconds(vars(run))) / max(1, len(run.partners)) for run in runs)
+    return sum(sum(words.clock_seconds(run)) / max(1, len(run.partners)) for run in runs)
 
 
 def voids(base: Path) -> tuple[int, str]:

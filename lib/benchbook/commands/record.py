@@ -283,7 +283,7 @@ def entry_of(held: Unpacked, packed: Path) -> record.Entry:
         measured=sessions.minute(sessions.begun(held)),
         answer=answer.headline(found),
         machine=sessions.machine_of(held.facts),
-        design=design.of(held.study, held.facts, methods),
+        design=design.of(held.study, held.facts.arms, methods),
         methods=methods,
         seed=sessions.seed_of(held),
         commit=archive.manifest(packed).commit or "not known",

@@ -12,15 +12,18 @@ import json
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import as_completed
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import Field
+
 from benchbook.commands import code
 from benchbook.core import files, parallel, paths, pooled, record
+from benchbook.core.document import Document
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Findings
 from benchbook.core.pooled import Pooled
+from benchbook.core.recorded import Facts
 from benchbook.evidence.unpacked import Unpacked
 
 # What the record is made with; dvc.yaml names the same.
@@ -43,12 +46,24 @@ class Code(NamedTuple):
     pages: str
 
 
-@dataclass
-class Outcome:
+class Outcome(Document):
     """What became of a session: `refused` is no evidence, `differs` names values that came out otherwise."""
 
-    refused: list[str] = field(default_factory=list)
-    differs: list[str] = field(default_factory=list)
+    refused: list[str] = Field(default_factory=list)
+    differs: list[str] = Field(default_factory=list)
+
+    @property
+    def all(self) -> list[str]:
+        """Everything that is wrong."""
+        return [*self.refused, *self.differs]
+
+
+class Made(Document):
+    """How a session came out, its design in its parts, and the digests of what it was made with."""
+
+    outcome: Outcome
+    design: dict[str, Any]
+    state: dict[str, str]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +119,7 @@ def make(submit: parallel.Submit) -> None:
     all_there = [outcome_of(*one) for one in there]
     refused += [text for outcome in all_there for text in outcome.refused]
     differs = [text for outcome in all_there for text in outcome.differs]
-    files.write_json(base() / TROUBLE, {"refused": refused, "differs": differs})
+    Outcome(refused=refused, differs=differs).write(base() / TROUBLE)
     print(_summary(index, there, due), flush=True)
 
 
@@ -159,8 +174,7 @@ def _lacks_page(name: str, index: record.Index, made_with: Code) -> bool:
 def trouble() -> list[str]:
     """Return what the record's last making found wrong, a line each; nothing if all is as recorded."""
     file = base() / TROUBLE
-    found = files.read_json(file) if file.is_file() else {"refused": [], "differs": []}
-    return [*found["refused"], *found["differs"]]
+    return Outcome.read(file).all if file.is_file() else []
 
 
 def base() -> Path:
@@ -172,9 +186,8 @@ def outcome_of(name: str, session: str) -> Outcome:
     """Return how a session came out when it was made last."""
     file = paths.recorded(name, session).base / MADE
     if not file.is_file():
-        return Outcome([f"data/record/{name}/{session}.tar.xz: it could not be made again"])
-    found = files.read_json(file)["outcome"]
-    return Outcome(**found)
+        return Outcome(refused=[f"data/record/{name}/{session}.tar.xz: it could not be made again"])
+    return _kept(name, session).outcome
 
 
 def _code(root: Path) -> Code:
@@ -209,16 +222,13 @@ def _stands(name: str, session: str, index: record.Index, made_with: Code) -> bo
     """
     try:
         kept = _kept(name, session)
-        made = not kept["outcome"]["refused"] and kept["state"]
-        return bool(made == _state(name, session, index, made_with))
-    except (BenchbookError, KeyError):
+        return not kept.outcome.refused and kept.state == _state(name, session, index, made_with)
+    except BenchbookError:
         return False
 
 
-def _kept(name: str, session: str) -> dict[str, Any]:
-    """Return what stands in made.json of a session."""
-    found: dict[str, Any] = files.read_json(paths.recorded(name, session).base / MADE)
-    return found
+def _kept(name: str, session: str) -> Made:
+    return Made.read(paths.recorded(name, session).base / MADE, "`benchbook remake`")
 
 
 def _state(name: str, session: str, index: record.Index, made_with: Code) -> dict[str, str]:
@@ -246,17 +256,17 @@ def pool(name: str, index: record.Index) -> bool:
     if study.newest not in there:
         target.unlink(missing_ok=True)
         return False
-    newest, brought = _kept(name, study.newest)["design"], []
+    newest, brought = _kept(name, study.newest).design, []
     for one, where in there.items():
-        entry, facts = study.sessions[one], files.read_json(where.facts)
+        entry, facts = study.sessions[one], Facts.read(where.facts)
         brought.append(
             compared.brought(
                 *(one, entry.measured, entry.design, Findings.read(where.findings)),
-                facts=facts["arms"],
-                probes=(facts.get("machine") or {}).get("probes"),
+                facts=facts.arms,
+                probes=facts.probes,
                 superseded=entry.superseded.reason if entry.superseded else None,
                 gone=entry.superseded.arms if entry.superseded else (),
-                differs="; ".join(design.differing(_kept(name, one)["design"], newest)),
+                differs="; ".join(design.differing(_kept(name, one).design, newest)),
             )
         )
     found = compared.pool(name, brought, study.sessions[study.newest].design)
@@ -330,14 +340,16 @@ def _one(name: str, session: str, root: str, made_with: Code) -> Outcome:
         except BenchbookError as error:
             is_known = not index.studies[name].sessions[session].is_pooled
             told = f"data/record/{name}/{session}.tar.xz: {error}"
-            outcome = Outcome() if is_known else Outcome([told])
-        _keep(name, session, index, made_with, {"outcome": asdict(outcome), "design": described})
+            outcome = Outcome(refused=[] if is_known else [told])
+        _keep(name, session, index, made_with, outcome, described)
     return outcome
 
 
-def _keep(name: str, session: str, index: record.Index, made_with: Code, told: dict[str, Any]) -> None:
-    made = {**told, "state": _state(name, session, index, made_with)}
-    files.write_json(paths.recorded(name, session).base / MADE, made)
+def _keep(
+    name: str, session: str, index: record.Index, made_with: Code, outcome: Outcome, design: dict[str, Any]
+) -> None:
+    made = Made(outcome=outcome, design=design, state=_state(name, session, index, made_with))
+    made.write(paths.recorded(name, session).base / MADE)
 
 
 def _show(name: str, root: str, made_with: Code) -> str:
@@ -349,13 +361,12 @@ def _show(name: str, root: str, made_with: Code) -> str:
         study = index.studies[name]
         where, kept = paths.recorded(name, study.newest), _kept(name, study.newest)
         try:
-            told = [*kept["outcome"]["refused"], *kept["outcome"]["differs"]]
-            recorded_pages.render(where, study.sessions[study.newest], told)
+            recorded_pages.render(where, study.sessions[study.newest], kept.outcome.all)
         except BenchbookError as error:
             return f"not rendered: {error}"
         except Exception as error:  # One page that can't be made takes no other away.
             return f"not rendered: {type(error).__name__}: {error}"
-        _keep(name, study.newest, index, made_with, kept)
+        _keep(name, study.newest, index, made_with, kept.outcome, kept.design)
         files.write_json(where.pooled.with_name(SHOWN), _page_state(name, index, made_with))
     return ""
 
@@ -370,10 +381,10 @@ def _remade(where: paths.RecordedPaths, study: record.Recorded) -> tuple[Outcome
     entry = study.sessions[where.session_id]
     if where.session_id != study.newest:
         described, refused = held.taken(where, entry, where.base)
-        return Outcome(refused), described
+        return Outcome(refused=refused), described
     found = held.from_raw(where, entry, where.base)
     with paths.at(where.base):
         described = sessions.described(Unpacked(where.base, found.remade.contents.study))
     more = len(found.differs) - _SHOWN
     rest = [f"{where.name} {where.session_id}: and {more} more values"] if more > 0 else []
-    return Outcome([*found.refused], [*found.differs[:_SHOWN], *rest]), described
+    return Outcome(refused=[*found.refused], differs=[*found.differs[:_SHOWN], *rest]), described

@@ -16,9 +16,10 @@ from benchbook.commands import record as recording
 from benchbook.commands import repro, stage
 from benchbook.compare import machines, more_sessions
 from benchbook.compare.more_sessions import Need
-from benchbook.core import design, files, load, paths, pooled, record, turns
+from benchbook.core import design, load, paths, pooled, record, turns
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.pooled import Processor, Session
+from benchbook.core.recorded import Facts
 from benchbook.core.study import Study
 from benchbook.evidence import sessions
 from benchbook.evidence.unpacked import Unpacked
@@ -174,7 +175,8 @@ def _design(name: str, known: record.Recorded) -> str:
     """Return the design of a session measured now with the newest one's versions."""
     newest = known.sessions[known.newest]
     present = {one: design.METHODS[one] for one in newest.methods}
-    return design.of(load.study(name), sessions.facts_in(paths.recorded(name, known.newest).archive), present)
+    facts = sessions.facts_in(paths.recorded(name, known.newest).archive)
+    return design.of(load.study(name), facts.arms, present)
 
 
 def _session(name: str, entry: record.Entry) -> Session:
@@ -221,7 +223,7 @@ def _begin(name: str) -> None:
     """Begin a session, unless one goes on: what is in the record already makes room for it."""
     where, study = paths.study(name), load.to_measure(name)
     if is_open(name):
-        found = files.read_json(where.facts).get("methods", {})
+        found = Facts.read(where.facts).methods or {}
         orders = {turns.order(study, workload) for workload in study.workloads}
         if any(found.get(one) != design.METHODS[one] for one in design.used(study, orders)):
             raise BenchbookError(

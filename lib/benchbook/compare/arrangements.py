@@ -11,6 +11,7 @@ from typing import Any
 
 from benchbook.compare import words
 from benchbook.core.claim import Claim
+from benchbook.core.recorded import Facts
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 from benchbook.core.wording import count
@@ -21,13 +22,12 @@ def illustrated(study: Study) -> list[str]:
     return list(dict.fromkeys(claim for arm in study.arms.values() for claim in arm.illustrates))
 
 
-def notes(study: Study, facts: Mapping[str, Any], claims: Mapping[str, Claim]) -> list[str]:
+def notes(study: Study, facts: Facts, claims: Mapping[str, Claim]) -> list[str]:
     """Return a sentence for each skipped arm and for each thing that stands in for another.
 
-    `facts` is the content of `facts.json`: `arms` by name, and `skipped` with reasons if there are any.
     `claims` are the illustrated ones by name.
     """
-    skipped = facts.get("skipped", {})
+    skipped = facts.skipped
     found = [f"{_arm(study, arm)} was skipped on this machine: {why}." for arm, why in skipped.items()]
     made: dict[str, list[str]] = {}
     for name, arm in study.arms.items():
@@ -39,10 +39,10 @@ def notes(study: Study, facts: Mapping[str, Any], claims: Mapping[str, Claim]) -
             f"{_arm(study, name)} illustrates {claim} and doesn't judge it: “{claims[claim].claim}”"
             for claim in arm.illustrates
         ]
-        for text in _made_of(arm, facts["arms"].get(name, {})):
+        for text in _made_of(arm, facts.arms.get(name, {})):
             made.setdefault(text, []).append(name)
     found += [f"{_named(study, names)}: {text}." for text, names in made.items()]
-    return found + _cores(facts["arms"])
+    return found + _cores(facts.arms)
 
 
 def title(note: str) -> str:

@@ -56,6 +56,7 @@ from benchbook.core.findings import (
     Verdicts,
 )
 from benchbook.core.params import Analysis
+from benchbook.core.recorded import Facts
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 
@@ -78,7 +79,7 @@ def of_study(
     analysis: Analysis,
     put: measured.Put,
     shown: Mapping[str, Claim],
-    facts: Mapping[str, Any],
+    facts: Facts,
     dataset: Mapping[str, Any],
 ) -> Findings:
     """Return the content of findings.json from what the stages of a study left.
@@ -88,7 +89,7 @@ def of_study(
     """
     checks = consistency.of_runs(tidy["runs"])
     unanswered = [*put.left, *arrangements.notes(study, facts, shown)]
-    given = (put.effects, checks, facts["arms"], unanswered, put.asked, dataset.get("loads"))
+    given = (put.effects, checks, facts.arms, unanswered, put.asked, dataset.get("loads"))
     return make(name, study, tidy, analysis, *given, rows=sum(dataset.get("rows", {}).values()) or None)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from benchbook.core import turns
 from benchbook.core.model import fingerprint
+from benchbook.core.recorded import Arms
 from benchbook.core.study import Study
 from benchbook.core.study_arm import UNMEASURED
 
@@ -57,24 +58,24 @@ _PLACE = {
 _OF_PLAN = ("order", "turn_ms", "discard_s", "run_s")
 
 
-def of(study: Study, facts: Mapping[str, Any], methods: Mapping[str, int]) -> str:
+def of(study: Study, arms: Arms, methods: Mapping[str, int]) -> str:
     """Return the design's 12 hex digits."""
-    return fingerprint(described(study, facts, methods), 12)
+    return fingerprint(described(study, arms, methods), 12)
 
 
-def described(study: Study, facts: Mapping[str, Any], methods: Mapping[str, int]) -> dict[str, Any]:
+def described(study: Study, arms: Arms, methods: Mapping[str, int]) -> dict[str, Any]:
     """Return what changes what is measured: only what differs from a default, under the study file's keys.
 
-    `facts` is the content of facts.json; arms that were skipped are left out, as they were when measuring.
+    `arms` are those of facts.json; what was skipped is left out, as it was when measuring.
     """
-    there = [arm for arm in study.arms if arm in facts["arms"]]
+    there = [arm for arm in study.arms if arm in arms]
     loads = {name: _stated(one, {"script": True}) for name, one in study.workloads.items()}
     workloads = [{"script": study.script(name), **options} for name, options in loads.items()]
     plan = study.plan.model_dump(mode="json", exclude_defaults=True, include=set(_OF_PLAN))
     return {
         "site": {"kind": study.site.kind} | _stated(study.site, _PLACE),
         "engine": {"name": study.engine.name} | _stated(study.engine, {"version": True, "binary": True}),
-        "versions": {name: ", ".join(map(minor, told)) for name, told in versions(facts).items()},
+        "versions": {name: ", ".join(map(minor, told)) for name, told in versions(arms).items()},
         "arms": [_stated(study.arms[arm], dict.fromkeys(UNMEASURED, True)) for arm in there],
         "workloads": sorted(workloads, key=repr),
         "threads": sorted(study.threads),
@@ -109,10 +110,10 @@ def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     return [_told(key, before.get(key), after.get(key)) for key in keys]
 
 
-def versions(facts: Mapping[str, Any]) -> dict[str, list[str]]:
+def versions(arms: Arms) -> dict[str, list[str]]:
     """Return the versions of each engine and proxy that facts name, each once."""
     found: dict[str, list[str]] = {}
-    for arm in facts["arms"].values():
+    for arm in arms.values():
         for part in filter(None, (arm.get("engine"), arm.get("proxy"))):
             told = found.setdefault(str(part.get("name")), [])
             version = str(part.get("version"))

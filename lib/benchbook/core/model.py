@@ -75,6 +75,12 @@ class PlannedRun:
         """Name of the run: block, workload, threads, arm, then 10 hex digits of its settings."""
         return run_id_of({"format": FORMAT, **self._settings()})
 
+    @classmethod
+    def of(cls, plan: Mapping[str, Any]) -> PlannedRun:
+        """Return the run that a `plan.json` has; TypeError where it lacks a setting."""
+        known = {one.name: plan[one.name] for one in fields(cls) if one.name in plan}
+        return cls(**known | {"partners": tuple(known.get("partners", ()))})
+
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `plan.json`."""
         return {"format": FORMAT, "run_id": self.run_id, **copy.deepcopy(self._settings())}

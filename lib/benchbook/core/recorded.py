@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, Field
@@ -11,12 +10,23 @@ from benchbook.core import files, paths
 from benchbook.core.document import Document
 from benchbook.core.errors import BenchbookError
 
+Arms = dict[str, dict[str, Any]]
 
-class _Facts(Document):
+
+class Facts(Document):
+    """What provision found: `arms` has what `site.facts` says of each, `skipped` why others can't be made."""
+
     model_config = ConfigDict(extra="allow")
     study: str
-    arms: dict[str, dict[str, Any]] = Field(min_length=1)
+    machine: dict[str, Any] | None = None
+    methods: dict[str, int] | None = None
+    arms: Arms = Field(min_length=1)
     skipped: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def probes(self) -> dict[str, Any] | None:
+        """What the machine was like before any server was up; None where that is not known."""
+        return (self.machine or {}).get("probes")
 
 
 class _Dataset(Document):
@@ -27,23 +37,20 @@ class _Dataset(Document):
     rows: dict[str, int]
 
 
-def facts(study: str) -> dict[str, Any]:
+def facts(study: str) -> Facts:
     """Read the facts of a study; BenchbookError naming file and key if they are not what provision writes."""
-    found = _read(paths.study(study).facts, _Facts, f"dvc repro -f provision@{study}")
-    if found["study"] != study:
+    remedy = f"`dvc repro -f provision@{study}`"
+    found = Facts.read(paths.study(study).facts, remedy)
+    if found.study != study:
         raise BenchbookError(
-            f"data/{study}/facts.json: study: {found['study']!r}: these are the facts of another study; "
-            f"run `dvc repro -f provision@{study}`"
+            f"data/{study}/facts.json: study: {found.study!r}: these are the facts of another study; "
+            f"run {remedy}"
         )
     return found
 
 
 def dataset(study: str) -> dict[str, Any]:
     """Read what prepare recorded; BenchbookError naming file and key if it is not what prepare writes."""
-    return _read(paths.study(study).dataset, _Dataset, f"dvc repro -f prepare@{study}")
-
-
-def _read(path: Path, shape: type[Document], remedy: str) -> dict[str, Any]:
-    found: dict[str, Any] = files.read_json(path)
-    shape.parse(found, path, f"`{remedy}`")
+    found: dict[str, Any] = files.read_json(path := paths.study(study).dataset)
+    _Dataset.parse(found, path, f"`dvc repro -f prepare@{study}`")
     return found

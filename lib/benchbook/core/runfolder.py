@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 from benchbook.core import files, several
 from benchbook.core import turns as words
 from benchbook.core.document import Document, Part, told
-from benchbook.core.model import FORMAT
+from benchbook.core.model import FORMAT, PlannedRun
 
 OUT, ERR = "sysbench.out", "sysbench.err"
 # What a client got its options from, where they were not arguments.
@@ -92,6 +92,10 @@ class RunFolder:
     def plan(self) -> dict[str, Any]:
         """Return what was to be run."""
         return json.loads(self.text(PLAN))
+
+    def planned(self) -> PlannedRun:
+        """Return the same as a run; TypeError where a setting lacks."""
+        return PlannedRun.of(self.plan())
 
     def evidence(self) -> dict[str, Any]:
         """Return what was seen before, while and after it ran."""

@@ -6,10 +6,10 @@ Where the server is and who connects is not in the plan; those options are named
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core import own_scripts
+from benchbook.core.model import PlannedRun
 from benchbook.core.turns import clock_seconds
 
 ACCOUNT = "config-file"
@@ -27,51 +27,51 @@ OLTP = (
 EXTRA = {"select_random_points": ("random_points",), "select_random_ranges": ("number_of_ranges", "delta")}
 
 
-def driver(plan: Mapping[str, Any]) -> str:
+def driver(planned: PlannedRun) -> str:
     """Return the name of sysbench's driver for a run; plans name it where it is not MySQL's."""
-    return str(plan["options"].get("driver", "mysql"))
+    return str(planned.options.get("driver", "mysql"))
 
 
-def general(plan: Mapping[str, Any]) -> dict[str, str]:
+def general(planned: PlannedRun) -> dict[str, str]:
     """Return sysbench's own options for a run by name, in the order of its command line.
 
-    `plan` has the keys of `PlannedRun`. The checkpoint at the end of the discard resets counters, timers and
-    histogram, so the last totals cover the measured window alone.
+    The checkpoint at the end of the discard resets counters, timers and histogram, so the last totals cover
+    the measured window alone.
     """
-    options, (discard_s, run_s) = plan["options"], clock_seconds(plan)
+    options, (discard_s, run_s) = planned.options, clock_seconds(planned)
     return {
         # PostgreSQL's driver has no such option: it always tries deadlocks and duplicates again.
         **(
             {"mysql-ignore-errors": ",".join(map(str, options["ignore_errors"])) or "none"}
-            if driver(plan) == "mysql"
+            if driver(planned) == "mysql"
             else {}
         ),
-        "threads": str(plan["threads"]),
+        "threads": str(planned.threads),
         "time": str(discard_s + run_s),
         "events": "0",
-        "rate": str(plan["rate"]),
+        "rate": str(planned.rate),
         "report-interval": "1",
         **({"report-checkpoints": str(discard_s)} if discard_s else {}),
-        "percentile": str(plan["percentile"]),
+        "percentile": str(planned.percentile),
         "histogram": "on",
         "rand-type": options["rand_type"],
         **({"rand-pareto-h": str(options["rand_pareto_h"])} if options.get("rand_pareto_h") else {}),
-        "rand-seed": str(plan["seed"]),
+        "rand-seed": str(planned.seed),
         "db-ps-mode": options["ps_mode"],
         "forced-shutdown": "off",
         "verbosity": "3",
     }
 
 
-def of_script(plan: Mapping[str, Any]) -> dict[str, str]:
+def of_script(planned: PlannedRun) -> dict[str, str]:
     """Return the options of a run's script by name, spelled as sysbench spells them."""
-    if own_scripts.is_own(plan["script"]):
-        return {name.replace("_", "-"): value(given) for name, given in plan["options"]["options"].items()}
-    names = (*OLTP, *EXTRA.get(plan["script"], ()))
+    if own_scripts.is_own(planned.script):
+        return {name.replace("_", "-"): value(given) for name, given in planned.options["options"].items()}
+    names = (*OLTP, *EXTRA.get(planned.script, ()))
     return {
-        "tables": str(plan["tables"]),
-        "table-size": str(plan["table_size"]),
-        **{name.replace("_", "-"): value(plan["options"][name]) for name in names},
+        "tables": str(planned.tables),
+        "table-size": str(planned.table_size),
+        **{name.replace("_", "-"): value(planned.options[name]) for name in names},
     }
 
 

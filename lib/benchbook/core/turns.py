@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchbook.core import engines, own_scripts, registry, traits
+from benchbook.core.model import PlannedRun
 from benchbook.core.study_kubernetes import Kubernetes
 
 TURNS, RUNS = "turns", "runs"
@@ -39,22 +40,22 @@ def is_in_turns(plan: Mapping[str, Any]) -> bool:
     return plan.get("order", RUNS) == TURNS
 
 
-def clock_seconds(plan: Mapping[str, Any]) -> tuple[int, int]:
+def clock_seconds(planned: PlannedRun) -> tuple[int, int]:
     """Return the seconds of discard and of measuring on sysbench's own clock.
 
     In turns that clock goes on while the others run, so both are those of all arms together. A study in turns
     makes whole runs where the pilots' transactions were too long; sysbench counts those by the whole second.
     """
-    discard_s, run_s = plan["discard_s"], plan["run_s"]
-    if not is_in_turns(plan):
+    discard_s, run_s = planned.discard_s, planned.run_s
+    if planned.order != TURNS:
         return math.ceil(discard_s), math.ceil(run_s)
-    arms, edge_s = len(plan["partners"]), plan.get("edge_s") or EDGE_S
+    arms, edge_s = len(planned.partners), planned.edge_s or EDGE_S
     return max(1, math.ceil(arms * discard_s)), math.ceil(arms * run_s * (1 + SWITCHING) + edge_s)
 
 
-def round_seconds(plan: Mapping[str, Any]) -> float:
+def round_seconds(planned: PlannedRun) -> float:
     """Return the seconds in which each arm of a group has one turn: as long may a client wait for its own."""
-    return len(plan["partners"]) * float(plan["turn_ms"]) / 1000
+    return len(planned.partners) * planned.turn_ms / 1000
 
 
 def obstacles(study: Any, workload: str) -> list[str]:

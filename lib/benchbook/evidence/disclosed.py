@@ -107,12 +107,12 @@ def unproven(held: Unpacked) -> Iterator[str]:
     elif any(network["rules"] is None for seen in runs for network in _networks(seen)):
         yield "evidence.json: rules of the firewall, which the kernel did not tell this account"
     yield KERNEL
-    loose = binding.unbound_facts(held.facts, list(_in_identities(held)))
+    loose = binding.unbound_facts(held.facts.arms, list(_in_identities(held)))
     yield f"facts.json: what no run's id covers: {', '.join(loose)}"
-    if held.facts.get("methods"):
+    if held.facts.methods:
         yield "facts.json: methods, the numbers of how arms are arranged and measured, as the code had them"
-    if held.facts.get("skipped"):
-        yield f"facts.json: why arms were skipped: {', '.join(held.facts['skipped'])}"
+    if held.facts.skipped:
+        yield f"facts.json: why arms were skipped: {', '.join(held.facts.skipped)}"
     yield f"studies/{held.name}.yaml: what no plan follows from: {', '.join(binding.UNBOUND_KEYS)}"
     yield "dataset.json: that the rows were those of its checksums; loads, the seconds that loading took"
     yield "warm_up.json: analyze, what the server answered to ANALYZE"

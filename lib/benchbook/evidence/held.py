@@ -82,15 +82,15 @@ def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> tuple[
     held = Unpacked(root, where.name)
     runs = sessions.runs_in(where.archive)
     stamp = entry.measured.replace("-", "").replace(":", "")
-    methods = held.facts.get("methods", entry.methods)
+    methods = entry.methods if held.facts.methods is None else held.facts.methods
     told = {
         "session": (where.session_id, f"{stamp}-{sessions.digits(runs)}"),
         "methods": (entry.methods, {name: methods.get(name) for name in entry.methods}),
-        "design": (entry.design, design.of(held.study, held.facts, entry.methods)),
+        "design": (entry.design, design.of(held.study, held.facts.arms, entry.methods)),
         "machine": (entry.machine, sessions.machine_of(held.facts)),
         "runs": (entry.runs, len(runs)),
     }
-    return design.described(held.study, held.facts, entry.methods), [*_otherwise(where, told)]
+    return design.described(held.study, held.facts.arms, entry.methods), [*_otherwise(where, told)]
 
 
 def other_archive(where: paths.RecordedPaths, entry: record.Entry) -> Iterator[str]:

@@ -110,7 +110,7 @@ def _of_missing(held: Unpacked) -> Iterator[str]:
 
 def _of_pilots(held: Unpacked) -> Iterator[str]:
     """Yield pilots that are not the study's, and whatever warm_up.json says otherwise than they do."""
-    due = {run.run_id: run for run in schedule.pilot_runs(held.name, held.study, held.facts["arms"])}
+    due = {run.run_id: run for run in schedule.pilot_runs(held.name, held.study, held.facts.arms)}
     due = due if held.study.warm_up.pilot_s else {}
     found = {folder.name: folder.plan() for folder in held.pilots}
     yield from planned.of_plans(list(due.values()), found, "pilots")
@@ -120,7 +120,7 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
         run = Evidence.of(folder)
         yield from (f"pilots/{folder.name}: {fault}" for fault in _of_evidence(held, folder, run, 0))
     # In the order in which they ran: a mean over arms that tie depends on nothing else.
-    in_order = sorted(held.pilots, key=lambda folder: found[folder.name]["position"])
+    in_order = sorted(held.pilots, key=lambda folder: folder.planned().position)
     series = tidy.pilot_series(in_order)
     if not any("starting_s" in row for row in held.warm_up.get("turns", ())):
         # Before turns followed from the time in which clients start.
@@ -163,9 +163,9 @@ def _of_own(held: Unpacked) -> Iterator[str]:
 def _of_moments(held: Unpacked) -> Iterator[str]:
     spans = {}
     for folder in [*held.folders, *held.pilots]:
-        seen, plan = folder.evidence(), folder.plan()
+        seen, plan = folder.evidence(), folder.planned()
         # Arms that take turns run inside the same seconds; whole runs never do.
-        together = folder.name if plan.get("order") in (None, "runs") else plan["group"]
+        together = folder.name if plan.order == words.RUNS else plan.group
         spans[folder.name] = (
             measured.moment(seen["started_utc"]), measured.moment(seen["ended_utc"]), together
         )  # fmt: skip
@@ -176,12 +176,12 @@ def _of_turns(held: Unpacked) -> Iterator[str]:
     """Yield groups whose arms tell different turns, or others than their plan: one clock gave them to all."""
     by_group: dict[str, dict[str, str]] = {}
     for folder in held.folders:
-        plan, file = held.plans[folder.name], folder.path / runfolder.TURNS
-        if plan.get("order") != words.TURNS or not file.is_file():
+        plan, file = PlannedRun.of(held.plans[folder.name]), folder.path / runfolder.TURNS
+        if plan.order != words.TURNS or not file.is_file():
             continue
-        of_group = by_group.setdefault(plan["group"], {})
-        rounds = turns.rounds(plan["partners"], plan["block"], plan["workload"], plan["threads"])
-        each = turns.each(plan["run_s"], plan["turn_ms"], len(rounds[0]) // len(plan["partners"]))
+        of_group = by_group.setdefault(plan.group, {})
+        rounds = turns.rounds(plan.partners, plan.block, plan.workload, plan.threads)
+        each = turns.each(plan.run_s, plan.turn_ms, len(rounds[0]) // len(plan.partners))
         if each != (asked := folder.evidence()["turns"]["asked"]):
             yield f"raw/{folder.name}: evidence.json: turns.asked is {asked}, the plan asks for {each}"
         if not of_group:
@@ -190,7 +190,7 @@ def _of_turns(held: Unpacked) -> Iterator[str]:
             for number, turn in enumerate(taken):
                 if turn.arm != due[number % len(due)]:
                     wanted = due[number % len(due)]
-                    yield f"{plan['group']}: turn {number + 1} is of {turn.arm}, by the plan of {wanted}"
+                    yield f"{plan.group}: turn {number + 1} is of {turn.arm}, by the plan of {wanted}"
                     break
         of_group.setdefault(files.sha256(file), folder.name)
     for group, of_group in by_group.items():
@@ -234,8 +234,8 @@ def _of_session(held: Unpacked) -> Iterator[str]:
 CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "session.json": _of_session,
     "dataset.json": lambda held: planned.of_data(held.data, held.study),
-    "facts.json": lambda held: planned.of_conditions(held.facts, held.data, held.study, held.plans),
-    "facts.json, settings": lambda held: planned.of_settings(held.facts, held.study),
+    "facts.json": lambda held: planned.of_conditions(held.facts.arms, held.data, held.study, held.plans),
+    "facts.json, settings": lambda held: planned.of_settings(held.facts.arms, held.study),
     "schedule.csv": lambda held: planned.of_schedule(held.runs, held.where.schedule.read_text("utf-8")),
     "raw": lambda held: planned.of_plans(held.runs, held.plans),
     "missing runs": _of_missing,
@@ -269,7 +269,7 @@ def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) 
     yield from measured.of_attempt(run, folder.manifest(), voided)
     yield from measured.of_client(run)
     yield from measured.of_argv(run, _argv(run.plan))
-    facts = held.facts["arms"][held.study.deployed(run.plan["arm"])]
+    facts = held.facts.arms[held.study.deployed(run.planned.arm)]
     yield from measured.of_identity(run, facts, held.tells_proxy)
     yield from measured.of_pool(run, facts)
     yield from measured.of_machine(run, facts)
@@ -281,8 +281,9 @@ def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) 
 def _argv(plan: dict[str, Any]) -> list[list[str]]:
     """Return the command lines that a plan asks for, one a client."""
     given = {name: plan[name] for name in plan if name not in ("format", "run_id")}
-    count, file = several.clients(plan["arm_setting"]), None
-    if several.has_file(plan["arm_setting"]):
+    setting = plan["arm_setting"]
+    count, file = several.clients(setting), None
+    if several.has_file(setting):
         file = Path("options")
     shares = [several.share(plan, number, count) if count > 1 else {} for number in range(count)]
     return [sysbench.run(NOWHERE, PlannedRun(**{**given, **share}), file) for share in shares]
@@ -301,10 +302,9 @@ def _of_void(held: Unpacked, note: Path) -> Iterator[str]:
         yield f"{place}: its note is of {record.run_id}, attempt {record.attempt}"
     if record.status not in (*store.COUNTED, "earlier") or folder.verify():
         return
-    plan = folder.plan()
-    yield from planned.of_name(record.run_id, plan, "void")
+    yield from planned.of_name(record.run_id, folder.plan(), "void")
     if record.status == "partner":
-        yield from _of_partner(held, place, plan, record.reasons)
+        yield from _of_partner(held, place, folder.planned(), record.reasons)
 
 
 def _of_reasons(held: Unpacked, note: Path) -> Iterator[str]:
@@ -324,11 +324,11 @@ def _of_reasons(held: Unpacked, note: Path) -> Iterator[str]:
         yield f"{said}, the checks say {short(reasons)}"
 
 
-def _of_partner(held: Unpacked, place: str, plan: dict[str, Any], reasons: list[str]) -> Iterator[str]:
+def _of_partner(held: Unpacked, place: str, plan: PlannedRun, reasons: list[str]) -> Iterator[str]:
     """Yield a partner that stands beside no run of its group that failed."""
     records = [runfolder.read_note(note) for note in held.notes]
     failed = {one.run_id for one in records if one.status in ("invalid", "indeterminate")}
-    group = {run.run_id for run in held.runs if run.group == plan["group"]}
-    if plan["run_id"] in group and not any(one in " ".join(reasons) for one in failed & group):
+    group = {run.run_id for run in held.runs if run.group == plan.group}
+    if plan.run_id in group and not any(one in " ".join(reasons) for one in failed & group):
         said = "; ".join(reasons)
-        yield f"{place}: its note says that it {said}, and no run of {plan['group']} in void failed"
+        yield f"{place}: its note says that it {said}, and no run of {plan.group} in void failed"

@@ -11,6 +11,7 @@ from typing import Any
 from benchbook.core import design, files, runfolder
 from benchbook.core.errors import BenchbookError
 from benchbook.core.record import Machine
+from benchbook.core.recorded import Facts
 from benchbook.evidence import archive
 from benchbook.evidence.unpacked import Unpacked
 
@@ -72,7 +73,7 @@ def methods(held: Unpacked) -> dict[str, int]:
     """
     orders = {str(plan.get("order", "runs")) for plan in held.plans.values()}
     used = design.used(held.study, orders)
-    written = held.facts.get("methods")
+    written = held.facts.methods
     if written is not None:
         return {name: int(written[name]) for name in used}
     first = min(held.folders, key=lambda one: str(one.evidence()["started_utc"])).evidence()
@@ -96,21 +97,21 @@ def seed_of(held: Unpacked) -> int:
 
 def design_of(held: Unpacked) -> str:
     """Return the id of a session's design."""
-    return design.of(held.study, held.facts, methods(held))
+    return design.of(held.study, held.facts.arms, methods(held))
 
 
 def described(held: Unpacked) -> dict[str, Any]:
     """Return a session's design in its parts, for `design.differing`."""
-    return design.described(held.study, held.facts, methods(held))
+    return design.described(held.study, held.facts.arms, methods(held))
 
 
-def machine_of(facts: Mapping[str, Any]) -> Machine:
+def machine_of(facts: Facts) -> Machine:
     """Return the machine under the servers, from the facts of the first arm, with all versions seen."""
-    arm = next(iter(facts["arms"].values()))
+    arm = next(iter(facts.arms.values()))
     hosts = arm.get("hosts") or {}
     seen: Mapping[str, Any] = arm.get("machine") or hosts.get("server") or next(iter(hosts.values()), {})
     told = str(seen.get("cpu_model") or "not known")
-    probes: Mapping[str, Any] = (facts.get("machine") or {}).get("probes") or {}
+    probes: Mapping[str, Any] = facts.probes or {}
     known = _NUMBERED.match(told)
     numbers = {key: int(known[key]) for key in ("family", "model", "stepping")} if known else {}
     return Machine(
@@ -120,16 +121,16 @@ def machine_of(facts: Mapping[str, Any]) -> Machine:
         kernel=seen.get("kernel"),
         system=seen.get("system") or (arm.get("node") or {}).get("image"),
         site=str((arm.get("site") or {}).get("kind", "not known")),
-        versions={name: ", ".join(versions) for name, versions in design.versions(facts).items()},
+        versions={name: ", ".join(versions) for name, versions in design.versions(facts.arms).items()},
         probes={name: value for name, value in probes.items() if value is not None},
         **numbers,
     )
 
 
-def facts_in(file: Path) -> dict[str, Any]:
+def facts_in(file: Path) -> Facts:
     """Return the facts in an archive that is not unpacked; BenchbookError where it has none."""
     with archive.opened(file) as (members, _):
         for member in members:
             if member.name.count("/") == 3 and member.name.endswith("/facts.json"):
-                return dict(files.parse_json(b"".join(member.read())))
+                return Facts.parse(files.parse_json(b"".join(member.read())), file)
     raise BenchbookError(f"{file.name}: there is no facts.json in it")

@@ -8,10 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from benchbook.core import applied, files, paths, runfolder, yamlfile
+from benchbook.core.document import told
 from benchbook.core.explain import validate
 from benchbook.core.model import PlannedRun
 from benchbook.core.params import Params
+from benchbook.core.recorded import Facts
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
 from benchbook.measure import store
@@ -38,11 +42,14 @@ class Unpacked:
         return validate(yamlfile.read(self.root / "params.yaml", "params.yaml"), Params)
 
     @cached_property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """What provision found."""
-        found = _json(self.where.facts)
-        if found["study"] != self.name:
-            raise ValueError(f"facts.json is of the study {found['study']!r}")
+        try:
+            found = Facts.model_validate(_json(self.where.facts))
+        except ValidationError as error:
+            raise ValueError(f"facts.json: {told(error)}") from None
+        if found.study != self.name:
+            raise ValueError(f"facts.json is of the study {found.study!r}")
         return found
 
     @cached_property
@@ -67,7 +74,7 @@ class Unpacked:
         for plan in self.plans.values():
             named.setdefault(self.study.deployed(plan["arm"]), plan["conditions"])
         # Where facts or data are not those of the runs, it is reported once, and not of every run again.
-        due = schedule.conditions(self.facts, self.data)
+        due = schedule.conditions(self.facts.arms, self.data)
         return {arm: named.get(arm, due[arm]) for arm in due}
 
     @cached_property
@@ -105,7 +112,7 @@ class Unpacked:
     def applied(self) -> dict[str, list[str]]:
         """Where facts and runs name a settings file, by its digest: names of the fact with its arms."""
         found: dict[str, list[str]] = {}
-        for arm, facts in self.facts["arms"].items():
+        for arm, facts in self.facts.arms.items():
             for name, digest in applied.digests(facts):
                 found.setdefault(digest, []).append(f"{name} of {arm}")
         for folder in [*self.folders, *self.pilots]:

@@ -45,7 +45,7 @@ def before(connection: Connection, tables: int | None, known: Record | None = No
         **seen_rows,
         "foreign_sessions": foreign,
         "before": counters,
-        "work_before": connection.info["moment"]["work"],
+        "work_before": state.latest(connection).work,
         "cache_before": connection.info.get("cache"),
         "uptime_before_s": uptime_s,
     }
@@ -64,7 +64,7 @@ def after(connection: Connection, was: Record, tables: int | None, arrangement: 
     try:
         settle(connection)
         counters, uptime_s = ledger.snapshot(connection)
-        moment = connection.info["moment"]
+        moment = state.latest(connection)
         own = _own_connections(was["before"], counters, arrangement)
         return {
             **_known(was),
@@ -76,7 +76,7 @@ def after(connection: Connection, was: Record, tables: int | None, arrangement: 
                 "own_connections": own,
                 **_absent(connection, arrangement),
             },
-            "work": {"before": was.get("work_before"), "after": moment["work"]},
+            "work": {"before": was.get("work_before"), "after": moment.work},
             "cache": {"before": was.get("cache_before"), "after": connection.info.get("cache")},
             "uptime_after_s": uptime_s,
             "rows_after": ledger.rows(connection, tables) if tables is not None else None,

@@ -68,7 +68,7 @@ def start(
         each = zip(endpoints, shares, files, strict=True)
         taken = [options.write(site, arm, *one) for one in each]
     begin_at = time.monotonic() + site.ready_s if count > 1 else None
-    is_held = turns.is_in_turns(planned.to_dict()) and site.holds_clients
+    is_held = planned.order == turns.TURNS and site.holds_clients
     running: list[Running] = []
     try:
         for number, endpoint in enumerate(endpoints):

@@ -78,7 +78,7 @@ def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -
             begun_s = time.monotonic()
             for one in making:
                 _start(one)
-            if turns.is_in_turns(runs[0].planned.to_dict()):
+            if runs[0].planned.order == turns.TURNS:
                 turned = turning.take({one.run.planned.arm: one for one in making}, begun_s)
             for one in making:
                 clients.wait(one.running, _deadline_s(one.run.planned))
@@ -183,7 +183,7 @@ def _end(one: Making) -> None:
 
 
 def _deadline_s(planned: PlannedRun) -> float:
-    return sum(turns.clock_seconds(planned.to_dict())) + THREAD_INIT_S + GRACE_S
+    return sum(turns.clock_seconds(planned)) + THREAD_INIT_S + GRACE_S
 
 
 def _seen(one: Making, beside_s: float) -> dict[str, Any]:

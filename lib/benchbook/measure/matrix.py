@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from benchbook.core import engines, files, own_scripts, paths, runfolder, turns
 from benchbook.core.errors import BenchbookError, SiteError
 from benchbook.core.model import PlannedRun
+from benchbook.core.recorded import Facts
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 from benchbook.measure import dataset, preflight, servers
@@ -92,7 +93,7 @@ def run(
     name: str,
     study: Study,
     runs: list[PlannedRun],
-    facts: dict[str, Any],
+    facts: Facts,
     data: dict[str, Any],
     where: paths.StudyPaths,
     judge: Judge,

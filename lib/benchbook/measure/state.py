@@ -57,11 +57,24 @@ class Look:
     unasked: dict[str, Items]
 
 
+@dataclass(frozen=True)
+class Moment:
+    """A reading of a server's counters: those that our own looks don't move, when it was made, how many
+    connections this process had opened by then, and what the server did for its statements, which no check
+    holds against anything."""
+
+    counters: dict[str, int]
+    uptime_s: float
+    at_s: float
+    own: int | None
+    work: dict[str, int]
+
+
 @dataclass
 class Held:
     """What one session keeps from look to look."""
 
-    moment: Record
+    moment: Moment
     written: Items
     look: Look
     identities: dict[str, Record] = field(default_factory=dict)
@@ -74,7 +87,7 @@ def begin(connection: Connection) -> None:
     """Keep what a server is when a session with it begins; the ledger must have been read just before."""
     look = see(connection)
     _FIRST.setdefault(connection.engine, look)
-    connection.info["held"] = Held(connection.info["moment"], _written(connection), look)
+    connection.info["held"] = Held(latest(connection), _written(connection), look)
 
 
 def has_begun(connection: Connection) -> bool:
@@ -109,18 +122,18 @@ def between(connection: Connection) -> Record:
     `counters` holds only what moved; `connections` are all, `own` those that this process made.
     """
     held: Held = connection.info["held"]
-    was, now = held.moment, connection.info["moment"]
-    names = [name for name in was["counters"] if name in now["counters"]]
-    grown = {name: now["counters"][name] - was["counters"][name] for name in names}
-    own = None if None in (was["own"], now["own"]) else now["own"] - was["own"]
+    was, now = held.moment, latest(connection)
+    names = [name for name in was.counters if name in now.counters]
+    grown = {name: now.counters[name] - was.counters[name] for name in names}
+    own = None if was.own is None or now.own is None else now.own - was.own
     reason = connection.info.get("no_ledger")
     if reason is None and own is None:
         reason = "how many connections are our own is not counted on this site"
-    elif reason is None and "Connections" not in now["counters"]:
+    elif reason is None and "Connections" not in now.counters:
         reason = dialect.of(connection).absent(connection).get("Connections")
     return {
-        "seconds": round(now["at_s"] - was["at_s"], 3),
-        "uptime_s": now["uptime_s"] - was["uptime_s"],
+        "seconds": round(now.at_s - was.at_s, 3),
+        "uptime_s": now.uptime_s - was.uptime_s,
         "connections": grown.pop("Connections", None),
         "own": own,
         "refused": grown.pop("Aborted_connects", 0),
@@ -130,7 +143,7 @@ def between(connection: Connection) -> Record:
     }
 
 
-def after(connection: Connection, was: Record, moment: Record) -> Record:
+def after(connection: Connection, was: Record, moment: Moment) -> Record:
     """Look after a run and add to what was seen before it; `moment` is the ledger's reading after it."""
     held: Held = connection.info["held"]
     now = see(connection)
@@ -151,7 +164,7 @@ def arm_at_start(connection: Connection, arm: str, identity: Record) -> Record:
     return identity if held is None else held.identities.setdefault(arm, identity)
 
 
-def moment(connection: Connection, status: Mapping[str, Any], uptime_s: float, at_s: float) -> Record:
+def moment(connection: Connection, status: Mapping[str, Any], uptime_s: float, at_s: float) -> Moment:
     """Keep a reading of the server's counters for `between`, those that our own looks don't move."""
     own = connection.info.get("opened")
     kept = {
@@ -160,10 +173,15 @@ def moment(connection: Connection, status: Mapping[str, Any], uptime_s: float, a
         if (_tells(name) or name in CHANGES or name in ("Connections", "Aborted_connects"))
         and str(value).isdigit()
     }
-    found = {"counters": kept, "uptime_s": uptime_s, "at_s": at_s, "own": own() if own else None}
-    # What the server did for its statements; no check holds it against anything.
-    found["work"] = {name: int(status[name]) for name in dialect.WORK if str(status.get(name, "")).isdigit()}
+    work = {name: int(status[name]) for name in dialect.WORK if str(status.get(name, "")).isdigit()}
+    found = Moment(kept, uptime_s, at_s, own() if own else None, work)
     connection.info["moment"] = found
+    return found
+
+
+def latest(connection: Connection) -> Moment:
+    """Return the last reading over a connection."""
+    found: Moment = connection.info["moment"]
     return found
 
 

@@ -44,7 +44,7 @@ def connection(endpoint: Endpoint) -> dict[str, str]:
 def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> list[str]:
     """Return the argv of one measured run, discard and window in one process; options from `file`, if any."""
     account = f"--config-file={endpoint.secret}"
-    given, of_script = general(endpoint, planned), sysbench_options.of_script(vars(planned))
+    given, of_script = general(endpoint, planned), sysbench_options.of_script(planned)
     # Files are read where they stand, so the account that comes last is the one that holds.
     options = [f"--{name}={value}" for name, value in given.items()] if file is None else []
     files = [account] if file is None else [f"--config-file={file}", account]
@@ -60,7 +60,7 @@ def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> li
 
 def general(endpoint: Endpoint, planned: PlannedRun) -> dict[str, str]:
     """Return sysbench's own options for a run by name, without the account; those of scripts are others."""
-    return {**connection(endpoint), **sysbench_options.general(vars(planned))}
+    return {**connection(endpoint), **sysbench_options.general(planned)}
 
 
 def load(

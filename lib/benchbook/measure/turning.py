@@ -29,7 +29,7 @@ def take(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     first = next(iter(making.values())).run
     planned: PlannedRun = first.planned
     deployed = {name: one.run.arm for name, one in making.items()}
-    discard_s, run_s = words.clock_seconds(planned.to_dict())
+    discard_s, run_s = words.clock_seconds(planned)
     rounds = turns.rounds(planned.partners, planned.block, planned.workload, planned.threads)
     of_a_round = len(rounds[0]) // len(planned.partners)
     asked = {

@@ -14,6 +14,7 @@ from typing import Any
 from benchbook.core import traits
 from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun, fingerprint, run_id_of
+from benchbook.core.recorded import Arms
 from benchbook.core.study import Study
 from benchbook.core.study_arm import UNMEASURED
 from benchbook.plan import schedule
@@ -44,11 +45,9 @@ def of_data(data: Mapping[str, Any], study: Study) -> Iterator[str]:
             yield f"dataset.json: {name} has {rows} rows, the study has {study.dataset.table_size}"
 
 
-def of_conditions(
-    facts: Mapping[str, Any], data: Mapping[str, Any], study: Study, plans: Plans
-) -> Iterator[str]:
+def of_conditions(arms: Arms, data: Mapping[str, Any], study: Study, plans: Plans) -> Iterator[str]:
     """Yield the files whose digest is not the one that each run names as what it was made under."""
-    for arm, asked in schedule.conditions(dict(facts), dict(data)).items():
+    for arm, asked in schedule.conditions(arms, data).items():
         own = {name: plan for name, plan in plans.items() if study.deployed(plan["arm"]) == arm}
         for key, digest in asked.items():
             others = [name for name, plan in own.items() if plan["conditions"].get(key) != digest]
@@ -60,9 +59,9 @@ def of_conditions(
                 )
 
 
-def of_settings(facts: Mapping[str, Any], study: Study) -> Iterator[str]:
+def of_settings(arms: Arms, study: Study) -> Iterator[str]:
     """Yield settings of a server that the study asks for and the facts do not show, and the reverse."""
-    for arm, found in facts["arms"].items():
+    for arm, found in arms.items():
         settings = found.get("engine", {}).get("settings")
         if arm not in study.arms or not _is_told(settings):
             continue
@@ -139,11 +138,11 @@ def of_missing(
             yield f"{group}: {_runs(absent)} due and not there, and void does not say why"
 
 
-def unbound_facts(facts: Mapping[str, Any], held: Collection[str] = ()) -> list[str]:
+def unbound_facts(arms: Arms, held: Collection[str] = ()) -> list[str]:
     """Return the facts that no run's digest covers, one text a section; `held` are covered otherwise."""
     covered = (*schedule.LASTING, *held)
     sections: dict[str, set[str]] = {}
-    for found in facts["arms"].values():
+    for found in arms.values():
         for name in _flat(found):
             if not any(f"{name}.".startswith(f"{one}.") for one in covered):
                 top, _, rest = name.partition(".")

@@ -50,11 +50,11 @@ RUN_OVERHEAD_S = 0.5
 CLUSTER_OVERHEAD_S = 17.0
 
 
-def conditions(facts: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Return for each arm the digests of its facts and of the data, from `facts.json` and `dataset.json`."""
+def conditions(arms: Mapping[str, dict[str, Any]], data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return for each arm the digests of its facts and of the data, which `dataset.json` has."""
     return {
         arm: {"facts": fingerprint(lasting(found)), "data": data["fingerprint"]}
-        for arm, found in facts["arms"].items()
+        for arm, found in arms.items()
     }
 
 
@@ -169,7 +169,7 @@ def table(runs: list[PlannedRun]) -> pd.DataFrame:
 
 def seconds(study: Study, runs: list[PlannedRun]) -> float:
     """Estimate how long run-matrix takes, in seconds, without repeats."""
-    each = (sum(words.clock_seconds(vars(run))) / max(1, len(run.partners)) for run in runs)
+    each = (sum(words.clock_seconds(run)) / max(1, len(run.partners)) for run in runs)
     return sum(one + RUN_OVERHEAD_S for one in each) + study.plan.blocks * block_overhead(study)
 
 

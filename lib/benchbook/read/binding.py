@@ -86,8 +86,8 @@ def of_argv(run: Evidence, asked: Sequence[Sequence[str]]) -> Iterator[str]:
 def of_client(run: Evidence) -> Iterator[str]:
     """Yield where the client's threads are not the plan's."""
     threads = run.seen["client"]["threads"]
-    if threads != run.plan["threads"]:
-        yield f"evidence.json: client.threads is {threads}, the plan has {run.plan['threads']}"
+    if threads != run.planned.threads:
+        yield f"evidence.json: client.threads is {threads}, the plan has {run.planned.threads}"
 
 
 def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> Iterator[str]:

@@ -115,4 +115,4 @@ def _carried_s(run: Evidence, longest_s: float) -> float:
 def _gap(run: Evidence) -> float:
     if not run.is_in_turns:
         return 0.0
-    return max(TURN_GAP_S, turns.round_seconds(run.plan) + turns.EDGE_S) + checks_log.started_apart_s(run)
+    return max(TURN_GAP_S, turns.round_seconds(run.planned) + turns.EDGE_S) + checks_log.started_apart_s(run)

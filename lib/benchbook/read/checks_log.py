@@ -98,7 +98,7 @@ def duration(run: Evidence, limits: Limits) -> list[str]:
     late = _overrun(discard + length, limits) + (AFTER_TURNS_S + apart if run.is_in_turns else 0.0)
     if not discard + length <= total <= discard + length + late:
         faults.append(f"total time {total:.4f} s, asked {discard + length} s")
-    waited = turns.round_seconds(run.plan) + apart if run.is_in_turns else 0.0
+    waited = turns.round_seconds(run.planned) + apart if run.is_in_turns else 0.0
     for block in run.log.checkpoints:
         latest = discard + _overrun(discard, limits) + waited
         if block.total_time_s is None or not discard <= block.total_time_s <= latest:

@@ -40,7 +40,7 @@ def command_line(run: Evidence) -> list[str]:
         faults.append(f"{accounts} options --{sysbench_options.ACCOUNT}, {1 + has_file} expected")
     found = dict(given)
     faults += [f"--{name} is given twice" for name in found if _is_repeated(name, given)]
-    general, of_script = sysbench_options.general(run.plan), sysbench_options.of_script(run.plan)
+    general, of_script = sysbench_options.general(run.planned), sysbench_options.of_script(run.planned)
     if has_file:
         faults += _faults(run.get("options", "asked"), general, run)
         return faults + list(_differing(found, of_script))
@@ -52,7 +52,7 @@ def _faults(found: Mapping[str, str], asked: Mapping[str, str], run: Evidence) -
     place = {name: value for name, value in found.items() if name in sysbench_options.CONNECTION}
     rest = {name: value for name, value in found.items() if name not in place}
     faults = list(_differing(rest, asked))
-    driver = sysbench_options.driver(run.plan)
+    driver = sysbench_options.driver(run.planned)
     if place.get("db-driver") != driver:
         faults.append(f"--db-driver={place.get('db-driver')}, {driver} expected")
     places = PLACES.get(driver, ())

@@ -57,7 +57,7 @@ def _log_of_turns(run: Evidence) -> Iterator[str]:
     """
     if not run.is_in_turns or run.turns is None or not run.log.checkpoints:
         return
-    own = [turn for turn in checks_turns.read(run.turns) if turn.arm == run.plan["arm"]]
+    own = [turn for turn in checks_turns.read(run.turns) if turn.arm == run.planned.arm]
     ended = run.log.checkpoints[0].total_time_s
     if not own or ended is None:
         return
@@ -108,7 +108,7 @@ def _costs(run: Evidence) -> Iterator[str]:
         cpu_s, split = books["cpu_s"], books["user_s"] + books["system_s"]
         if abs(cpu_s - used.get(part, cpu_s)) > BOOKS_S + BOOKS_SHARE * cpu_s or abs(split - cpu_s) > BOOKS_S:
             yield f"{part} used {used.get(part)} s of a core by one clock, {cpu_s} s ({split} s) by its books"
-    own = [turn for turn in checks_turns.read(run.turns or "") if turn.arm == run.plan["arm"]]
+    own = [turn for turn in checks_turns.read(run.turns or "") if turn.arm == run.planned.arm]
     if told["count"] != len(own):
         yield f"its arm had {len(own)} turns, {told['count']} are recorded"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchbook.core import runfolder, several
 from benchbook.core import turns as words
+from benchbook.core.model import PlannedRun
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import scripts
 from benchbook.read.log import Missing, Summary, SysbenchLog
@@ -72,6 +73,14 @@ class Evidence:
         )
 
     @cached_property
+    def planned(self) -> PlannedRun:
+        """The plan as a run; raises Missing where the plan is not whole."""
+        try:
+            return PlannedRun.of(self.plan)
+        except TypeError as error:
+            raise Missing(f"plan.json is not whole: {error}") from None
+
+    @cached_property
     def served(self) -> tuple[Evidence, ...]:
         """All runs that the servers served between the two readings of their books, this one first."""
         return (self, *map(_beside, self.seen.get("beside") or ()))
@@ -85,7 +94,7 @@ class Evidence:
     def clock_s(self) -> tuple[int, int]:
         """Seconds of discard and of the rest on sysbench's own clock, which goes on while others run."""
         self.asked("discard_s"), self.asked("run_s")
-        return words.clock_seconds(self.plan)
+        return words.clock_seconds(self.planned)
 
     @property
     def active_s(self) -> float:
@@ -134,7 +143,7 @@ class Evidence:
         found = []
         for server, books in enumerate(known):
             (out, err), *others = outputs[server::count] or [("", None)]
-            threads = self.plan["threads"] * (1 + len(others)) // len(outputs)
+            threads = self.planned.threads * (1 + len(others)) // len(outputs)
             # What tells the servers apart is given once, for all of them.
             same: dict[str, Any] = {} if server == 0 else {name: {} for name in IDENTITIES}
             found.append(
@@ -152,10 +161,9 @@ class Evidence:
     @cached_property
     def transaction(self) -> scripts.Transaction:
         """What one transaction of this run consists of; raises Missing for a script without a rule."""
-        needed = {name: self.asked(name) for name in ("script", "tables", "table_size")}
-        found = scripts.transaction({**self.plan, **needed})
+        found = scripts.transaction(self.planned)
         if found is None:
-            raise Missing(f"no rule for the script {self.plan['script']}")
+            raise Missing(f"no rule for the script {self.planned.script}")
         return found
 
     @property

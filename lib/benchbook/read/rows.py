@@ -21,6 +21,7 @@ from benchbook.read.validity import Judgement
 
 Columns = dict[str, Any]
 
+OF_SCHEDULE = ("run_id", "block", "position", "group", "arm", "workload", "threads", "seed")
 WINDOW = (
     "events",
     "transactions",
@@ -51,19 +52,15 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
     full = log.histogram.full() if log.histogram else None
     latency = latency_in_turns(judged, full) if evidence.is_in_turns else _latency(full)
     return {
-        **{name: scheduled[name] for name in ("run_id", "block", "position", "group", "arm", "workload")},
-        "threads": scheduled["threads"],
+        **{name: scheduled[name] for name in OF_SCHEDULE},
+        **{name: seen[name] for name in ("attempt", "started_utc", "sysbench_s")},
         "clients": len(evidence.clients),
-        "rate": evidence.plan["rate"],
-        "seed": scheduled["seed"],
-        "attempt": seen["attempt"],
-        "started_utc": seen["started_utc"],
-        "started_s": datetime.datetime.fromisoformat(seen["started_utc"]).timestamp(),
+        "rate": evidence.planned.rate,
+        "started_s": _begun_s(evidence),
         "server_started_s": _server_started(evidence),
-        "discard_s": evidence.plan["discard_s"],
-        "run_s": evidence.plan["run_s"],
+        "discard_s": evidence.planned.discard_s,
+        "run_s": evidence.planned.run_s,
         "measured_s": measured,
-        "sysbench_s": seen["sysbench_s"],
         **{name: getattr(final, name) for name in WINDOW},
         "qps": printed(final.queries, "queries") / measured,
         "lowest_qps": _lowest(judged),
@@ -103,8 +100,8 @@ def _order(judged: Judgement) -> Columns:
     if not run.is_in_turns:
         return {"order": "runs", "turn_ms": None, "turns": None, "active_s": math.nan, "stopped": ""}
     return {
-        "order": run.plan["order"],
-        "turn_ms": run.plan["turn_ms"],
+        "order": run.planned.order,
+        "turn_ms": run.planned.turn_ms,
         "turns": run.get("turns", "count"),
         "active_s": run.active_s,
         "stopped": ", ".join(run.get("turns", "stopped")),
@@ -127,12 +124,16 @@ def turn_columns(judged: Judgement) -> Columns:
     """Return the run's own turns, as arrays without `run_id`; of a whole run none."""
     run = judged.evidence
     taken = checks_turns.read(run.turns) if run.is_in_turns and run.turns else []
-    mine = [(number, turn) for number, turn in enumerate(taken, start=1) if turn.arm == run.plan["arm"]]
+    mine = [(number, turn) for number, turn in enumerate(taken, start=1) if turn.arm == run.planned.arm]
     return {
         "turn": np.array([number for number, _ in mine], dtype=np.int64),
         "begin_us": np.array([turn.begin_us for _, turn in mine], dtype=np.int64),
         "end_us": np.array([turn.end_us for _, turn in mine], dtype=np.int64),
     }
+
+
+def _begun_s(evidence: Evidence) -> float:
+    return datetime.datetime.fromisoformat(evidence.seen["started_utc"]).timestamp()
 
 
 def _server_started(evidence: Evidence) -> float:
@@ -141,7 +142,7 @@ def _server_started(evidence: Evidence) -> float:
     known = [float(age) for age in ages if age is not None]
     if len(known) < len(ages):
         return math.nan
-    return datetime.datetime.fromisoformat(evidence.seen["started_utc"]).timestamp() - min(known)
+    return _begun_s(evidence) - min(known)
 
 
 def interval_columns(judged: Judgement) -> Columns:

@@ -10,6 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchbook.core.model import PlannedRun
+
 READ, WRITE = "read", "write"
 
 
@@ -101,22 +103,22 @@ class Transaction:
     growth: int
 
 
-def transaction(plan: dict[str, Any]) -> Transaction | None:
+def transaction(planned: PlannedRun) -> Transaction | None:
     """Return what one transaction of a planned run consists of, or None for a script without a rule."""
-    script = SCRIPTS.get(plan["script"])
+    script = SCRIPTS.get(planned.script)
     if script is None:
         return None
-    given = {name.replace("-", "_"): value for name, value in plan.get("options", {}).items()}
+    given = {name.replace("-", "_"): value for name, value in planned.options.items()}
     options = {**DEFAULTS, **given, **script.fixed, "once": 1}
     names = [name for name in script.statements if options["range_selects"] or name not in RANGES]
     counts = {name: int(options[STATEMENTS[name].option]) for name in names}
     counters: Counter[str] = Counter()
     for name, count in counts.items():
         counters[STATEMENTS[name].counter] += count
-    fewest, most = _rows(counts, options, plan["table_size"])
+    fewest, most = _rows(counts, options, planned.table_size)
     has_transaction = script.has_transaction and not options["skip_trx"]
     is_prepared = script.is_prepared and options["ps_mode"] == "auto"
-    tables = plan["tables"] if script.is_per_table else 1
+    tables = planned.tables if script.is_per_table else 1
     return Transaction(
         reads=sum(count for name, count in counts.items() if STATEMENTS[name].kind == READ),
         writes=sum(count for name, count in counts.items() if STATEMENTS[name].kind == WRITE),

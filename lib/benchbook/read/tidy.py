@@ -108,10 +108,10 @@ def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
     second; starting_s are the seconds that its client took beside its own clock, to start and to end."""
     rows = []
     for folder in folders:
-        plan, log = folder.plan(), log_of(folder)
+        planned, log = folder.planned(), log_of(folder)
         total_s = log.final.total_time_s if log.final is not None else None
         starting_s = np.nan if total_s is None else folder.evidence()["sysbench_s"] - total_s
-        cell = (plan["arm"], plan["workload"], plan["threads"], 1, starting_s)
+        cell = (planned.arm, planned.workload, planned.threads, 1, starting_s)
         seconds = enumerate(log.intervals, start=1)
         rows += [(*cell, second, interval.qps, interval.tps) for second, interval in seconds]
     columns = ["arm", "workload", "threads", "pilot", "starting_s", "second", "qps", "tps"]
@@ -123,14 +123,14 @@ def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]
     pilot; of one without whole totals no event."""
     found: dict[str, list[dict[str, int]]] = {}
     for folder in folders:
-        plan, log = folder.plan(), log_of(folder)
-        if own_scripts.is_own(plan["script"]):
+        planned, log = folder.planned(), log_of(folder)
+        if own_scripts.is_own(planned.script):
             names = {name: name for name in ("events", "reads", "writes", "other")}
             names["errors"] = "ignored_errors"
             sums = {
                 key: sum(getattr(block, name) or 0 for block in log.summaries) for key, name in names.items()
             }
-            found.setdefault(plan["workload"], []).append({"threads": plan["threads"], **sums})
+            found.setdefault(planned.workload, []).append({"threads": planned.threads, **sums})
     return found
 
 

@@ -88,7 +88,7 @@ def here(seen: Evidence) -> Brought | None:
     return brought(
         "here",
         str(seen.runs.started_utc.min()),
-        design.of(study, seen.facts, used),
+        design.of(study, seen.facts["arms"], used),
         seen.findings,
         seen.facts["arms"],
         probes=(seen.facts.get("machine") or {}).get("probes"),

@@ -13,6 +13,7 @@ from benchbook.core import applied, files, paths
 from benchbook.core.design import METHODS
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
+from benchbook.core.recorded import Facts
 from benchbook.core.study import Study
 from benchbook.sites import open_site, sql
 from benchbook.sites.arms import obstacles
@@ -20,7 +21,7 @@ from benchbook.sites.contract import Site
 from benchbook.sites.lab import lab_folder
 
 
-def run(name: str, study: Study, path: Path) -> dict[str, Any]:
+def run(name: str, study: Study, path: Path) -> Facts:
     """Start each arm of a study, ask it what it is, write `facts.json` and return it.
 
     It has `study`, `machine`, what `site.machines` says, `methods`, the numbers of how arms are measured,
@@ -45,7 +46,7 @@ def run(name: str, study: Study, path: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {"study": name, "machine": machines, "methods": METHODS, "arms": arms}
     facts |= {"skipped": skipped} if skipped else {}
     files.write_json(path, facts)
-    return files.read_json(path)
+    return Facts.read(path)
 
 
 def must_have_sysbench(study: Study, arm: str, facts: Mapping[str, Any]) -> None:
@@ -72,12 +73,12 @@ def skip(site: Site, study: Study) -> dict[str, str]:
     return skipped
 
 
-def verify(site: Site, study: Study, facts: dict[str, Any]) -> None:
+def verify(site: Site, study: Study, facts: Facts) -> None:
     """Start each arm and hold it against the recorded facts; BenchbookError names every fact that changed."""
     changed = []
-    for arm in facts["arms"]:
+    for arm in facts.arms:
         site.up(arm)
-        before, now = flat(facts["arms"][arm]), flat(site.facts(arm))
+        before, now = flat(facts.arms[arm]), flat(site.facts(arm))
         changed += [
             f"{arm}: {key} was {before.get(key)}, is {now.get(key)}"
             for key in sorted(before.keys() | now.keys())
@@ -88,7 +89,7 @@ def verify(site: Site, study: Study, facts: dict[str, Any]) -> None:
             "the arms are not what provision recorded: "
             + "; ".join(changed[:8])
             + ". To measure them as they are now, "
-            + f"run `dvc repro -f provision@{facts['study']}`, then `make repro`"
+            + f"run `dvc repro -f provision@{facts.study}`, then `make repro`"
         )
 
 
@@ -102,7 +103,7 @@ def asked(study: Study) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").fillna("").rename_axis("arm").reset_index()
 
 
-def found(facts: dict[str, Any]) -> pd.DataFrame:
+def found(facts: Facts) -> pd.DataFrame:
     """Return the main facts as a table: a row a fact, a column an arm."""
     shown = (
         "engine.version", "proxy.version", "network", "service.made_by", "zones.latency_ms",
@@ -111,15 +112,15 @@ def found(facts: dict[str, Any]) -> pd.DataFrame:
         "machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel",
         "machine.sysbench",
     )  # fmt: skip
-    columns = {arm: flat(values) for arm, values in facts["arms"].items()}
+    columns = {arm: flat(values) for arm, values in facts.arms.items()}
     return pd.DataFrame(
         {arm: [values.get(key) for key in shown] for arm, values in columns.items()}, index=list(shown)
     ).dropna(how="all")
 
 
-def differences(facts: dict[str, Any]) -> pd.DataFrame:
+def differences(facts: Facts) -> pd.DataFrame:
     """Return every fact that is not the same in all arms: a row a fact, a column an arm."""
-    columns = {arm: flat(values) for arm, values in facts["arms"].items()}
+    columns = {arm: flat(values) for arm, values in facts.arms.items()}
     keys = sorted({key for values in columns.values() for key in values} - {"arm"})
     rows = {
         key: [str(values.get(key)) for values in columns.values()]
@@ -143,13 +144,13 @@ def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return rows
 
 
-def chain(facts: dict[str, Any]) -> pd.DataFrame:
+def chain(facts: Facts) -> pd.DataFrame:
     """Return who passes queries to whom: arm, row, place and label, one row a part, the client first.
 
     A label names the part, its version, the cores it may use and what lies in between, as far as known.
     """
     rows = []
-    for row, (arm, own) in enumerate(facts["arms"].items()):
+    for row, (arm, own) in enumerate(facts.arms.items()):
         engine, proxy = own.get("engine") or {}, own.get("proxy") or {}
         parts = [f"{arm}:\nsysbench{_cores(own, 'client')}"]
         if own.get("service"):

@@ -501,5 +501,5 @@ def test_stores_of_an_operators_cluster_are_named_by_their_pods_or_else_by_their
             return told[what]
 
     state = Told("server-pd-0", 2379, {"10.88.0.7": "server-tikv-1"}, None).state()
-    assert list(state["stores"]) == ["server-tikv-0", "server-tikv-1", "10.88.0.9"]
-    assert (state["leaders"], state["replicas"]) == ({"4": "server-tikv-1"}, {"3": 1})
+    assert list(state.stores) == ["server-tikv-0", "server-tikv-1", "10.88.0.9"]
+    assert (state.leaders, state.replicas) == ({"4": "server-tikv-1"}, {"3": 1})

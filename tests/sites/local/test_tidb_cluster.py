@@ -115,10 +115,10 @@ def of(verdict: validity.Judgement, id: str) -> validity.Check:
 def test_it_is_whole_closed_and_counted_over_all_tidb(site: Any, study: Study, tmp_path: Path) -> None:
     cluster = cluster_of(site)
     state = cluster.pd.placement.state()
-    assert sorted(state["stores"]) == STORES
-    assert {one["state"] for one in state["stores"].values()} == {"Up"}
+    assert sorted(state.stores) == STORES
+    assert {one["state"] for one in state.stores.values()} == {"Up"}
     # Each region on three stores, as `replicas` says by default.
-    assert list(state["replicas"]) == ["3"]
+    assert list(state.replicas) == ["3"]
     for member in cluster.members:
         for listening in psutil.Process(member.child.pid).net_connections("tcp"):
             if listening.status == psutil.CONN_LISTEN:
@@ -217,9 +217,9 @@ def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(
 
 def test_leaders_that_are_evicted_from_a_store_void_the_run(site: Any, study: Study, tmp_path: Path) -> None:
     cluster = cluster_of(site)
-    led = cluster.pd.placement.state()["leaders"]
+    led = cluster.pd.placement.state().leaders
     store = max(STORES, key=list(led.values()).count)
-    id = cluster.pd.placement.state()["stores"][store]["id"]
+    id = cluster.pd.placement.state().stores[store]["id"]
     address = f"http://127.0.0.1:{cluster.pd.place.port}/pd/api/v1/schedulers"
     asked = json.dumps({"name": "evict-leader-scheduler", "store_id": id}).encode()
 

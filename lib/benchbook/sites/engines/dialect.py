@@ -83,7 +83,8 @@ class Dialect:
 
     def absent(self, connection: Connection) -> dict[str, str]:
         """Return the counters that this engine doesn't have, with reasons, after the last reading of them."""
-        read = connection.info.get("moment", {}).get("counters", {})
+        moment = connection.info.get("moment")
+        read = {} if moment is None else moment.counters
         uncounted = connection.info.get("uncounted") or {}
         lacking = {name: why for name, why in uncounted.items() if name not in read}
         return {**(connection.info.get("absent") or {}), **lacking}

@@ -114,7 +114,7 @@ class Parts:
         pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
         try:
             placed = PodPlacement(self.pods["pd"][0].metadata.name, PD, pods, self.space)
-            return {**placed.state(), "ended": ended}
+            return {**vars(placed.state()), "ended": ended}
         except (SiteError, OSError, ValueError, KeyError) as error:
             return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
 

@@ -248,16 +248,16 @@ class Cluster(Made):
     def moment(self) -> dict[str, Any]:
         """Return how many regions there are, on how many stores, and the leaders of each store."""
         state = self.pd.placement.state()
-        led = list(state["leaders"].values())
+        led = list(state.leaders.values())
         leaders = {name: led.count(name) for name in self.stores}
-        return {"regions": len(led), "leaders": leaders, "regions_by_replicas": state["replicas"]}
+        return {"regions": len(led), "leaders": leaders, "regions_by_replicas": state.replicas}
 
     def look(self) -> dict[str, Any]:
         """Return the state of stores and leaders now; `ended` are the parts whose process has."""
         ended = [self._short(one) for one in self.members if not one.is_up]
         ended += [f"hop-{name}" for name, hop in self.hops.items() if not hop.is_up]
         try:
-            return {**self.pd.placement.state(), "ended": ended}
+            return {**vars(self.pd.placement.state()), "ended": ended}
         except (OSError, ValueError) as error:
             return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
 
@@ -340,8 +340,8 @@ class Cluster(Made):
             state, now = self.pd.placement.state(), time.monotonic()
             missing = placement.faults(state, self.size.stores, self.size.replicas)
             is_uneven = now - begun < even_s and self._is_uneven(state)
-            if missing or is_uneven or state["leaders"] != seen:
-                seen, since = state["leaders"], now
+            if missing or is_uneven or state.leaders != seen:
+                seen, since = state.leaders, now
             if not (missing or is_uneven) and now - since >= still_s:
                 return
             if now - begun > wait_s:
@@ -351,9 +351,9 @@ class Cluster(Made):
                 )
             yield
 
-    def _is_uneven(self, state: dict[str, Any]) -> bool:
+    def _is_uneven(self, state: placement.State) -> bool:
         """Say whether PD has leaders to move: where each region is on all stores, it evens them out."""
-        led = list(state["leaders"].values())
+        led = list(state.leaders.values())
         counts = [led.count(name) for name in self.stores]
         return self.size.replicas == self.size.stores and max(counts) - min(counts) > EVEN
 

@@ -48,7 +48,7 @@ def within(cluster: Any, asked: Event | None) -> Iterator[dict[str, Any] | None]
 
 def _steps(cluster: Any, asked: Event, record: dict[str, Any]) -> Iterator[float]:
     """Kill the store that leads most regions, yield how long to wait, and start it again."""
-    led = list(cluster.pd.placement.state()["leaders"].values())
+    led = list(cluster.pd.placement.state().leaders.values())
     name = max(cluster.stores, key=led.count)
     store = cluster.stores[name]
     child = store.running()

@@ -23,6 +23,17 @@ KEPT = ("schedule.", "replication.", "pd-server.")
 
 
 @dataclass(frozen=True)
+class State:
+    """Stores by name with `id` and `state`, the store that leads each region (None: none does), how many
+    regions are on how many stores, and how many PD is at work on."""
+
+    stores: dict[str, dict[str, Any]]
+    leaders: dict[str, str | None]
+    replicas: dict[str, int]
+    busy: int
+
+
+@dataclass(frozen=True)
 class Placement:
     """One PD. `names` are those of the stores by the addresses that they are known under."""
 
@@ -39,9 +50,8 @@ class Placement:
         except (OSError, ValueError):
             return False
 
-    def state(self) -> dict[str, Any]:
-        """Return `stores` (by name: `state`, `id`), `leaders` (region to store, None without one),
-        `replicas` (how many regions are on how many stores) and `busy`: what PD is at work on."""
+    def state(self) -> State:
+        """Return what PD tells of stores and regions now."""
         stores = {
             one["store"]["id"]: (self._name(one["store"]["address"]), one["store"])
             for one in self._ask("stores").get("stores") or ()
@@ -52,12 +62,12 @@ class Placement:
             leader = (region.get("leader") or {}).get("store_id")
             leaders[str(region["id"])] = stores[leader][0] if leader in stores else None
         copies = Counter(len(one["peers"]) - len(one.get("pending_peers") or ()) for one in regions)
-        return {
-            "stores": {name: {"id": id, "state": one["state_name"]} for id, (name, one) in stores.items()},
-            "leaders": dict(sorted(leaders.items())),
-            "replicas": {str(count): number for count, number in sorted(copies.items())},
-            "busy": len(self._ask("operators") or ()),
-        }
+        return State(
+            stores={name: {"id": id, "state": one["state_name"]} for id, (name, one) in stores.items()},
+            leaders=dict(sorted(leaders.items())),
+            replicas={str(count): number for count, number in sorted(copies.items())},
+            busy=len(self._ask("operators") or ()),
+        )
 
     def config(self) -> dict[str, Any]:
         """Return its settings by dotted name."""
@@ -99,16 +109,16 @@ def _is_worded(value: Any) -> bool:
     return isinstance(value, str) and value in ("true", "false")
 
 
-def faults(state: Mapping[str, Any], stores: int, replicas: int) -> list[str]:
+def faults(state: State, stores: int, replicas: int) -> list[str]:
     """Return what keeps a cluster from being ready, in words; none means it is."""
-    up = [name for name, one in state["stores"].items() if one["state"] == "Up"]
-    lost = [region for region, store in state["leaders"].items() if store is None]
+    up = [name for name, one in state.stores.items() if one["state"] == "Up"]
+    lost = [region for region, store in state.leaders.items() if store is None]
     found = [f"{len(up)} of {stores} stores are up"] if len(up) != stores else []
-    if not state["leaders"]:
+    if not state.leaders:
         found.append("there is no region yet")
     if lost:
         found.append(f"{len(lost)} regions have no leader")
-    wrong = sum(count for copies, count in state["replicas"].items() if int(copies) != replicas)
+    wrong = sum(count for copies, count in state.replicas.items() if int(copies) != replicas)
     if wrong:
         found.append(f"{wrong} regions are not on {replicas} stores")
-    return found + ([f"PD is at work on {state['busy']} regions"] if state["busy"] else [])
+    return found + ([f"PD is at work on {state.busy} regions"] if state.busy else [])
