@@ -24,7 +24,7 @@ from benchbook.core.study import Study
 from benchbook.measure import matrix, sysbench
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
-from benchbook.sites.machine.monitor import Monitor
+from benchbook.sites.machine.here import Monitor
 from benchmarks import bench_site
 from benchmarks.table import Row, main
 

@@ -7,7 +7,7 @@ import re
 import pandas as pd
 import pytest
 
-from benchbook.compare import consistency, laws, printed, tables
+from benchbook.compare import consistency, laws, tables
 from benchbook.core import histogram
 from benchbook.core.findings import Check
 from benchbook.core.source import Number, Published
@@ -177,7 +177,7 @@ def test_one_setting_printed_twice_with_a_different_number_is_a_fault():
 
 def test_growth_is_recomputed_against_both_bases(sources: dict[str, Published]):
     source = sources["tidb-upgrade"]
-    found = failed(printed.growth_base(source.numbers, {"qps_growth_pct": ("qps", {"arm": "2.1.8"})}))
+    found = failed(tables.growth_base(source.numbers, {"qps_growth_pct": ("qps", {"arm": "2.1.8"})}))
     assert len(found) == 3
     assert all(one.detail.endswith("It was divided by the new value.") for one in found)
     assert "23300 / 8210 − 1 = +183.80 %, (23300 − 8210) / 23300 = +64.76 %" in found[0].detail
@@ -186,7 +186,7 @@ def test_growth_is_recomputed_against_both_bases(sources: dict[str, Published]):
 def growth(percent: str) -> list[dict]:
     """150 over 100: 50 % of the old value, 33.3 % of the new."""
     rows = [("t", "old", 1, "qps", "100"), ("t", "new", 1, "qps", "150"), ("t", "new", 1, "growth", percent)]
-    return printed.growth_base(cells(rows), {"growth": ("qps", {"arm": "old"})})
+    return tables.growth_base(cells(rows), {"growth": ("qps", {"arm": "old"})})
 
 
 @pytest.mark.parametrize(
@@ -201,8 +201,8 @@ def test_a_growth_over_the_old_value_passes():
 
 
 def test_threads_that_fall_are_told():
-    assert not failed(printed.rising_threads(cells(ROWS)))
-    assert failed(printed.rising_threads(cells(ROWS[::-1])))
+    assert not failed(tables.rising_threads(cells(ROWS)))
+    assert failed(tables.rising_threads(cells(ROWS[::-1])))
 
 
 def test_blanks_gaps_and_announced_threads_are_missing():

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from benchbook.compare.checking import check
+from benchbook.compare.arithmetic import check
 from benchbook.compare.doubts import facts_that_differ, void_counts, warnings, wide
 from benchbook.core.findings import Attempts
 from tests.found import changed, finding

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchbook.compare import checking, findings
+from benchbook.compare import arithmetic, findings
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.verdicts import point_band
 from benchbook.core import histogram
@@ -255,7 +255,7 @@ def test_checks_facts_and_voids_are_carried(found, make_runs):
     reasons = "V15: the client used 97 % of its cores, less than 90 %"
     void = {"run_id": "x", "arm": "haproxy", "status": "invalid", "threads": 4, "reasons": reasons}
     voids = pd.DataFrame([void])
-    check = checking.check("little", False, "haproxy, 4 threads", "6 % off")
+    check = arithmetic.check("little", False, "haproxy, 4 threads", "6 % off")
     facts = {"direct": {"flush": 1}, "haproxy": {"flush": 2}}
     made = found(make_runs({"haproxy": {4: LOWER}}), voids=voids, checks=[check], facts=facts)
     assert made.checks == [check]

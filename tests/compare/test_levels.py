@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from benchbook.compare import laws, levels
+from benchbook.compare import laws, scaling
 from tests.compare.test_consistency import cells
 
 
@@ -23,7 +23,7 @@ def rows(qps: dict[int, float], **beside: dict[int, float]) -> list[tuple]:
 def test_a_third_less_with_busier_processors_is_a_collapse():
     """900 to 500 is -44.4 %, and CPU goes from 380 to 395."""
     table = cells(rows({8: 600, 16: 900, 32: 500}, cpu_tidb_pct={8: 200, 16: 380, 32: 395}))
-    (found,) = [one for one in levels.collapses(table) if one.passed is False]
+    (found,) = [one for one in scaling.collapses(table) if one.passed is False]
     assert found.detail == (
         "From 16 to 32 threads QPS falls from 900 to 500 (\N{MINUS SIGN}44.4 %); "
         "tidb uses more CPU (380 to 395)."
@@ -41,25 +41,25 @@ def test_a_third_less_with_busier_processors_is_a_collapse():
     ],
 )
 def test_other_changes_are_none(qps, cpu):
-    found = levels.collapses(cells(rows(qps, cpu_tidb_pct=cpu)))
+    found = scaling.collapses(cells(rows(qps, cpu_tidb_pct=cpu)))
     assert [one.passed for one in found] == [True]
 
 
 @pytest.mark.parametrize("beside", [{}, {"cpu_tidb_pct": {16: math.nan, 32: math.nan}}])
 def test_without_processor_time_that_is_said(beside):
     table = cells(rows({16: 900, 32: 500}, **beside))
-    (found,) = [one for one in levels.collapses(table) if one.passed is False]
+    (found,) = [one for one in scaling.collapses(table) if one.passed is False]
     assert found.detail.endswith("no processor time is printed beside it.")
 
 
 def test_the_scalability_law_is_fitted_where_it_can_be():
     """X(N) = 1000 N / (1 + 0.02 (N - 1) + 0.001 N (N - 1)): its peak is sqrt(0.98 / 0.001) = 31.3 threads."""
     qps = {n: 1000 * n / (1 + 0.02 * (n - 1) + 0.001 * n * (n - 1)) for n in (1, 2, 4, 8, 16, 32, 64)}
-    (found,) = levels.scalability(cells(rows(qps)))
+    (found,) = scaling.scalability(cells(rows(qps)))
     assert found.passed is True
     assert "One thread 1000 QPS, contention 0.02, coherency 0.001, highest at 31 threads" in found.detail
     jumps = {**qps, 8: qps[8] / 2}
-    (off,) = levels.scalability(cells(rows(jumps)))
+    (off,) = scaling.scalability(cells(rows(jumps)))
     assert off.passed is False
 
 
@@ -72,7 +72,7 @@ def test_the_scalability_law_is_fitted_where_it_can_be():
     ],
 )
 def test_or_it_is_refused_aloud(qps, reason):
-    (found,) = levels.scalability(cells(rows(qps)))
+    (found,) = scaling.scalability(cells(rows(qps)))
     assert found.passed is None
     assert found.detail.startswith("Refused for t, arm a, workload load, QPS:") and reason in found.detail
 

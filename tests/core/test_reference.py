@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from benchbook.commands import cli
-from benchbook.core import paths, reference, registry, schema, study_hosts
+from benchbook.core import paths, reference, registry, study_hosts
 from benchbook.core.params import Analysis, Limits, Params
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, ArmBuild, ArmData, ArmEngine, Cpu, Kernel, Load, Neighbour, Zones
 from benchbook.core.study_cluster import ArmCluster, Cluster, Event
 from benchbook.core.study_existing import Existing, Place
-from benchbook.core.study_gke import Gke, Pool
 from benchbook.core.study_kubernetes import (
+    Gke,
     Images,
     Kubernetes,
     Placement,
+    Pool,
     Resources,
     Storage,
     TidbCluster,
@@ -111,7 +112,7 @@ def test_a_file_that_is_behind_is_told_and_not_written(
 @cache
 def tables() -> dict[str, list[list[str]]]:
     """Return the rows of each section of the page."""
-    parts = re.split(r"^##+ (.*)\n", reference.build(), flags=re.M)[1:]
+    parts = re.split(r"^##+ (.*)\n", reference.page(), flags=re.M)[1:]
     return {
         heading: [
             [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
@@ -149,7 +150,7 @@ def test_values_limits_and_defaults_are_those_of_the_model():
 
 
 def test_the_schema_knows_meaning_and_choices_of_a_key():
-    built = json.loads(json.dumps(schema.build()))
+    built = json.loads(json.dumps(reference.study_schema()))
     assert built["$defs"]["Arm"]["properties"]["access"]["enum"] == registry.access()
     assert "Seconds measured" in built["$defs"]["Plan"]["properties"]["run_s"]["description"]
     assert built["additionalProperties"] is False

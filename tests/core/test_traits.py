@@ -41,8 +41,8 @@ ELSEWHERE = {
     "core/study_hosts.py": {"tidb"},
     "read/costs.py": {"tidb"},
     "read/rows.py": {"tidb"},
-    "sites/hosts/cluster_facts.py": {"tidb"},
-    "sites/hosts/topology.py": {"tidb"},
+    "sites/hosts/cluster.py": {"tidb"},
+    "sites/hosts/tiup.py": {"tidb"},
     "measure/dataset.py": {"mariadb"},  # the one whose own checksum is taken
 }
 ROOMS = (

@@ -16,7 +16,7 @@ from benchbook.core import runfolder
 from benchbook.core.study import Study
 from benchbook.measure import dataset
 from benchbook.read import validity
-from benchbook.sites.machine import monitor
+from benchbook.sites.machine import here
 from benchbook.sites.tidb import build
 from tests import beside, rooms
 from tests.limits import LIMITS
@@ -91,7 +91,7 @@ def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: 
     assert 0 <= whole.seen["start_spread_ms"] < 10_000
     assert judged.qps == pytest.approx(sum(one.final.queries / one.log.measured_s for one in each), rel=0.05)
     with (folder.path / runfolder.MONITOR).open() as series:
-        assert series.readline().strip() == ",".join(monitor.COLUMNS)
+        assert series.readline().strip() == ",".join(here.COLUMNS)
     word = site.lab.password().encode()
     assert not [path for path in folder.path.rglob("*") if path.is_file() and word in path.read_bytes()]
 

@@ -11,7 +11,7 @@ import pymysql
 import pytest
 
 from benchbook.measure import books, servers, state
-from benchbook.read import checks_state
+from benchbook.read import checks_server
 from benchbook.read.evidence import Evidence
 from benchbook.sites.engines.mariadb import SOCKET
 
@@ -63,7 +63,7 @@ class Scene:
         within(self)
         seen |= books.after(connection, was, 2, {})
         run = Evidence({"arm_setting": {}}, seen, "", "")
-        checks = (checks_state.arm, checks_state.settings, checks_state.tables, checks_state.between)
+        checks = (checks_server.arm, checks_server.settings, checks_server.tables, checks_server.between)
         return [fault for check in checks for fault in check(run)]
 
 
@@ -231,4 +231,4 @@ def test_a_proxy_that_is_told_something_else_between_two_runs_is_named(
     finally:
         proxy.stop()
     run = Evidence({"arm_setting": {}}, {"identity_at_start": before, "identity_before": after}, "", "")
-    assert words in "\n".join(checks_state.arm(run))
+    assert words in "\n".join(checks_server.arm(run))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from benchbook.read import costs
-from benchbook.sites.machine.monitor import COLUMNS
+from benchbook.sites.machine.here import COLUMNS
 from tests.read.corpus import healthy
 from tests.read.synthetic import output, planned
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchbook.read import fields, grammar
+from benchbook.read import grammar
 
 
 def test_every_state_is_a_line_of_the_table():
@@ -19,7 +19,7 @@ def test_names_are_given_once():
 
 
 def test_fields_belong_to_lines_that_say_them():
-    for name, filled in {**fields.HEADER, **fields.TOTALS}.items():
+    for name, filled in {**grammar.OF_HEADER, **grammar.OF_TOTALS}.items():
         assert grammar.KINDS[name].line.groups == len(filled), name
 
 

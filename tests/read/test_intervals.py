@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.read import grammar
-from benchbook.read.intervals import Interval, Intervals, columns
-from benchbook.read.reports import database_interval
-from benchbook.read.sysbench_log import parse
+from benchbook.read import grammar, intervals
+from benchbook.read.intervals import Interval, Intervals, columns, database_interval
+from benchbook.read.sysbench_log import parse, parse_interval_line
 from tests.read import synthetic
 from tests.read.corpus import cases
 
@@ -78,3 +77,57 @@ def test_lines_of_both_kinds_stay_in_order():
     found.replace_last(plain[1]._replace(queue_length=3))
     assert found[-1].queue_length == found.last.queue_length == 3
     assert found.column("queue_length").tolist()[-1] == 3.0
+
+
+COMMON = (
+    "[ 10s ] thds: 64 tps: 1.50 qps: 30.00 (r/w/o: 21.00/6.00/3.00) lat (ms,99%): 7.17 "
+    "err/s: 0.25 reconn/s: 0.50"
+)
+
+
+def test_a_common_line_with_blanks_around():
+    report = parse_interval_line(f"   {COMMON} \r\n")
+    assert (report.second, report.threads, report.tps, report.qps) == (10, 64, 1.5, 30.0)
+    assert (report.reads_per_s, report.writes_per_s, report.other_per_s) == (21.0, 6.0, 3.0)
+    assert (report.percentile, report.latency_percentile_ms) == (99, 7.17)
+    assert (report.errors_per_s, report.reconnects_per_s, report.is_hook) == (0.25, 0.5, False)
+
+
+def test_the_lua_report_lacks_a_colon():
+    report = parse_interval_line(COMMON.replace("err/s:", "err/s"))
+    assert (report.errors_per_s, report.is_hook) == (0.25, True)
+
+
+def test_a_test_without_a_database_counts_events():
+    report = parse_interval_line("[ 2s ] thds: 3 eps: 10.01 lat (ms,95%): 101.13")
+    assert (report.tps, report.qps, report.latency_percentile_ms) == (10.01, None, 101.13)
+
+
+def test_version_0_5():
+    report = parse_interval_line(
+        "[   1s] threads: 16, tps: 1964.53, reads: 27511.03, writes: 7859.13, response time: 9.69ms (95%), "
+        "errors: 0.00, reconnects:  0.00"
+    )
+    assert (report.second, report.threads, report.tps, report.reads_per_s) == (1, 16, 1964.53, 27511.03)
+    assert (report.percentile, report.latency_percentile_ms, report.qps) == (95, 9.69, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "tps: 1.50",
+        COMMON[:-1],
+        COMMON + " x",
+        COMMON.replace("1.50", "1,50"),
+        COMMON + "\n" + COMMON,
+        "[ 1s ] queue length: 3, concurrency: 2",
+    ],
+)
+def test_anything_else_is_none(text):
+    assert parse_interval_line(text) is None
+
+
+def test_a_second_that_is_printed_twice_names_the_line_that_has_it_first():
+    _, wrong = intervals.numbers(f"{COMMON}\n{COMMON}\n", "t", {})
+    assert wrong == [(2, COMMON, "second 10 given twice, first on line 1; keep one")]

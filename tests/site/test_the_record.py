@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import publish, record, remake, rewrite
+from benchbook.commands import publish, record, remake
 from benchbook.core import files, load, paths
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
@@ -267,20 +267,20 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
     """The recorded findings are those of another code: here, of one that found one block less."""
     session, entry = only(index.read())
     as_recorded = f"made {session}: as recorded"
-    assert rewrite.run() == as_recorded
+    assert record.rewrite() == as_recorded
     _of_another_code(broken, tmp_path / "root", monkeypatch)
     with pytest.raises(BenchbookError, match=r"not the archive of index\.yaml; take it from git"):
-        rewrite.run()
+        record.rewrite()
     packed = index.places("made").archive
     changed = entry.model_copy(update={"sha256": files.sha256(packed)})
     index.write(index.read().with_session("made", "Made", session, changed))
-    told = rewrite.run()
+    told = record.rewrite()
     assert f"made {session}: written again by the present code:" in told
     assert "findings.json: blocks.complete" in told
     _, fresh = only(index.read())
     assert (fresh.made, fresh.measured, fresh.commit) == (entry.made, entry.measured, entry.commit)
     assert fresh.sha256 == files.sha256(packed)
-    assert rewrite.run() == as_recorded
+    assert record.rewrite() == as_recorded
 
 
 def _of_another_code(packed: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean, obstacles
 from benchbook.sites.contract import Site, Start
 from benchbook.sites.kube.api import VARIABLES
-from benchbook.sites.machine.monitor import COLUMNS
+from benchbook.sites.machine.here import COLUMNS
 from tests import rooms, walks
 from tests.limits import LIMITS
 from tests.sites import kubernetes_study

@@ -170,7 +170,7 @@ def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] =
             with open_site(asked.study, base / "lab") as site:
                 found.facts = _facts(site, asked.study)
                 data = dataset.load(site, asked.study)
-                ready = schedule.conditions({"arms": found.facts}, data), *_settled(asked, site, base)
+                ready = schedule.conditions(found.facts, data), *_settled(asked, site, base)
                 _measure(asked, found, site, base, began, ready, say)
         finally:
             if keep is not None:

@@ -22,6 +22,7 @@ from benchbook.core.findings import Findings
 from benchbook.core.study import Study
 from benchbook.evidence import archive, remake, sessions, verify
 from benchbook.evidence.unpacked import Unpacked
+from benchbook.show import registration
 
 # What the evidence is made with; params.yaml is compared without the lists of what to run.
 MADE_WITH = ("lib", "notebooks", "tools", "data/published", "dvc.yaml", "requirements.lock", "pyproject.toml")
@@ -310,3 +311,69 @@ def must_fit(name: str, size: int, remedy: str) -> None:
 def _settings(text: str) -> dict[str, Any]:
     read = YAML(typ="safe").load(text) or {}
     return {key: value for key, value in read.items() if key not in LISTS}
+
+
+_MOST = 12
+
+
+def rewrite() -> str:
+    """Write every session again that comes out otherwise now; return what changed, session by session."""
+    told = []
+    for name, study in record.read().studies.items():
+        for session, entry in study.sessions.items():
+            changed, fresh = _rewritten(paths.recorded(name, session), entry)
+            if fresh is None:
+                told.append(f"{name} {session}: as recorded")
+                continue
+            record.write(record.read().with_session(name, study.title, session, fresh))
+            more = f"\n  and {len(changed) - _MOST} more" if len(changed) > _MOST else ""
+            head = f"{name} {session}: written again by the present code:"
+            told.append("\n  ".join([head, *changed[:_MOST]]) + more)
+    return "\n".join(told) or "nothing is recorded yet"
+
+
+def _rewritten(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[str], record.Entry | None]:
+    """Return what differs of a session, and its new entry; its archive is replaced. None: it stays."""
+    packed = where.archive
+    if not packed.is_file() or files.sha256(packed) != entry.sha256:
+        place = f"data/record/{where.name}/{packed.name}"
+        raise BenchbookError(f"{place}: not the archive of {record.INDEX}; take it from git again")
+    with tempfile.TemporaryDirectory(prefix=".again-", dir=packed.parent) as folder:
+        root = Path(folder)
+        try:
+            remade = remake.remake(packed, root)
+        except BenchbookError:
+            if entry.is_pooled:
+                raise
+            return [], None
+        made, changed = remake.digests(remade.where.data), list(remade.differences)
+        fresh = _anew(entry, remade, made)
+        if not changed:
+            return ["the entry in the index"], fresh if fresh != entry else None
+        target = packed.parent / f".{folder[-8:]}.tar.xz"
+        with paths.at(root):
+            archive.pack(where.name, target, remade.contents.manifest.commit)
+        sized = {"bytes": target.stat().st_size, "sha256": files.sha256(target)}
+        target.replace(packed)
+    return changed, fresh.model_copy(update=sized)
+
+
+def _anew(entry: record.Entry, remade: remake.Remade, made: dict[str, str]) -> record.Entry:
+    """Return the entry with what follows from the raw files; who measured when and where stays."""
+    held, found = Unpacked(remade.where.base, remade.where.name), remade.findings
+    told = registration.still(held.name, entry.registered, entry.measured, held.where.file)
+    with paths.at(remade.where.base):
+        design, methods = sessions.design_of(held), sessions.methods(held)
+        machine = sessions.machine_of(held.facts)
+    return entry.model_copy(
+        update={
+            "answer": answer.headline(found),
+            "registered": told,
+            "blocks": found.blocks.complete,
+            "doubts": tuple(against(found, told)),
+            "design": design,
+            "methods": methods,
+            "machine": machine,
+            "made": made,
+        }
+    )

@@ -75,10 +75,10 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace) -> int:
     """Make recorded sessions again; return an exit code."""
-    from benchbook.commands import rewrite
+    from benchbook.commands.record import rewrite
 
     if arguments.write:
-        print(rewrite.run())
+        print(rewrite())
         return 0
     return run()
 

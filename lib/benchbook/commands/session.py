@@ -167,7 +167,7 @@ def _unfit(name: str, known: record.Recorded) -> Iterator[str]:
         yield f"it needs {study.site.kind}; `benchbook session {name}` measures it there"
     elif missing := obstacles.foreseen(study):
         # An arm that its sessions lack, too, such as an engine without a package, is not waited for.
-        there = sessions.facts_in(paths.recorded(name, known.newest).archive)["arms"]
+        there = sessions.facts_in(paths.recorded(name, known.newest).archive).arms
         yield from (f"{arm} can't be made here: {why}" for arm, why in missing.items() if arm in there)
 
 

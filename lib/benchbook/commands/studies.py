@@ -78,9 +78,9 @@ def schema_options(parser: argparse.ArgumentParser) -> None:
 
 def schema(arguments: argparse.Namespace) -> int:
     """Write the JSON schemas of study files, sources, findings and audits; return an exit code."""
-    from benchbook.core import schema
+    from benchbook.core import reference as made
 
-    return schema.write(paths.root() / "schemas", check=arguments.check)
+    return made.write_schemas(paths.root() / "schemas", check=arguments.check)
 
 
 reference_options = schema_options
@@ -89,12 +89,11 @@ reference_options = schema_options
 def reference(arguments: argparse.Namespace) -> int:
     """Write the pages that are made from code and studies; return an exit code."""
     from benchbook.commands import questions
-    from benchbook.core import reference, schema
+    from benchbook.core import reference as made
 
     pages = {
         "studies/README.md": questions.build(),
-        "docs/parameters.md": reference.build(),
+        "docs/parameters.md": made.page(),
     }
-    return max(
-        schema.keep(paths.root() / name, text, "reference", arguments.check) for name, text in pages.items()
-    )
+    root = paths.root()
+    return max(made.keep(root / name, text, "reference", arguments.check) for name, text in pages.items())

@@ -1,11 +1,13 @@
-"""How the arithmetic of the published record is written down: one line a cell, digits enough to redo it."""
+"""How checks and the arithmetic of the published record are written down: digits enough to redo it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from benchbook.core.cells import Cell, Pair, shown
+from benchbook.core.findings import Check
+from benchbook.core.source import Number
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -76,3 +78,30 @@ def tidy(value: float | None) -> float | None:
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.12g}")
+
+
+def check(
+    name: str,
+    passed: bool | None,
+    where: str,
+    detail: str,
+    tables: Iterable[str] = (),
+    row: int | None = None,
+) -> Check:
+    """Return one result; `row` is that of the only table, where one row alone is concerned."""
+    return Check(check=name, passed=passed, where=where, tables=sorted(set(tables)), detail=detail, row=row)
+
+
+def of_number(name: str, passed: bool | None, one: Number, detail: str, has_row: bool = False) -> Check:
+    """Return a result about a number; with its row where the law is one of that row."""
+    where = f"{one.table}, {shown(one.at)}"
+    return check(name, passed, where, detail, [one.table], one.row if has_row else None)
+
+
+def summary(name: str, n: int, text: str, failed: int = 0) -> list[Check]:
+    """Return one line for n cells that pass, or that there was nothing to check; none if all failed."""
+    if n:
+        return [check(name, True, "everywhere else" if failed else "everywhere", f"{text}: {n}.")]
+    return (
+        [] if failed else [check(name, None, "nowhere", "Nothing to check: no table has the numbers for it.")]
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchbook.compare import laws, levels, printed, tables, turns
+from benchbook.compare import laws, scaling, tables, turns
 from benchbook.core.cells import select
 from benchbook.core.errors import given
 from benchbook.core.findings import Check
@@ -37,11 +37,11 @@ def of_source(published: Published) -> list[Check]:
         *laws.littles_law(measured, statements),
         *(laws.percentile_grid(measured) if source.sysbench else []),
         *laws.statements_per_transaction(measured, statements),
-        *printed.growth_base(numbers, growths),
+        *tables.growth_base(numbers, growths),
         *laws.latency_order(measured),
-        *printed.rising_threads(measured),
-        *levels.collapses(measured),
-        *levels.scalability(measured),
+        *tables.rising_threads(measured),
+        *scaling.collapses(measured),
+        *scaling.scalability(measured),
         *tables.missing_cells(
             measured,
             compared_arms(published),

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from benchbook.compare import edges
-from benchbook.compare.multiple import holm
 from benchbook.compare.sentences import listing
+from benchbook.compare.verdicts import holm
 from benchbook.core.errors import given
 from benchbook.core.findings import Attempts, Check, Contrast, Difference, Doubt, Finding, Voids
 from benchbook.core.study import Study

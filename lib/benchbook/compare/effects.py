@@ -11,13 +11,14 @@ from scipy.special import stdtr
 from benchbook.compare import edges
 from benchbook.compare.intervals import (
     Interval,
+    RankInterval,
     ThreadTest,
     block_interval,
+    signed_rank_interval,
     t_interval,
     thread_test,
 )
 from benchbook.compare.pairs import BlockRatios
-from benchbook.compare.ranks import RankInterval, signed_rank_interval
 from benchbook.core.errors import given
 
 DEPENDS_P = 0.05

@@ -23,7 +23,6 @@ from benchbook.compare import (
     ladders,
     partners,
     quiet,
-    support,
     turns,
     words,
 )
@@ -31,7 +30,7 @@ from benchbook.compare.claims import measured
 from benchbook.compare.claims.blocks import Evidence as OfClaims
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.contrasts import Evidence, judged, metrics
-from benchbook.compare.entries import Context, entry, more_for_aa, q_values
+from benchbook.compare.entries import Context, entry, more_for_aa, q_values, with_support
 from benchbook.compare.intervals import Interval
 from benchbook.compare.judgement import Judged
 from benchbook.compare.scaling import Scaling as Fitted
@@ -174,7 +173,7 @@ def _entries(
     aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
     entries = [more_for_aa(entry(one, context, q), aa) for one in found]
     if "intervals" in tidy:
-        entries = support.added(entries, tidy, context.names.arms)
+        entries = with_support(entries, tidy, context.names.arms)
     if aa is not None and _differs(aa):
         text = f"the A/A pair differs by {percent(given(aa.effect))}; smaller effects mean nothing"
         for one in entries:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from benchbook.compare import edges
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.effects import Effect, Level
-from benchbook.compare.multiple import holm
 from benchbook.compare.sentences import percent
 from benchbook.compare.verdicts import (
     DECIDED,
@@ -21,6 +20,7 @@ from benchbook.compare.verdicts import (
     decide_label,
     decide_verdict,
     direction,
+    holm,
     is_useful,
     label,
     verdict,

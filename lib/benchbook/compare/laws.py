@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchbook.compare.arithmetic import percent, plain
-from benchbook.compare.checking import Check, check, of_number, summary
+from benchbook.compare.arithmetic import Check, check, of_number, percent, plain, summary
 from benchbook.core import histogram
 from benchbook.core.source import Number
 

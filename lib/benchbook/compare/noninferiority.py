@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchbook.compare import edges
-from benchbook.compare.intervals import Interval, t_interval
+from benchbook.compare.intervals import Interval, RankInterval, signed_rank_interval, t_interval
 from benchbook.compare.pairs import BlockRatios
-from benchbook.compare.ranks import RankInterval, signed_rank_interval
 from benchbook.core.params import Analysis
 
 Answer = Literal["not slower", "slower", "undecided"]

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from benchbook.core import turns
 from benchbook.core.params import Limits
 from benchbook.read import checks_log
-from benchbook.read.arithmetic import SLACK_S
+from benchbook.read.arithmetic import SLACK_S, longest, spent_ms
 from benchbook.read.evidence import Evidence
-from benchbook.read.histogram_sums import longest, spent_ms
 from benchbook.read.log import printed
 
 CLOCK_S, CLOCK_SHARE = 0.05, 2e-4

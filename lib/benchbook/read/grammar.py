@@ -1,4 +1,4 @@
-"""The kinds of lines sysbench prints, and after which line each may stand.
+"""The kinds of lines sysbench prints, after which line each may stand, and which fields of a log it fills.
 
 From the sources of sysbench 1.0.20 and 1.1.0 (src/sysbench.c, src/db_driver.c, src/sb_logger.c,
 src/sb_histogram.c, the Lua scripts). A state is the name of the last line; each blank line that follows adds
@@ -8,7 +8,8 @@ a `~`. Lines of other threads (intervals, messages) come in between and do not c
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 # Numbers as sysbench formats them; none has more digits than a 64-bit counter. What is below zero is told
 # as such later, but zero has no sign, which a number would lose.
@@ -152,3 +153,51 @@ BLANK_AFTER = frozenset(state[:-blanks] for state in FOLLOWERS for blanks in ran
 def is_known(line: str) -> bool:
     """Tell whether a line is of any kind in the table, wherever it stands."""
     return any(kind.match(line) is not None for kind in KINDS.values())
+
+
+Fields = tuple[tuple[str, Callable[[str], Any]], ...]
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(", "))
+
+
+OF_HEADER: dict[str, Fields] = {
+    "version": (("version", str), ("lua", str)),
+    "threads": (("threads", int),),
+    "warm_up": (("warm_up_s", int),),
+    "rate": (("rate", int),),
+    "interval": (("interval_s", int),),
+    "checkpoints": (("checkpoints_s", _numbers),),
+    "seed": (("seed", int),),
+    "forcing": (("forced_shutdown_s", int),),
+}
+OF_TOTALS: dict[str, Fields] = {
+    "checkpoint": (("checkpoint_s", int),),
+    "reads": (("reads", int),),
+    "writes": (("writes", int),),
+    "other": (("other", int),),
+    "total": (("total", int),),
+    "transactions": (("transactions", int), ("transactions_per_s", float)),
+    "queries": (("queries", int), ("queries_per_s", float)),
+    "ignored_errors": (("ignored_errors", int), ("ignored_errors_per_s", float)),
+    "reconnects": (("reconnects", int), ("reconnects_per_s", float)),
+    "unfinished": (("unfinished", int),),
+    "eps": (("events_per_s", float),),
+    "total_time": (("total_time_s", float),),
+    "elapsed": (("total_time_s", float),),
+    "events": (("events", int),),
+    "min": (("latency_min_ms", float),),
+    "avg": (("latency_avg_ms", float),),
+    "max": (("latency_max_ms", float),),
+    "percentile": (("percentile", int), ("latency_percentile_ms", float)),
+    "sum": (("latency_sum_ms", float),),
+    "thread_events": (("thread_events_avg", float), ("thread_events_stddev", float)),
+    "thread_time": (("thread_time_avg_s", float), ("thread_time_stddev_s", float)),
+}
+
+
+def values_of(fields: Fields, matched: tuple[str | None, ...]) -> dict[str, Any]:
+    """Return the fields of a line by name, without those it left out."""
+    pairs = zip(fields, matched, strict=True)
+    return {name: convert(text) for (name, convert), text in pairs if text is not None}

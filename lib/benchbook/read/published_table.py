@@ -14,7 +14,7 @@ import pandas as pd
 from benchbook.core.cells import THREADS
 from benchbook.core.errors import did_you_mean
 from benchbook.core.source import SCALES, Column, Number, Source, Table
-from benchbook.read import reports
+from benchbook.read import intervals
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 SEPARATED = re.compile(r"-?\d{1,3}([ ,'_\N{NO-BREAK SPACE}]\d{3})+(\.\d+)?")
@@ -165,7 +165,7 @@ class TableReader:
                 levels[group] = threads
 
     def _report_lines(self, text: str) -> list[Number]:
-        rows, wrong = reports.numbers(text, self.name, self.table.at)
+        rows, wrong = intervals.numbers(text, self.name, self.table.at)
         for number, line, what in wrong:
             self.complain(number, "line", line, what)
         self.text = pd.DataFrame({"line": text.splitlines()})

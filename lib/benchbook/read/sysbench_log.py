@@ -9,15 +9,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from benchbook.core.histogram import buckets_of_printed
-from benchbook.read import arithmetic, grammar
-from benchbook.read.intervals import columns
-from benchbook.read.log import Header, Histogram, Message, Summary, SysbenchLog, ThreadStats
-from benchbook.read.reader import Reader, shown
-from benchbook.read.reports import database_interval, parse_interval_line
+from benchbook.read import arithmetic, grammar, intervals
+from benchbook.read.intervals import Interval, Intervals, columns, database_interval, parse_interval_line
+from benchbook.read.log import (
+    Command,
+    Concern,
+    Header,
+    Histogram,
+    Level,
+    Message,
+    Problem,
+    Summary,
+    SysbenchLog,
+    ThreadStats,
+)
 
 __all__ = ["parse", "parse_interval_line"]
 
@@ -130,3 +140,168 @@ def _with_stats(reader: Reader) -> tuple[Summary, ...]:
         stats = tuple(ThreadStats(*stat[1:]) for stat in whole)
         summaries[index - 1] = replace(summaries[index - 1], thread_stats=stats)
     return tuple(summaries)
+
+
+SHOWN = 120
+LEVELS: dict[str, Level] = {"FATAL": "fatal", "ALERT": "alert", "WARNING": "warning", "DEBUG": "debug"}
+BLOCK_STARTS = frozenset({"histogram", "sql", "general", "throughput", "unfinished"})
+STEPS = frozenset({"create", "insert", "index", "prewarm", "drop"})
+
+
+class Reader:
+    """The state machine: where it stands, and everything it has read so far."""
+
+    def __init__(self) -> None:
+        self.state = "start"
+        self.header: dict[str, Any] = {}
+        self.block: dict[str, Any] | None = None
+        self.intervals = Intervals()
+        self.bars: list[tuple[str, ...]] = []
+        self.bars_line = 0
+        self.summaries: list[Summary] = []
+        self.stats: list[list[Any]] = []
+        self.messages: list[tuple[int, Level, list[str]]] = []
+        self.last_message_line = 0
+        self.last_chatter_line = 0
+        self.commands: list[Command] = []
+        self.problems: list[Problem] = []
+        self.takes_bars = False
+        self.is_started = False
+        self.is_over = False
+
+    def object(self, concern: Concern, line: int | None, text: str) -> None:
+        self.problems.append(Problem(concern, line, text))
+
+    @property
+    def takes_intervals(self) -> bool:
+        """Whether a report line may stand here."""
+        return self.is_started and not (
+            self.is_over or (self.block is not None and not self.block["is_checkpoint"])
+        )
+
+    def interval(self, interval: Interval) -> None:
+        if self.is_over or (self.block is not None and not self.block["is_checkpoint"]):
+            self.object("grammar", interval.line, "a report line after the last totals began")
+        elif not self.is_started:
+            self.object("grammar", interval.line, "a report line before the threads started")
+        self.intervals.append(interval)
+
+    def other(self, number: int, line: str) -> None:
+        """Take any line that is neither a common interval line nor a bar of the histogram."""
+        if line == "" and self.state in grammar.BLANK_AFTER:
+            self.state += "~"
+            return
+        for kind in grammar.FOLLOWERS.get(self.state, ()):
+            if (matched := kind.match(line)) is not None:
+                self.take(kind.name, number, matched)
+                return
+        mark = grammar.MARKED.search(line)
+        if mark is not None and not (mark.group(1) == "DEBUG" and grammar.is_known(line)):
+            self.message(number, line, mark.start(), LEVELS[mark.group(1)])
+        elif grammar.REPEATED.fullmatch(line):
+            self.repeated(number, line)
+        elif line in grammar.CHATTER:
+            self.last_chatter_line = number
+        elif not (self.reported(number, line) or self.continued(number, line)):
+            self.misplaced(number, line)
+
+    def take(self, name: str, number: int, matched: tuple[str | None, ...]) -> None:
+        """Enter the state of a line and keep what it says."""
+        words = [word or "" for word in matched]
+        # The bars are so many that `parse` takes them itself, from the heading on.
+        self.takes_bars = name == "histogram_head"
+        self.state = "bar" if self.takes_bars else name
+        if name in grammar.OF_HEADER:
+            self.header.update(grammar.values_of(grammar.OF_HEADER[name], matched))
+        elif name == "debug_mode":
+            self.header["is_debug"] = True
+        elif name == "started":
+            self.is_started = True
+        elif name == "warming" and int(words[0]) != self.header.get("warm_up_s"):
+            self.object("grammar", number, "a warm-up that the options do not have")
+        elif name in STEPS:
+            rows, table = (int(words[0]), words[1]) if name == "insert" else (None, words[0])
+            self.commands.append(Command(number, name, table, rows))
+        elif name == "stats_thread":
+            thread, *times, events = words
+            self.stats.append([len(self.summaries), int(thread), *map(float, times), int(events)])
+        elif name == "stats_total":
+            if self.stats:
+                self.stats[-1].append(float(words[0]))
+        elif name == "checkpoint" or (name in BLOCK_STARTS and self.block is None):
+            if self.is_over:
+                self.object("grammar", number, "more totals after the last ones")
+            self.close_block()
+            self.block = {"line": number, "is_checkpoint": name == "checkpoint"}
+        if name == "histogram":
+            self.bars_line = number
+        if name in grammar.OF_TOTALS and self.block is not None:
+            self.block.update(grammar.values_of(grammar.OF_TOTALS[name], matched))
+        if name == "thread_time":
+            self.is_over = self.is_over or (self.block is not None and not self.block["is_checkpoint"])
+            self.close_block()
+
+    def close_block(self) -> None:
+        if self.block is not None:
+            self.summaries.append(Summary(**self.block))
+            self.block = None
+
+    def message(self, number: int, line: str, start: int, level: Level) -> None:
+        if start:
+            self.object("grammar", number, f"a message inside another line: {shown(line)}")
+        self.messages.append((number, level, [line[start:]]))
+        self.last_message_line = number
+
+    def repeated(self, number: int, line: str) -> None:
+        # Equal successive messages are printed once; a blank line at the end of one block swallows the blank
+        # line at the start of the next.
+        if self.last_chatter_line == number - 1:
+            return
+        if self.state in grammar.ENDS:
+            self.state += "~"
+        else:
+            self.messages.append((number, "repeated", [line]))
+
+    def reported(self, number: int, line: str) -> bool:
+        """Take the rarer report lines: queues of `--rate`, tests without a database."""
+        if (match := grammar.QUEUE.fullmatch(line)) is not None:
+            second, queue, concurrency = match.groups()
+            last = self.intervals.last
+            if last is None or last.second != float(second) or last.queue_length is not None:
+                self.object("grammar", number, f"a queue line without its report line: {shown(line)}")
+            else:
+                self.intervals.replace_last(
+                    last._replace(queue_length=int(queue), concurrency=int(concurrency))
+                )
+            return True
+        interval = intervals.parse_interval_line(line)
+        if interval is not None:
+            self.interval(interval._replace(line=number))
+            return True
+        return False
+
+    def continued(self, number: int, line: str) -> bool:
+        """Take a further line of a message that spans several (a failing statement is printed as it is)."""
+        follows = self.messages and self.last_message_line == number - 1
+        if not follows or self.messages[-1][1] not in grammar.FAILURES:
+            return False
+        if grammar.is_known(line):
+            return False
+        self.messages[-1][2].append(line)
+        self.last_message_line = number
+        return True
+
+    def misplaced(self, number: int, line: str) -> None:
+        for kind in grammar.KINDS.values():
+            if (matched := kind.match(line)) is not None:
+                after = self.state.rstrip("~")
+                self.object("grammar", number, f"{shown(line)} can't come after {after!r}")
+                self.take(kind.name, number, matched)
+                return
+        what = "a blank line too many" if line == "" else f"no line of sysbench: {shown(line)}"
+        self.object("grammar", number, what)
+
+
+def shown(line: str) -> str:
+    """Return a line as a reason may quote it."""
+    return repr(line if len(line) <= SHOWN else line[: SHOWN - 1] + "…")

@@ -2,27 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Literal
 
+from benchbook.core import several
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import (
     checks_clock,
     checks_cluster,
-    checks_each,
     checks_log,
     checks_machine,
-    checks_options,
     checks_physics,
     checks_server,
-    checks_state,
-    checks_strangers,
     checks_turns,
 )
-from benchbook.read.checks_each import of_clients, of_servers
 from benchbook.read.evidence import Evidence, Excused, Missing
+
+Find = Callable[[Evidence, Limits], list[str]]
+
+
+def of_clients(check: Find) -> Find:
+    """Return a check that is made for each client, and names it."""
+    return _of_each(check, "client")
+
+
+def of_servers(check: Find) -> Find:
+    """Return a check that is made for each server, and names it."""
+    return _of_each(check, "server")
+
+
+def _of_each(check: Find, part: Literal["client", "server"]) -> Find:
+    """Wrap a check of one client or server; pages describe it with the check's own words."""
+
+    @wraps(check)
+    def of_all(run: Evidence, limits: Limits) -> list[str]:
+        return _each(check, part, run.clients if part == "client" else run.servers, limits)
+
+    return of_all
+
+
+def client(run: Evidence, limits: Limits) -> list[str]:
+    """V15: the clients got the cores they asked for, together and each, and had some to spare."""
+    faults = checks_machine.client(run, limits)
+    for number, one in enumerate(run.clients if len(run.clients) > 1 else ()):
+        waited = one.seen.get("runqueue_wait_s")
+        if waited is None or one.log.final is None or not one.log.final.total_time_s:
+            continue
+        share = waited / (one.asked("threads") * one.log.final.total_time_s)
+        if share > limits.client_wait:
+            most = f"at most {limits.client_wait:g} s"
+            faults.append(f"client {number}: threads waited {share:.2f} s for a core each second, {most}")
+    return faults
+
+
+def beginning(run: Evidence, limits: Limits) -> list[str]:
+    """V22: all clients of the plan ran, and began at one moment, so that their windows are one."""
+    if not run.seen:
+        raise Missing("nothing was recorded")
+    setting = run.plan.get("arm_setting")
+    asked, servers = several.clients(setting), several.servers(setting)
+    if asked == 1:
+        return []
+    known = run.get("clients")
+    faults = [] if len(known) == asked else [f"{len(known)} clients ran, {asked} asked"]
+    faults += [
+        f"client {number} used server {one.get('server')}, not {several.server_of(number, servers)}"
+        for number, one in enumerate(known)
+        if one.get("server") != several.server_of(number, servers)
+    ]
+    spread = run.get("start_spread_ms")
+    if spread > limits.start_spread_ms:
+        faults.append(f"the clients began {spread:.0f} ms apart, at most {limits.start_spread_ms:g} ms")
+    return faults
+
+
+def _each(check: Find, kind: str, views: Sequence[Evidence], limits: Limits) -> list[str]:
+    if len(views) == 1:
+        return check(views[0], limits)
+    faults: list[str] = []
+    missing: list[str] = []
+    excused: list[str] = []
+    for number, view in enumerate(views):
+        try:
+            faults += [f"{kind} {number}: {fault}" for fault in check(view, limits)]
+        except Excused as excuse:
+            excused.append(str(excuse))
+        except Missing as lack:
+            missing.append(f"{kind} {number}: {lack}")
+    if faults:
+        return faults + missing
+    if missing:
+        raise Missing("; ".join(missing))
+    if excused:
+        raise Excused("; ".join(dict.fromkeys(excused)))
+    return []
+
 
 Status = Literal["valid", "invalid", "indeterminate"]
 WARNING_SHARE = 0.1
@@ -33,7 +110,7 @@ CHECKS: tuple[tuple[str, str, Callable[[Evidence, Limits], list[str]]], ...] = (
     ("V2", "stderr", of_clients(checks_log.stderr)),
     ("V3", "stdout", of_clients(checks_log.stdout)),
     ("V4", "totals", of_clients(checks_log.totals)),
-    ("V5", "options", of_clients(checks_options.options)),
+    ("V5", "options", of_clients(checks_log.options)),
     ("V6", "time", of_clients(checks_clock.time)),
     ("V7", "intervals", of_clients(checks_log.intervals)),
     ("V8", "errors", of_clients(checks_log.errors)),
@@ -43,14 +120,14 @@ CHECKS: tuple[tuple[str, str, Callable[[Evidence, Limits], list[str]]], ...] = (
     ("V12", "identity", of_servers(checks_server.identity)),
     ("V13", "data", of_servers(checks_server.data)),
     ("V14", "alone", checks_machine.alone),
-    ("V15", "client CPU", checks_each.client),
+    ("V15", "client CPU", client),
     ("V16", "machine", checks_machine.machine),
     ("V17", "server log", checks_machine.server_log),
     ("V18", "encryption", checks_machine.encryption),
     ("V19", "disk", checks_machine.disk),
     ("V20", "pauses", checks_machine.pauses),
     ("V21", "arrangement", checks_machine.arrangement),
-    ("V22", "beginning", checks_each.beginning),
+    ("V22", "beginning", beginning),
     ("V23", "turns", checks_turns.turns),
     ("V24", "cluster", checks_cluster.cluster),
     ("V25", "cache", of_servers(checks_server.cache)),
@@ -127,9 +204,9 @@ def judge(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None =
     evidence = run if isinstance(run, Evidence) else Evidence.of(run)
     checks = tuple(_check(evidence, limits, *row) for row in CHECKS)
     warnings = dict.fromkeys(check.detail for check in checks if check.is_excused)
-    warnings |= dict.fromkeys(checks_state.not_held(evidence))
+    warnings |= dict.fromkeys(checks_server.not_held(evidence))
     warnings |= dict.fromkeys(checks_cluster.said(evidence))
-    warnings |= dict.fromkeys(checks_strangers.words(evidence))
+    warnings |= dict.fromkeys(checks_machine.near_strangers(evidence))
     try:
         ratio = checks_log.error_ratio(evidence)
         if WARNING_SHARE * limits.error_ratio <= ratio <= limits.error_ratio:

@@ -116,7 +116,7 @@ class Watch(abc.ABC):
 
     @abc.abstractmethod
     def stop(self) -> None:
-        """End watching and write `monitor.csv`, with the columns of `sites.machine.monitor.COLUMNS`."""
+        """End watching and write `monitor.csv`, with the columns of `sites.machine.here.COLUMNS`."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 from benchbook.core.study_arm import Arm, Load
 from benchbook.sites import lab as labs
-from benchbook.sites.arms import capture, loads
+from benchbook.sites.arms import loads
 from benchbook.sites.local import layout, obstacles, running
 from benchbook.sites.proxies import tiproxy
 
@@ -95,11 +95,11 @@ def test_a_proxy_that_cannot_capture_is_known_by_its_program(tmp_path: Path, mon
     old, new = tmp_path / "old", tmp_path / "tiproxy"
     old.write_bytes(b"\0" * 5000 + b"/api/admin/namespace")
     # The words may lie across two pieces that are read one after the other.
-    monkeypatch.setattr(capture, "CHUNK", 1000)
-    new.write_bytes(b"\0" * 993 + capture.MARK + b"\0" * 5000)
+    monkeypatch.setattr(loads, "CHUNK", 1000)
+    new.write_bytes(b"\0" * 993 + loads.MARK + b"\0" * 5000)
     for path in (old, new):
         path.chmod(0o755)
-    assert not capture.is_able(old) and capture.is_able(new)
+    assert not loads.can_capture(old) and loads.can_capture(new)
     arm = Arm.model_validate({"access": "tiproxy", "capture": True})
     (chain,) = layout.chains({"one": arm}, 35000, ANYWHERE).values()
     monkeypatch.setenv(tiproxy.VARIABLE, str(old))

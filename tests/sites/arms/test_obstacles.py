@@ -10,7 +10,7 @@ import pytest
 from benchbook.commands import cli
 from benchbook.core import inventory, load
 from benchbook.core.study import Study
-from benchbook.sites.arms import arrange, obstacles
+from benchbook.sites.arms import obstacles, parts
 from tests.sites import kubernetes_study
 from tests.sites.hosts import test_arrange
 
@@ -62,15 +62,15 @@ def test_of_a_cluster_what_rules_out_any_is_told_without_one():
 
 
 def test_parts_that_are_asked_for_alike_are_one_and_ports_go_on_at_each_place():
-    made = arrange.Arranged[arrange.Slot](4000)
+    made = parts.Arranged[parts.Slot](4000)
 
-    def slot(key: str, role: str, *places: str, ports: int = 1) -> arrange.Slot:
+    def slot(key: str, role: str, *places: str, ports: int = 1) -> parts.Slot:
         return made.once(key, role, lambda given: given, ports, places or ("",))
 
-    assert slot("a", "server", "db1") == arrange.Slot("server", 0, 4000)
+    assert slot("a", "server", "db1") == parts.Slot("server", 0, 4000)
     assert slot("a", "server", "db1") is slot("a", "server", "db1")
-    assert slot("b", "server", "db1", ports=2) == arrange.Slot("server-2", 1, 4001)
-    assert slot("c", "proxy", "db2") == arrange.Slot("proxy", 0, 4000)
+    assert slot("b", "server", "db1", ports=2) == parts.Slot("server-2", 1, 4001)
+    assert slot("c", "proxy", "db2") == parts.Slot("proxy", 0, 4000)
     # At several places the same ports: after the most that are taken at one of them.
     assert slot("d", "server", "db1", "db2", ports=64).port == 4003
     assert slot("e", "proxy", "db2").port == 4067

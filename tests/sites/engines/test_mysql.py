@@ -19,7 +19,7 @@ from benchbook.core.study_sections import Engine
 from benchbook.measure import dataset, ledger
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites.agent import listening
+from benchbook.sites.agent import files
 from benchbook.sites.engines.mysql import ABSENT, WORDS, MySQL
 from tests import rooms, small, walks
 from tests.limits import LIMITS
@@ -78,7 +78,7 @@ def test_a_mysql_is_held_to_the_query_and_nobody_else_gets_in(open_folder: Path,
             assert folder.evidence()["ledger"]["absent"].keys() == ABSENT.keys()
         engine, before = site.facts("direct")["engine"], site.identity("direct")
         assert engine["name"] == "mysql" and engine["settings"]["innodb_redo_log_capacity"]["from"] == "study"
-        assert listening.of_process(before["pid"]) == [("127.0.0.1", port + 30)]
+        assert files.listening_of(before["pid"]) == [("127.0.0.1", port + 30)]
         for user, password in (("root", ""), ("benchbook", ""), ("", "")):
             with pytest.raises(pymysql.err.OperationalError, match=r"Access denied|not allowed"):
                 pymysql.connect(host=endpoint.host, port=port + 30, user=user, password=password)

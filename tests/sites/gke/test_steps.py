@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from benchbook.commands import lab
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.core.study_gke import Gke
+from benchbook.core.study_kubernetes import Gke
 from benchbook.sites.arms import clean
-from benchbook.sites.gke import commands, disks, nodes, steps
+from benchbook.sites.gke import commands, nodes, steps
 from benchbook.sites.kube import layout
 from tests.sites import kubernetes_study
 
@@ -177,12 +177,12 @@ def test_zones_of_another_region_are_refused():
 
 
 def test_local_ssds_are_mounted_with_the_sources_options_on_their_pools_alone():
-    (made,) = disks.mounting(asked(), NAMES, "busybox:1")
+    (made,) = nodes.mounting(asked(), NAMES, "busybox:1")
     template = made["spec"]["template"]["spec"]
     assert "-o defaults,nodelalloc,noatime,discard,nobarrier" in template["containers"][0]["command"][-1]
     terms = template["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert terms["nodeSelectorTerms"][0]["matchExpressions"][0]["values"] == ["tikv"]
-    volumes = disks.volumes(asked(), NAMES, {"tikv": ["node-b", "node-a"], "pd": ["node-c"]}, 300)
+    volumes = nodes.volumes(asked(), NAMES, {"tikv": ["node-b", "node-a"], "pd": ["node-c"]}, 300)
     assert [one["metadata"]["name"] for one in volumes] == [
         "benchbook-tidb-0123abcd-node-a-0",
         "benchbook-tidb-0123abcd-node-a-1",
@@ -190,7 +190,7 @@ def test_local_ssds_are_mounted_with_the_sources_options_on_their_pools_alone():
         "benchbook-tidb-0123abcd-node-b-1",
     ]
     assert {one["spec"]["storageClassName"] for one in volumes} == {
-        disks.storage_class(NAMES)["metadata"]["name"]
+        nodes.storage_class(NAMES)["metadata"]["name"]
     }
 
 
@@ -247,7 +247,7 @@ def test_a_node_with_another_number_of_disks_is_refused(tmp_path: Path):
 def _script(folder: Path, interface: str, count: int) -> subprocess.CompletedProcess[str]:
     """Run the disks' script on files in a folder, with the tools that need a real disk stood in for."""
     pools = {"tikv": {"machine": "c2-standard-16", "local_ssds": count, "ssd_interface": interface}}
-    (made,) = disks.mounting(asked(pools=pools), NAMES, "busybox:1")
+    (made,) = nodes.mounting(asked(pools=pools), NAMES, "busybox:1")
     script = made["spec"]["template"]["spec"]["containers"][0]["command"][-1]
     for before, after in (
         ("/dev/disk/by-id", str(folder)),

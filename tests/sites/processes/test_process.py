@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import signal
@@ -12,6 +13,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from benchbook.core.errors import SiteError
@@ -121,3 +123,105 @@ time.sleep(60)
     while procfs.is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not procfs.is_alive(pid)
+
+
+# A process of its own, in a session of its own: this one's precedence is not touched.
+TAKE = """
+import json, os, subprocess
+from benchbook.sites.processes import process, procfs
+def seen(pid):
+    place = procfs.place(pid)
+    return [int(place["nice"]), int(place.get("session_nice", place["nice"]))]
+before = seen(os.getpid())
+with process.before_others():
+    inside = seen(os.getpid())
+    with process.before_others():
+        pass
+    with subprocess.Popen(["sleep", "60"], process_group=0) as child:
+        started = seen(child.pid)
+        child.kill()
+print(json.dumps([before, inside, started, seen(os.getpid())]))
+"""
+WITHOUT_THE_RIGHT = ("setpriv", "--bounding-set", "-sys_nice", "--")
+
+
+def _taken(*first: str) -> list[list[int]]:
+    argv = [*first, sys.executable, "-c", TAKE]
+    done = subprocess.run(argv, capture_output=True, text=True, start_new_session=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_what_is_started_goes_before_ordinary_programs_and_everything_is_given_back() -> None:
+    before, inside, started, after = _taken()
+    assert inside == started == [min(before[0], -10)] * 2
+    assert after == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a right up")
+def test_without_the_right_to_it_nothing_changes_and_nothing_fails() -> None:
+    before, *others = _taken(*WITHOUT_THE_RIGHT)
+    assert others == [before] * 3
+
+
+def test_where_the_kernel_schedules_no_sessions_there_is_nothing_to_say(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(procfs, "PROC", tmp_path)
+    assert procfs.session_nice(os.getpid()) is None
+
+
+def started(folder: Path, number: int, at: float) -> process.Timed:
+    note = folder / f"begun-{number}"
+    argv = process.waiting(["sleep", "1"], at, note)
+    child = process.start(f"client-{number}", argv, token="t", folder=folder, out=folder / f"{number}.out")
+    return process.timed(child, note)
+
+
+def test_several_begin_at_one_moment_whenever_they_were_started(tmp_path: Path):
+    at = time.monotonic() + 3.0  # a busy machine takes its time to start three
+    children = []
+    for number in range(3):
+        children.append(started(tmp_path, number, at))
+        time.sleep(0.4)
+    assert [child.begun_s for child in children] == [None] * 3, "they wait"
+    names: list[str] = []
+    while names != ["sleep"] * 3 and time.monotonic() < at + 0.9:
+        time.sleep(0.01)
+        names = [psutil.Process(child.pid).name() for child in children]
+    assert names == ["sleep"] * 3, "the same process"
+    begun = [child.begun_s for child in children]
+    assert all(child.popen.wait(timeout=10) == 0 for child in children)
+    assert all(at <= one < at + 0.5 for one in begun)
+    # They were started 0.4 s apart, the last 0.8 s after the first.
+    assert max(begun) - min(begun) < 0.4
+
+
+def test_one_whose_moment_has_passed_begins_at_once(tmp_path: Path):
+    (tmp_path / "begun-0").write_text("1.0")
+    before = time.monotonic()
+    child = started(tmp_path, 0, before - 60)
+    assert child.popen.wait(timeout=10) == 0
+    assert before < child.begun_s < time.monotonic(), "an older note is not taken for its own"
+
+
+def test_one_that_waits_dies_with_its_owner(tmp_path: Path):
+    owner = (
+        "import sys, time; from pathlib import Path; "
+        "from benchbook.sites.processes import process; "
+        "folder = Path(sys.argv[1]); "
+        "argv = process.waiting(['sleep', '60'], time.monotonic() + 60, folder / 'begun'); "
+        "print(process.start('client', argv, token='t', folder=folder, out=folder / 'out').pid, flush=True); "
+        "time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", owner, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as one:
+        waiting = psutil.Process(int(one.stdout.readline()))
+        time.sleep(0.3)
+        assert waiting.is_running()
+        one.kill()
+    deadline = time.monotonic() + 5
+    while waiting.is_running() and waiting.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not waiting.is_running() or waiting.status() == psutil.STATUS_ZOMBIE
+    assert not (tmp_path / "begun").read_text()

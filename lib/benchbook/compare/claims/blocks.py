@@ -6,12 +6,12 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchbook.compare import conditions
 from benchbook.compare.claims import kinds
 from benchbook.compare.claims.kinds import Item, Series, Terms, Unfit
 from benchbook.compare.claims.metrics import COLUMNS, LOADING, USED, is_known
@@ -19,6 +19,7 @@ from benchbook.compare.intervals import Interval, t_interval
 from benchbook.compare.verdicts import reached_look
 from benchbook.core.cells import PUT_TOGETHER, both_metrics
 from benchbook.core.claim import Claim, Condition, Selector
+from benchbook.core.errors import given
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 
@@ -106,14 +107,14 @@ class Blocks:
             return bool(low < cell.place[condition.key] < high)
         if self._evidence is None:
             return True
-        share = conditions.used(self._evidence.runs, self._evidence.facts or {}, condition, cell.at)
-        low, high = conditions.ends(condition)
+        share = used_share(self._evidence.runs, self._evidence.facts or {}, condition, cell.at)
+        low, high = condition_ends(condition)
         return share is not None and low < share < high
 
     def none_left(self, claim: Claim, found: Sequence[Item]) -> str:
         """Say that the study has no such cell, or that none meets the conditions."""
         asked = [
-            f"no cell has the {USED[str(one.metric)]} at {conditions.band(one)} of its CPU"
+            f"no cell has the {USED[str(one.metric)]} at {condition_band(one)} of its CPU"
             for one in claim.where
             if one.metric is not None
         ]
@@ -305,3 +306,45 @@ def _loading(study: Study, loads: Mapping[str, Mapping[str, Any]]) -> pd.DataFra
     ]
     columns = pd.MultiIndex.from_tuples(places, names=list(PLACE))
     return pd.DataFrame([[np.log(known[arm]) for arm, _, _ in places]], columns=columns, index=[1])
+
+
+def used_share(
+    runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]], condition: Condition, at: tuple[str, str, int]
+) -> float | None:
+    """Return which share of what it may use a part used in a cell (arm, workload, threads), in the mean.
+
+    None where nothing was seen of it, or where the facts don't tell what it may use.
+    """
+    metric, (arm, workload, threads) = given(condition.metric), at
+    cores = allowed_cores(facts.get(arm, {}), USED[metric])
+    own = runs[(runs.arm == arm) & (runs.workload == workload) & (runs.threads == threads)]
+    seen = own[COLUMNS[metric][0]].dropna() if COLUMNS[metric][0] in own else own.iloc[:0]
+    return None if cores is None or seen.empty else float(seen.mean()) / cores
+
+
+def allowed_cores(facts: Mapping[str, Any], part: str) -> float | None:
+    """Return how many cores' time a part of an arm may use, as its facts tell; None where they don't."""
+    given = (facts.get("cpu") or {}).get(part)
+    if given is None:
+        return None
+    if given.get("quota_cores"):
+        return float(given["quota_cores"])
+    if given.get("cores"):
+        return float(len(given["cores"]))
+    machine = facts["hosts"].get(part) if facts.get("hosts") else facts.get("machine")
+    return float(machine["cores"]) if machine and machine.get("cores") else None
+
+
+def condition_ends(condition: Condition) -> tuple[float, float]:
+    """Return between which shares of the whole a use must lie."""
+    low = -inf if condition.above is None else condition.above / given(condition.whole)
+    high = inf if condition.below is None else condition.below / given(condition.whole)
+    return low, high
+
+
+def condition_band(condition: Condition) -> str:
+    """Write the share of a part's CPU that a condition asks for."""
+    low, high = condition_ends(condition)
+    if low == -inf:
+        return f"less than {high:.0%}"
+    return f"more than {low:.0%}" if high == inf else f"{low:.0%} to {high:.0%}"

@@ -10,8 +10,7 @@ from benchbook.compare import edges
 from benchbook.compare.claims.bands import Bounds
 from benchbook.compare.claims.kinds import Asked, Board, Part, Unfit
 from benchbook.compare.intervals import Interval
-from benchbook.compare.multiple import holm
-from benchbook.compare.verdicts import Verdict, decide_verdict, near
+from benchbook.compare.verdicts import Verdict, decide_verdict, holm, near
 from benchbook.core.errors import given
 
 NO_SIZE = "no effect was shown, so its size has no trend"

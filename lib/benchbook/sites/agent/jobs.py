@@ -1,9 +1,13 @@
-"""Programs on this host: they die with the agent that started them, and are told apart by name."""
+"""Programs on this host: they die with the agent that started them, and are told apart by name.
+
+Programs that end what runs on other hosts too, such as a cluster, are noted to be run when all ends here.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import pwd
 import signal
@@ -13,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
 from benchbook.sites.processes import before_exec, procfs
 from benchbook.sites.processes.before_exec import Where, dies_with
 from benchbook.sites.processes.process import FOLDER, PLAIN, TOKEN
@@ -159,3 +164,38 @@ def _digest(path: Path) -> dict[str, Any]:
     except OSError:
         return {"bytes": 0, "sha256": None}
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+RECORD = "last.json"
+MOST_S = 600.0
+
+
+def note_at_end(folder: Path, name: str, order: dict[str, Any]) -> None:
+    """Write down what ends something: `end` and `purge` are command lines, `env` their environment."""
+    known = labs.noted(folder / RECORD)
+    known[name] = {**order, "is_up": True}
+    labs.write_private(folder / RECORD, json.dumps(known))
+
+
+def run_at_end(folder: Path, purge: bool = False) -> list[str]:
+    """Do what was written down and was not done yet; return in words what was done, or that it failed."""
+    done = []
+    known = labs.noted(folder / RECORD)
+    for name, order in list(known.items()):
+        if not purge and not order["is_up"]:
+            continue
+        argv = order["purge" if purge else "end"]
+        try:
+            code = subprocess.run(
+                argv, env={**PLAIN, **order["env"]}, cwd="/", timeout=MOST_S, stdin=-3, stdout=-3, stderr=-3
+            ).returncode
+        except (OSError, subprocess.TimeoutExpired) as error:
+            done.append(f"{name}: could not be ended: {error}")
+            continue
+        done.append(f"{name}: {'removed' if purge else 'stopped'}" if code == 0 else f"{name}: exit {code}")
+        if code == 0 and purge:
+            del known[name]
+        elif code == 0:
+            order["is_up"] = False
+        labs.write_private(folder / RECORD, json.dumps(known))
+    return done

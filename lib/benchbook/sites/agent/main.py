@@ -25,7 +25,7 @@ from typing import Any
 
 from benchbook.core.errors import BenchbookError, SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites.agent import at_end, facts, kernel
+from benchbook.sites.agent import facts, jobs, kernel
 from benchbook.sites.agent.server import BOOK, SOCKET, Agent
 from benchbook.sites.processes import process, procfs
 
@@ -134,7 +134,7 @@ def _end(folder: Path) -> dict[str, list[str]]:
         stopped.append(f"pid {child.pid} ({procfs.command(child.pid)})")
         # An agent ends its programs itself, and they take their time.
         process.stop(child, grace_s=END_S)
-    stopped += at_end.run(folder) if folder.is_dir() else []
+    stopped += jobs.run_at_end(folder) if folder.is_dir() else []
     settings = kernel.restore(folder) if folder.is_dir() else []
     for name in (SOCKET, BOOK):
         (folder / name).unlink(missing_ok=True)
@@ -145,7 +145,7 @@ def _end(folder: Path) -> dict[str, list[str]]:
 def _purge(folder: Path) -> dict[str, list[str]]:
     """End what runs for a folder and remove the folder."""
     done = _end(folder)
-    done["removed"] += at_end.run(folder, purge=True) if folder.is_dir() else []
+    done["removed"] += jobs.run_at_end(folder, purge=True) if folder.is_dir() else []
     if not done["left"] and folder.is_dir():
         shutil.rmtree(folder)
         done["removed"].append(str(folder))

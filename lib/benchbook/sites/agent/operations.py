@@ -5,21 +5,23 @@ Names of files are below the agent's own folder; anything else is refused.
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import json
 import os
 import platform
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.agent import at_end, facts, kernel
+from benchbook.sites.agent import facts, jobs, kernel
 from benchbook.sites.agent.files import Files
 from benchbook.sites.agent.jobs import GENTLE, GRACE_S, Job, Jobs
-from benchbook.sites.agent.streams import PIECE, Stream
 from benchbook.sites.agent.watch import Watch
-from benchbook.sites.processes import start_at
+from benchbook.sites.processes import process
 from benchbook.sites.processes.tcp_bytes import Hop
 
 
@@ -59,7 +61,7 @@ class Operations(Files):
 
     def at_end(self, name: str, **order: Any) -> None:
         """Write down what ends something that goes on without this agent: `end`, `purge` and their `env`."""
-        at_end.note(self._folder, name, order)
+        jobs.note_at_end(self._folder, name, order)
 
     def start(
         self, job: str, argv: list[str], out: str, err: str | None = None, **how: Any
@@ -71,9 +73,9 @@ class Operations(Files):
         """
         begin_at, held, note = (how.pop(name, None) for name in ("begin_at", "held", "note"))
         if begin_at is not None and job not in self._jobs:
-            argv = start_at.waiting(argv, float(begin_at), self._inside(note))
+            argv = process.waiting(argv, float(begin_at), self._inside(note))
         elif held and job not in self._jobs:
-            argv = start_at.held(argv, self._inside(note))
+            argv = process.held(argv, self._inside(note))
         how["cwd"] = self._inside(how["cwd"]) if how.get("cwd") else None
         return self._jobs.start(job, argv, self._inside(out), self._inside(err) if err else None, **how).info
 
@@ -144,3 +146,62 @@ class Operations(Files):
         if stream not in self.streams:
             raise SiteError(f"{stream}: no such connection; the agent may have been started again")
         return self.streams[stream]
+
+
+CONNECT_S = 10.0
+PIECE = 256 * 1024
+MOST_KEPT = 64 * 1024 * 1024
+
+
+class Stream:
+    """One connection; `kept` are bytes from the far end, the first of which has the number `base`."""
+
+    def __init__(self, target: str | list[Any]) -> None:
+        try:
+            if isinstance(target, str):
+                self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                self.socket.settimeout(CONNECT_S)
+                self.socket.connect(target)
+            else:
+                self.socket = socket.create_connection((target[0], int(target[1])), CONNECT_S)
+        except OSError as error:
+            raise ConnectionError(f"{target}: {error}") from None
+        self.kept, self.base, self.taken, self.is_over = bytearray(), 0, 0, False
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def receive(self) -> bool:
+        """Take what has come, when there is something; say whether more may come."""
+        try:
+            data = self.socket.recv(PIECE)
+        except OSError:
+            data = b""
+        self.kept += data
+        self.is_over = not data or len(self.kept) > MOST_KEPT
+        return not self.is_over
+
+    def send(self, at: int, data: str) -> int:
+        """Pass on bytes, in base64, the first of them number `at`; return how many were taken so far."""
+        raw = base64.b64decode(data)
+        if at > self.taken:
+            raise SiteError(f"bytes {self.taken} to {at} are missing")
+        fresh = raw[self.taken - at :]
+        try:
+            self.socket.sendall(fresh)
+        except OSError:
+            self.is_over = True
+        self.taken += len(fresh)
+        return self.taken
+
+    def read(self, at: int, most: int) -> dict[str, Any] | None:
+        """Return bytes from number `at` on; None if there are none yet. Those before it are dropped."""
+        del self.kept[: max(0, at - self.base)]
+        self.base = max(self.base, at)
+        if not self.kept and not self.is_over:
+            return None
+        return {"data": base64.b64encode(bytes(self.kept[:most])).decode(), "is_over": self.is_over}
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.socket.close()

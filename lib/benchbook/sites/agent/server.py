@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import BenchbookError
-from benchbook.sites.agent import at_end, kernel
+from benchbook.sites.agent import jobs, kernel
 from benchbook.sites.agent.jobs import Jobs
-from benchbook.sites.agent.operations import Later, Operations
-from benchbook.sites.agent.streams import Stream
+from benchbook.sites.agent.operations import Later, Operations, Stream
 
 SOCKET = "agent.sock"
 BOOK = "agent.json"
@@ -104,7 +103,7 @@ class Agent:
     def end(self) -> None:
         """End all programs, put the kernel's settings back, and leave no trace but the data."""
         self.jobs.end_all(GRACE_S)
-        at_end.run(self.folder)
+        jobs.run_at_end(self.folder)
         kernel.restore(self.folder)
         for name in (SOCKET, BOOK):
             (self.folder / name).unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """Watch a machine while a run goes on: CPU of each part every second, pauses, steal, killed processes.
 
-The machine at hand (`sites.machine.monitor`) and hosts are watched by this module alone, with Python's own
+The machine at hand (`sites.machine.here`) and hosts are watched by this module alone, with Python's own
 library.
 """
 

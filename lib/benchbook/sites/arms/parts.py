@@ -1,16 +1,19 @@
-"""What an arm is made of, on every kind of site: parts, and the chain of them from servers to clients.
+"""What an arm is made of, on every kind of site: parts, the chain of them, and which of them arms share.
 
 What only one kind of site knows of a part's place is in its `where`: `local.layout.InLab`,
-`hosts.arrange.OnHosts`, `kube.layout.InPod`.
+`hosts.arrange.OnHosts`, `kube.layout.InPod`. Names and ports follow the order in which parts are asked for,
+so the first server is always `server` on the study's own port.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from benchbook.core import registry
+from benchbook.core.engines import data_groups
 from benchbook.core.study_arm import Arm, Kernel
 
 Where = TypeVar("Where")
@@ -100,3 +103,52 @@ def of_others(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]
         name: {key: one[key] for key in ("version", "config_hash", "started_with")}
         for name, one in said.items()
     }
+
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a part is given: `rank` counts those of its role from 0, and its name follows from both."""
+
+    name: str
+    rank: int
+    port: int
+
+
+class Arranged(Generic[Made]):
+    """The parts of a study, each made once; ports are counted at each place from `first_port` on."""
+
+    def __init__(self, first_port: int) -> None:
+        self._ports: Counter[str] = Counter()
+        self._first_port = first_port
+        self._ranks: Counter[str] = Counter()
+        self._made: dict[Hashable, Made] = {}
+
+    def once(
+        self,
+        key: Hashable,
+        role: str,
+        make: Callable[[Slot], Made],
+        ports: int = 1,
+        places: Collection[str] = ("",),
+    ) -> Made:
+        """Return the part with this key, made in the next slot, with the same ports at each of its places."""
+        if key not in self._made:
+            taken = max(self._ports[place] for place in places)
+            for place in places:
+                self._ports[place] = taken + ports
+            rank, self._ranks[role] = self._ranks[role], self._ranks[role] + 1
+            self._made[key] = make(Slot(numbered(role, rank), rank, self._first_port + taken))
+        return self._made[key]
+
+
+def numbered(role: str, rank: int) -> str:
+    """Return the name of one of a role: server, server-2, server-3."""
+    return role if rank == 0 else f"{role}-{rank + 1}"
+
+
+def copies(arms: Mapping[str, Arm]) -> dict[str, str]:
+    """Return for each arm the name of the prepared copy of its data, which arms with the same data share."""
+    return {arm: numbered("snapshot", rank) for rank, names in enumerate(data_groups(arms)) for arm in names}

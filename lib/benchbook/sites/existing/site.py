@@ -27,8 +27,8 @@ from benchbook.sites.arms.site import HeldSite
 from benchbook.sites.contract import Start, Taker
 from benchbook.sites.existing import server
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.machine import monitor
-from benchbook.sites.processes import process, start_at
+from benchbook.sites.machine import here
+from benchbook.sites.processes import process
 from benchbook.sites.processes.before_exec import Where
 
 MARKS = "existing.json"
@@ -49,7 +49,7 @@ class ExistingSite(HeldSite):
         self._theirs = {arm: of_driver(study, arm) for arm in study.arms}
 
     def _open(self) -> None:
-        self._clients: list[start_at.Timed] = []
+        self._clients: list[process.Timed] = []
         self._engines: dict[tuple[str, int], sqlalchemy.Engine] = {}
         self._opened: dict[tuple[str, int], int] = {}
         self._servers: dict[tuple[str, int], str] = {}
@@ -152,7 +152,7 @@ class ExistingSite(HeldSite):
     def allowance(self, arm: str) -> float:
         return float(len(os.sched_getaffinity(0)))
 
-    def client(self, start: Start) -> start_at.Timed:
+    def client(self, start: Start) -> process.Timed:
         """Start a load client on this machine; with TLS where its certificates are, as sysbench wants it."""
         cwd = Path(self._scratch.name) if self._tls else start.cwd
         # libpq would encrypt wherever the server can.
@@ -174,10 +174,10 @@ class ExistingSite(HeldSite):
 
     def watch(
         self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
-    ) -> monitor.Monitor:
+    ) -> here.Monitor:
         """Return what watches clients and this machine; the server's can't be seen."""
         pids = [one.pid for one in (client, *others)]
-        return monitor.Monitor({"client": pids}, path, *pids)
+        return here.Monitor({"client": pids}, path, *pids)
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:

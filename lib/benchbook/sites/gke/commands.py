@@ -11,9 +11,10 @@ from typing import Any
 
 from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.study import Study
-from benchbook.core.study_gke import Gke
+from benchbook.core.study_kubernetes import Gke
 from benchbook.sites import lab as labs
-from benchbook.sites.gke import disks, nodes, operator, steps
+from benchbook.sites.gke import nodes, steps
+from benchbook.sites.gke.steps import Step
 from benchbook.sites.kube import layout, plan, wait
 from benchbook.sites.kube.api import Cluster, wait_for
 
@@ -26,7 +27,7 @@ NODES_S = 600.0
 def up(study: Study, folder: Path, run: steps.Runner | None = None, which: Any = shutil.which) -> Path:
     """Make what is missing of a study's cluster, and TiDB Operator if needed; return the kubeconfig."""
     asked, lab, version = _asked(study), labs.open_lab(folder), wanted_operator(study)
-    operator.must_have_programs(version is not None, which)
+    must_have_programs(version is not None, which)
     record = {"gke": asked.model_dump(mode="json"), "id": lab.token[:8]}
     # Before the first command: what is half made must be found again.
     labs.write_private(folder / RECORD, json.dumps(record))
@@ -42,7 +43,7 @@ def summary(study: Study) -> list[str]:
     here = layout.asked(study)
     if here.gke is None:
         return []
-    installed = operator.steps(here.tidb.operator_version) if here.tidb is not None else []
+    installed = operator_steps(here.tidb.operator_version) if here.tidb is not None else []
     return steps.summary(here.gke, plan.UNKNOWN[:8]) + [
         f"  command   {shlex.join(step.make)}" for step in installed
     ]
@@ -56,13 +57,13 @@ def wanted_operator(study: Study) -> str | None:
 
 def _install(version: str, tool: steps.Gcloud) -> None:
     """Install the operator unless this version is there; SiteError if another one is."""
-    for number, step in enumerate(operator.steps(version)):
+    for number, step in enumerate(operator_steps(version)):
         code, said = tool.run(step.look, tool.reached)
-        there = operator.installed(said) if number == 1 and code == 0 else None
+        there = installed_operator(said) if number == 1 and code == 0 else None
         if there not in (None, version):
             raise SiteError(
                 f"TiDB Operator {there} is in the cluster and {version} was asked for; remove it with "
-                f"`helm uninstall {operator.RELEASE} --namespace {operator.NAMESPACE}`"
+                f"`helm uninstall {RELEASE} --namespace {NAMESPACE}`"
             )
         if there or (number == 0 and code == 0):
             print(f"{step.resource}: there already")
@@ -75,7 +76,7 @@ def prepare_nodes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
     """Make settings and disks of the nodes, each read back on every node, and return the volumes of disks."""
     asked, lab, here = _asked(study), labs.open_lab(folder), layout.asked(study)
     names = layout.names("disks", lab.token)
-    settings, mounts = nodes.settings(asked, names, NODE_IMAGE), disks.mounting(asked, names, NODE_IMAGE)
+    settings, mounts = nodes.settings(asked, names, NODE_IMAGE), nodes.mounting(asked, names, NODE_IMAGE)
     if settings is None and not mounts:
         return []
     cluster = Cluster(None, kubeconfig)
@@ -85,13 +86,13 @@ def prepare_nodes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
         _on_all_nodes(cluster, made)
     if not mounts:
         return []
-    cluster.apply(disks.storage_class(names))
+    cluster.apply(nodes.storage_class(names))
     of_pool: dict[str, list[str]] = {}
     for node in cluster.ask(cluster.core.list_node).items:
         pool = (node.metadata.labels or {}).get("benchbook-pool")
         if pool in asked.pools:
             of_pool.setdefault(pool, []).append(node.metadata.labels["kubernetes.io/hostname"])
-    volumes = disks.volumes(asked, names, of_pool, here.storage.size_gib)
+    volumes = nodes.volumes(asked, names, of_pool, here.storage.size_gib)
     for volume in volumes:
         cluster.apply(volume)
     return [volume["metadata"]["name"] for volume in volumes]
@@ -143,3 +144,45 @@ def _asked(study: Study) -> Gke:
     if asked is None:
         raise InputErrors(["site.kubernetes.gke: missing; describe the cluster, or use one that is there"])
     return asked
+
+
+RELEASE, NAMESPACE = "tidb-operator", "tidb-admin"
+CHARTS = "https://charts.pingcap.org/"
+TYPES = "https://raw.githubusercontent.com/pingcap/tidb-operator/v{version}/manifests/crd.yaml"
+# GKE's clusters let only those in who have the plugin; without it a cluster would be made and not be reached.
+REACHING, INSTALLING = ("gcloud", "gke-gcloud-auth-plugin"), ("kubectl", "helm")
+
+
+def operator_steps(version: str) -> list[Step]:
+    """Return the steps that install a version of the operator, as its maker has them; no scheduler."""
+    types = TYPES.format(version=version)
+    look = ("helm", "list", "--namespace", NAMESPACE, "--filter", f"^{RELEASE}$", "--output", "json")
+    where = ("--repo", CHARTS, "--version", f"v{version}", "--namespace", NAMESPACE, "--create-namespace")
+    chart = ("helm", "upgrade", "--install", RELEASE, RELEASE, *where, "--set", "scheduler.create=false")
+    known = ("kubectl", "get", "--filename", types, "--output", "name")
+    made = ("kubectl", "apply", "--server-side", "--force-conflicts", "--filename", types)
+    return [
+        Step(f"types of TiDB Operator {version}", known, made),
+        Step(f"TiDB Operator {version}", look, (*chart, "--wait")),
+    ]
+
+
+def installed_operator(said: str) -> str | None:
+    """Return the version of the operator by what `helm list` printed as JSON; None if there is none."""
+    try:
+        found: list[dict[str, Any]] = json.loads(said or "[]")
+    except ValueError:
+        return None
+    return next((str(one["chart"]).removeprefix(f"{RELEASE}-v") for one in found), None)
+
+
+def must_have_programs(is_installed: bool, which: Callable[[str], str | None]) -> None:
+    """Raise SiteError if a program that makes and reaches a cluster is not on this machine, or one that
+    installs the operator where `is_installed` says that it will be: before anything costs money."""
+    needed = [*REACHING, *(INSTALLING if is_installed else ())]
+    absent = [name for name in needed if which(name) is None]
+    if absent:
+        raise SiteError(
+            f"{', '.join(absent)}: not found on this machine, and the cluster is made and reached with "
+            f"{', '.join(needed)}; nothing was made"
+        )

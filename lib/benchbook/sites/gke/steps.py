@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchbook.core.errors import SiteError
-from benchbook.core.study_gke import Gke, Pool
+from benchbook.core.study_kubernetes import Gke, Pool
 
 GCLOUD = "gcloud"
 LABEL = "benchbook-lab"

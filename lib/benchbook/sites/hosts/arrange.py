@@ -13,7 +13,7 @@ from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_hosts import Numa
 from benchbook.sites.arms import parts
-from benchbook.sites.arms.arrange import Arranged, Slot, copies, numbered
+from benchbook.sites.arms.parts import Arranged, Slot, copies, numbered
 from benchbook.sites.hosts import obstacles, roles
 
 # A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.

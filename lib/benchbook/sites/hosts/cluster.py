@@ -10,8 +10,9 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 import pymysql
@@ -19,21 +20,24 @@ import sqlalchemy
 
 from benchbook.core import applied
 from benchbook.core.engines import engine_of
-from benchbook.core.errors import SiteError
+from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.study import Study
+from benchbook.core.study_hosts import Numa
+from benchbook.sites import settings as values
+from benchbook.sites import sql
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.engines.tidb import CRASH
-from benchbook.sites.hosts import cluster_facts, through_agent, topology
-from benchbook.sites.hosts.arrange import TIKV_AT, Part, Place
+from benchbook.sites.hosts import through_agent, tiup
+from benchbook.sites.hosts.arrange import PD_AT, TIKV_AT, Part, Place
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import READ_S, OnHost
 from benchbook.sites.hosts.tiup import Commands
 from benchbook.sites.lab import ADMIN, Lab
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.machine.supervised import Made
+from benchbook.sites.tidb import data
 from benchbook.sites.tidb import data as accounts
-from benchbook.sites.tidb import pools
-from benchbook.sites.tidb.status import Status
+from benchbook.sites.tidb.status import METRICS, Status, pool_seconds
 
 LOOK_S = 1.0
 REFUSED = 1045
@@ -61,12 +65,12 @@ class Cluster(Made):
         self.engine = engine_of(study, part.arm)
         assert study.site.tiup is not None
         self.tiup = study.site.tiup
-        self.asked, self.numa = topology.settings(study, part), study.arms[part.arm].numa
-        self.configs = topology.configs(study, part.arm)
+        self.asked, self.numa = tiup.settings(study, part), study.arms[part.arm].numa
+        self.configs = tiup.configs(study, part.arm)
         folders = {name: host.folder for name, host in hosts.items()}
         facts = {name: look.facts for name, look in looks.items()}
         targets = {name: host.target for name, host in hosts.items()}
-        self.topology = topology.text(topology.build(study, part, targets, folders, facts))
+        self.topology = tiup.topology_text(tiup.topology(study, part, targets, folders, facts))
         self.config_text = _placeless(self.topology, folders.values())
         self.config_hash = applied.digest(self.config_text)
         name, look = f"{self.control.lab}-{part.name}", looks[self.control.name]
@@ -90,7 +94,7 @@ class Cluster(Made):
     @property
     def processes(self) -> dict[str, dict[str, list[int]]]:
         """The processes of its parts by host, found by their ports."""
-        return cluster_facts.pids(self.hosts, self.part, self.numa)
+        return pids_of(self.hosts, self.part, self.numa)
 
     def ensure(self) -> None:
         """Start it unless it runs, deploying it at need; nobody is left without a password."""
@@ -158,7 +162,7 @@ class Cluster(Made):
 
     def facts(self) -> dict[str, Any]:
         self.running()
-        return cluster_facts.facts(self, self.commands.shown())
+        return facts_of(self, self.commands.shown())
 
     def applied(self) -> list[tuple[str, str]]:
         """Return the topology that it was made from, as a pair of name and text."""
@@ -183,10 +187,10 @@ class Cluster(Made):
             for rank in range(most if role == "tikv" else 0):
                 host, port = self.hosts[name], base + 2 * rank + 1
                 try:
-                    told = through_agent.request(host, host.target.address, port, Request(pools.PATH))
+                    told = through_agent.request(host, host.target.address, port, Request(METRICS))
                 except OSError:
                     return None
-                found.append(pools.seconds(told))
+                found.append(pool_seconds(told))
         return found
 
     def log_mark(self) -> list[int]:
@@ -265,3 +269,66 @@ def _placeless(topology: str, folders: Iterable[str]) -> str:
     for folder in folders:
         topology = topology.replace(folder, "FOLDER")
     return topology
+
+
+STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"
+
+
+def pids_of(
+    hosts: Mapping[str, Host], part: Part, numa: Numa | None = None
+) -> dict[str, dict[str, list[int]]]:
+    """Return the processes of `tidb`, `tikv` and `pd` by host: those that listen on the parts' ports."""
+    base = part.where.places[0].port
+    ports: dict[str, list[tuple[str, int]]] = {"tidb": [(one.host, one.port) for one in part.where.places]}
+    for role, at, most in (("tikv", TIKV_AT, max(1, len((numa or Numa()).tikv))), ("pd", PD_AT, 1)):
+        named = [host for what, host in part.where.others if what == role]
+        ports[role] = [(host, base + at + 2 * rank) for host in named for rank in range(most)]
+    found: dict[str, dict[str, list[int]]] = {}
+    for role, places in ports.items():
+        for host, port in places:
+            there = [one["pid"] for one in hosts[host].call("listeners", port=port) if one["pid"]]
+            found.setdefault(role, {}).setdefault(host, []).extend(there)
+    return found
+
+
+def facts_of(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
+    """Return what a cluster is; `shown` is what tiup says. SettingsDiffer where a setting was not taken."""
+    told, differing = settings_of(cluster, cluster.statuses)
+    if differing:
+        raise SettingsDiffer(differing)
+    variables = sql.variables(cluster.admin())
+    with cluster.admin().connect() as connection:
+        kept = data.stored(connection, cluster.configs)
+    parts = [{key: one.get(key) for key in ("id", "role", "status")} for one in shown["instances"]]
+    return data.facts(cluster.engine.version, STORAGE, told, variables, PurePath("DATA")) | {
+        "config_hash": cluster.config_hash,
+        "cluster": {
+            "version": shown["cluster_meta"].get("cluster_version"),
+            "topology_sha256": cluster.config_hash,
+            "tiup": cluster.looks[cluster.control.name].facts["tiup"],
+            "parts": parts,
+            "stored": kept,
+        },
+    }
+
+
+def settings_of(cluster: Any, statuses: Sequence[Status]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return asked and got of every setting of TiDB, and what any of them did not take."""
+    asked = cluster.asked
+    mine = {**cluster.engine.settings, **cluster.configs["tidb"]}
+    told: dict[str, Any] = {}
+    differing: dict[str, Any] = {}
+    for number, status in enumerate(statuses):
+        variables = sql.variables(cluster.admin(number))
+        items = status.config()
+        # A setting of ours, not the study's, that a version doesn't know is told and no fault.
+        differing |= {
+            key: pair
+            for key, pair in asked.differences(items, variables).items()
+            if key in mine or pair[1] is not None
+        }
+        for key, value in sorted((asked.items | asked.variables).items()):
+            got = asked.got(key, items, variables)
+            said = {"asked": values.text(value), "got": got if got is not None else data.NOT_READ}
+            told.setdefault(key, said | {"from": "study" if key in mine else "benchbook"})
+    return told, differing

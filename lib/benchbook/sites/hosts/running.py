@@ -1,4 +1,7 @@
-"""The hosts and parts of one study while they are up: each begun when it is first needed, and kept alive."""
+"""The hosts and parts of one study while they are up, and what goes on beside a run of it.
+
+Each is begun when it is first needed, and kept alive.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import contextlib
 import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from benchbook.core import traits
@@ -14,20 +19,31 @@ from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
-from benchbook.core.study_arm import Kernel
+from benchbook.core.study_arm import Arm, Kernel, Load
 from benchbook.core.study_hosts import HostProxy
 from benchbook.sites import lab as labs
 from benchbook.sites import load
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.kernel import OF_MACHINE, OF_NAMESPACE
+from benchbook.sites.arms import loads
 from benchbook.sites.arms.parts import of_others
-from benchbook.sites.hosts import clean, through_agent
-from benchbook.sites.hosts.arrange import Chain, Part, Place, chains, client_hosts, hosts_of, reached_at
+from benchbook.sites.hosts import archive, clean, through_agent
+from benchbook.sites.hosts.arrange import (
+    Chain,
+    Part,
+    Place,
+    chains,
+    client_hosts,
+    endpoints,
+    hosts_of,
+    reached_at,
+)
+from benchbook.sites.hosts.client import carried
 from benchbook.sites.hosts.cluster import Cluster
 from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.hosts.host import Host, Unreachable
 from benchbook.sites.hosts.machine import OnHost
-from benchbook.sites.lab import Lab, lab_id
+from benchbook.sites.lab import SCHEMA, Lab, lab_id
 from benchbook.sites.processes.before_exec import Where
 
 # What a client's start asks of its host, one after the other, and what the program takes to be ready there.
@@ -242,3 +258,58 @@ class Running:
 
     def _kept(self, host: Host) -> None:
         threading.Thread(target=host.keep, args=(self._over,), daemon=True).start()
+
+
+WAIT_S = 2.0
+
+
+@contextlib.contextmanager
+def beside_run(arm: Arm, chain: Chain, running: Any, lab: Lab) -> Iterator[dict[str, Any]]:
+    """Keep up an arm's load and capture while the block runs; the record tells at its end how they went."""
+    first, cpus = running.host(chain.client.where.host), chain.client.cpus
+    proxy = running.part(chain.proxy) if chain.proxy is not None else None
+    with (
+        _connected(first, lab, arm.load, endpoints(chain)[0], cpus) as borne,
+        loads.capture(proxy, arm.capture) as taken,
+    ):
+        yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})
+
+
+@contextlib.contextmanager
+def _connected(
+    host: Host, lab: Lab, asked: Load | None, to: Place, cpus: tuple[int, ...] | None
+) -> Iterator[dict[str, Any]]:
+    """Hold and make connections from a host while the block runs; the record is of `loads.connections`."""
+    record: dict[str, Any] = {}
+    if asked is None:
+        yield record
+        return
+    job = f"{loads.ROLE}.{uuid.uuid4().hex[:8]}"
+    host.call("own", name=job)
+    (account,) = carried(host, [str(lab.secret)])
+    program = ["python3", f"{PurePosixPath(host.folder).parent}/{archive.name()}", "drive"]
+    numbers = [str(asked.idle_connections), str(asked.new_connections_per_s)]
+    argv = [*program, f"{to.address}:{to.port}", SCHEMA, account, *numbers]
+    # It ends with the agent, and goes on while we are cut off.
+    host.call("start", job=job, argv=argv, out=f"{job}/out", cpus=cpus)
+
+    def said() -> str:
+        return str(host.call("read", name=f"{job}/out") or "")
+
+    def is_alive() -> bool:
+        return host.job("wait", job, up_to_s=0.05).code is None
+
+    try:
+        record |= loads.begun(said, is_alive, asked)
+        yield record
+    finally:
+        lines: list[dict[str, Any]] = []
+        stayed, cpu_s = False, None
+        with contextlib.suppress(SiteError):
+            stayed = is_alive()
+            known = host.job("stop", job, grace_s=loads.STOP_S)
+            while known.code is None:
+                known = host.job("wait", job, up_to_s=WAIT_S)
+            lines, cpu_s = loads.told(said()), round(known.cpu_s, 3)
+            host.call("remove", name=job)
+        record |= loads.ended(lines, asked, record) | {"stayed": stayed, "cpu_s": cpu_s}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import getpass
 import socket
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +19,21 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import probes
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.arms.parts import Part
 from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Start
 from benchbook.sites.engines import tls
-from benchbook.sites.hosts import arrange, obstacles
-from benchbook.sites.hosts import during as during_run
-from benchbook.sites.hosts import facts as found
-from benchbook.sites.hosts.arrange import OnHosts
+from benchbook.sites.hosts import arrange, obstacles, through_agent
+from benchbook.sites.hosts.arrange import Chain, OnHosts, Place, hosts_of
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.connect import Refused
+from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.roles import summary
-from benchbook.sites.hosts.running import Running
+from benchbook.sites.hosts.running import Running, beside_run
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock
-from benchbook.sites.tidb import pools
+from benchbook.sites.tidb.status import pools_spent
 
 
 class HostsSite(ArrangedSite[OnHosts]):
@@ -126,8 +127,8 @@ class HostsSite(ArrangedSite[OnHosts]):
         parts = {part.kind: self._running.part(part).facts() for part in reversed(chain.parts)}
         others = self._running.others(chain)
         kernel = self._running.kernel_of(chain.server)
-        return found.facts(self.study, arm, chain, parts, looks, kernel, others) | {
-            "moment": found.moment(looks, roles, arrange.endpoints(chain)[0])
+        return facts_of(self.study, arm, chain, parts, looks, kernel, others) | {
+            "moment": moment_of(looks, roles, arrange.endpoints(chain)[0])
         }
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
@@ -186,11 +187,11 @@ class HostsSite(ArrangedSite[OnHosts]):
             record["pools_sessions"] = True
         threads = self._server(arm).threads if chain.server.where.places else None
         started = threads() if threads is not None else None
-        with during_run.of_arm(self.study.arms[arm], chain, self._running, self.lab) as kept:
+        with beside_run(self.study.arms[arm], chain, self._running, self.lab) as kept:
             record |= kept
             yield record
         if threads is not None and started is not None and (ended := threads()) is not None:
-            record["tikv_threads"] = pools.spent(started, ended)
+            record["tikv_threads"] = pools_spent(started, ended)
         # How far off the beginning of each of several clients may be, as clocks were compared.
         if self._errors_ms:
             record["begun_known_to_ms"] = self._errors_ms
@@ -215,3 +216,64 @@ class HostsSite(ArrangedSite[OnHosts]):
 
     def _made(self, part: Part[OnHosts]) -> Any:
         return self._running.part(part)
+
+
+# Names of this machine's own facts, so that a report finds them where it always does.
+OF_SERVER = (
+    *("cpu_model", "cores", "memory_mib", "kernel", "system", "architecture", "governor", "swap_mib"),
+    *("transparent_hugepages", "swappiness", "clocksource"),
+)
+
+
+def facts_of(
+    study: Study,
+    arm: str,
+    chain: Chain,
+    parts: Mapping[str, dict[str, Any]],
+    looks: Mapping[str, Look],
+    kernel: dict[str, int],
+    others: Mapping[str, dict[str, Any]],
+) -> dict[str, Any]:
+    """Return what stays the same at the next start; `machine` is the server's, `others` servers after it."""
+    setting = study.arms[arm]
+    server = looks["server"].facts
+    names = hosts_of(chain)
+    cluster = parts["server"].get("cluster")
+    return {
+        "arm": arm,
+        "access": setting.access,
+        "site": {"kind": "ssh", "port": study.site.port, "inventory": study.site.inventory},
+        **({"encryption": study.site.tls} if study.site.tls != "off" else {}),
+        **({"cluster": cluster} if cluster else {}),
+        "engine": {key: value for key, value in parts["server"].items() if key != "cluster"},
+        **({"servers": others} if others else {}),
+        "proxy": parts.get("proxy"),
+        "network": setting.network,
+        "cpu": {
+            "server": {"cores": _cores(chain.server.cpus)},
+            **({"proxy": {"cores": _cores(chain.proxy.cpus)}} if chain.proxy else {}),
+            "client": {"cores": _cores(chain.client.cpus)},
+        },
+        "kernel": kernel or None,
+        "machine": {name: server[name] for name in OF_SERVER}
+        | {"sysbench": looks["client"].facts["sysbench"]},
+        "hosts": {role: {"name": names[role], **look.facts, "python": None} for role, look in looks.items()},
+    }
+
+
+def moment_of(looks: Mapping[str, Look], hosts: Mapping[str, Host], entry: Place) -> dict[str, Any]:
+    """Return what changes by the hour: load and space of the hosts, their clocks, the endpoint."""
+    return {
+        "endpoint": f"{entry.address}:{entry.port}",
+        "hosts": {role: look.moment | {"clock": clock_of(hosts[role])} for role, look in looks.items()},
+    }
+
+
+def clock_of(host: Host) -> dict[str, float]:
+    """Return how far a host's wall clock is ahead of ours in ms."""
+    found = through_agent.clock(host, "wall_s", time.time)
+    return {"offset_ms": round(1000 * found.ahead_s, 3), "round_trip_ms": round(1000 * found.round_trip_s, 3)}
+
+
+def _cores(cpus: tuple[int, ...] | None) -> list[int] | None:
+    return list(cpus) if cpus else None

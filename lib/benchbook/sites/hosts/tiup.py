@@ -1,17 +1,28 @@
-"""The commands of `tiup` that make, start, show, stop and remove a cluster, run by the control host's agent.
+"""What `tiup` makes a TiDB cluster from, and the commands that make, start, show, stop and remove it.
 
-No parameter of them is a secret, and no shell reads them.
+The topology file is written from study and inventory alone; the control host's agent runs the commands.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
-from benchbook.core.study_hosts import Tiup
+from ruamel.yaml import YAML
+
+from benchbook.core.engines import engine_of
+from benchbook.core.inventory import Target
+from benchbook.core.study import Study
+from benchbook.core.study_hosts import Numa, Tiup
 from benchbook.sites.agent.facts import Look
+from benchbook.sites.hosts.arrange import EXPORTERS_AT, PD_AT, TIKV_AT, Part
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import work
+from benchbook.sites.settings import Value
+from benchbook.sites.tidb import config
 
 
 class Commands:
@@ -62,3 +73,103 @@ class Commands:
     @property
     def _env(self) -> dict[str, str]:
         return {"HOME": self.home}
+
+
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+# These came with 4.0.2; older servers would refuse, or not know them.
+TELEMETRY, SINCE = ("enable-telemetry", "tidb_enable_telemetry"), (4, 0, 2)
+
+
+def settings(study: Study, part: Part) -> config.Asked:
+    """Return what each TiDB of a cluster is asked to be: its items, and its variables."""
+    tiup, engine = study.site.tiup, engine_of(study, part.arm)
+    assert tiup is not None and engine.version is not None
+    asked: dict[str, Value] = {**engine.settings, **configs(study, part.arm)["tidb"]}
+    made = config.complete(asked, engine.version)
+    if tuple(int(number) for number in re.findall(r"\d+", engine.version)[:3]) >= SINCE:
+        return made
+    return config.Asked(*(_without(kept, asked) for kept in (made.items, made.variables)))
+
+
+def configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
+    """Return the settings of each part of an arm's cluster: the site's, with the arm's on top."""
+    return config.of_parts(study.site.tiup, study.arms[arm].parts)
+
+
+def topology(
+    study: Study,
+    part: Part,
+    targets: Mapping[str, Target],
+    folders: Mapping[str, str],
+    facts: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Return the topology of a cluster; `folders` are ours on the hosts, `facts` the hosts' own."""
+    tiup, wanted = study.site.tiup, configs(study, part.arm)
+    assert tiup is not None
+    numa = study.arms[part.arm].numa or Numa()
+
+    def place(host: str, what: str, port: int) -> dict[str, Any]:
+        target, base = targets[host], f"{folders[host]}/{part.name}/{what}-{port}"
+        return {"host": target.address, "ssh_port": target.port, "deploy_dir": base, "log_dir": f"{base}/log"}
+
+    def bound(node: int | None) -> dict[str, str]:
+        return {} if node is None else {"numa_node": str(node)}
+
+    of_role = {role: [host for what, host in part.where.others if what == role] for role in ("pd", "tikv")}
+    base = part.where.places[0].port
+    architecture = facts[part.where.host]["architecture"]
+    made: dict[str, Any] = {
+        "global": {"user": tiup.user, "arch": ARCHITECTURES.get(architecture, architecture)},
+        "monitored": {
+            "node_exporter_port": base + EXPORTERS_AT,
+            "blackbox_exporter_port": base + EXPORTERS_AT + 1,
+        },
+        "server_configs": {
+            "tidb": dict(settings(study, part).items),
+            "tikv": wanted["tikv"],
+            "pd": wanted["pd"],
+        },
+        "pd_servers": [],
+        "tidb_servers": [],
+        "tikv_servers": [],
+    }
+    for rank, host in enumerate(of_role["pd"], start=1):
+        at = place(host, "pd", base + PD_AT)
+        ports = {"client_port": base + PD_AT, "peer_port": base + PD_AT + 1}
+        made["pd_servers"].append(
+            {**at, "name": f"pd-{rank}", **ports, "data_dir": f"{at['deploy_dir']}/data"}
+        )
+    for one in part.where.places:
+        at = {**place(one.host, "tidb", one.port), "port": one.port, "status_port": one.port + 1}
+        cores = _cores(facts[one.host], one.node)
+        procs = {} if cores is None else {"config": {"performance.max-procs": cores}}
+        made["tidb_servers"].append({**at, **bound(one.node), **procs})
+    for host in of_role["tikv"]:
+        for rank, node in enumerate(numa.tikv or (None,)):
+            port = base + TIKV_AT + 2 * rank
+            at = place(host, "tikv", port)
+            ports = {"port": port, "status_port": port + 1}
+            data = {"data_dir": f"{at['deploy_dir']}/data"}
+            made["tikv_servers"].append({**at, **ports, **data, **bound(node)})
+    return made
+
+
+def topology_text(topology: Mapping[str, Any]) -> str:
+    """Return a topology as YAML, the same for the same topology."""
+    yaml, stream = YAML(), io.StringIO()
+    yaml.width = 1000
+    yaml.dump(dict(topology), stream)
+    return stream.getvalue()
+
+
+def _cores(facts: Mapping[str, Any], node: int | None) -> int | None:
+    """Return how many cores a NUMA node has, from the kernel's list of them, such as 0-9,20-29."""
+    listed = (facts.get("numa") or {}).get(f"node{node}") if node is not None else None
+    if not listed:
+        return None
+    ends = [one.split("-") for one in listed.split(",")]
+    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+
+
+def _without(known: Mapping[str, Value], asked: Mapping[str, Value]) -> dict[str, Value]:
+    return {key: value for key, value in known.items() if key not in TELEMETRY or key in asked}

@@ -17,7 +17,7 @@ from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_kubernetes import Kubernetes, Role
 from benchbook.sites.arms import parts
-from benchbook.sites.arms.arrange import Arranged, Slot
+from benchbook.sites.arms.parts import Arranged, Slot
 
 SERVICE_PORT = 3306
 MANAGER = "benchbook"

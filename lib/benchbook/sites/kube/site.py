@@ -22,7 +22,7 @@ from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, 
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
 from benchbook.sites.machine import lock, prepared
-from benchbook.sites.tidb import pools
+from benchbook.sites.tidb.status import pools_spent
 
 READY_S = 1.5
 
@@ -139,7 +139,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         if is_cluster:
             record["cluster"]["after"] = servers[0].look()
         if before is not None and (after := servers[0].threads()) is not None:
-            record["tikv_threads"] = pools.spent(before, after)
+            record["tikv_threads"] = pools_spent(before, after)
         # Who asks whether a server is ready drops its connection before it logs in: the operator's pods are
         # asked so by the kubelet.
         if chain.arm.access == "load_balancer" or is_cluster:

@@ -15,9 +15,9 @@ from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.tidb import PARTS
 from benchbook.sites.machine.contract import Request
-from benchbook.sites.tidb import config, data, pools
+from benchbook.sites.tidb import config, data
 from benchbook.sites.tidb.placement import Placement
-from benchbook.sites.tidb.status import Status, flat
+from benchbook.sites.tidb.status import METRICS, Status, flat, pool_seconds
 
 # Ports that the operator gives them, and the administrator of a new cluster.
 PORT, STATUS, PD, TIKV_STATUS = 4000, 10080, 2379, 20180
@@ -102,8 +102,8 @@ class Parts:
         found = []
         for pod in self.pods["tikv"]:
             try:
-                told = self.space.request(pod.metadata.name, TIKV_STATUS, Request(pools.PATH))
-                found.append(pools.seconds(told))
+                told = self.space.request(pod.metadata.name, TIKV_STATUS, Request(METRICS))
+                found.append(pool_seconds(told))
             except (OSError, ValueError):
                 return None
         return found

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchbook.core import record, traits
 from benchbook.sites import load
-from benchbook.sites.agent import files, listening, probes
-from benchbook.sites.arms import capture, loads
+from benchbook.sites.agent import files, probes
+from benchbook.sites.arms import loads
 from benchbook.sites.lab import free_bytes, lab_root
 from benchbook.sites.machine import abilities, here, lock
 from benchbook.sites.machine import facts as machine
@@ -105,7 +105,7 @@ def _open_files() -> Ability:
 
 
 def _port(number: int) -> Ability:
-    there = listening.on(number)
+    there = files.listeners(number)
     is_free, held = not there, [_named(one["pid"]) for one in there if one["pid"]]
     detail = "free" if is_free else f"taken by {', '.join(held) or 'a process of another user'}"
     return judge(f"port {number}", is_free, detail, "`make down` if it is ours, else another site.port")
@@ -158,7 +158,7 @@ def _proxy(of: traits.Proxy) -> Ability:
         found = kind.installed()
         return judge(name, found is not None, found or "not installed", install_command(of.programs[0]))
     path, why = here.find(of.programs[0]), kind.obstacle()
-    is_old = path is not None and of.captures and not capture.is_able(Path(path).resolve())
+    is_old = path is not None and of.captures and not loads.can_capture(Path(path).resolve())
     detail = f"{path}{'; too old to capture traffic' if is_old else ''}"
     remedy = f"{(why or '').partition('; ')[2]}; without it such arms are skipped"
     missing = f"not found; only for arms with `access: {name}`"

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites.arms import capture, loads
+from benchbook.sites.arms import loads
 from benchbook.sites.arms.parts import of_others
 from benchbook.sites.local import cgroups, delay
 from benchbook.sites.local.layout import Chain, Part
@@ -101,7 +101,7 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
     entry = parts.address(chain.entry)
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
     load = loads.connections(parts.lab, chain.arm.load, entry, chain.client.cpus, parts.keep)
-    caught = capture.beside(proxy, chain.arm.capture)
+    caught = loads.capture(proxy, chain.arm.capture)
     whole = parts.get(chain.server).beside()
     with busy as beside, load as borne, caught as captured, whole as cluster:
         record |= {"cluster": cluster} if cluster else {}

@@ -16,7 +16,7 @@ from benchbook.core.engines import variant
 from benchbook.core.study_arm import Arm, Cpu
 from benchbook.core.study_sections import Engine
 from benchbook.sites.arms import parts
-from benchbook.sites.arms.arrange import Arranged, Slot, copies
+from benchbook.sites.arms.parts import Arranged, Slot, copies
 from benchbook.sites.local.cgroups import CORE_SHARES, LOWEST_SHARES
 
 SERVICE_PORT = 3306

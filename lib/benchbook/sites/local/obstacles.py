@@ -12,7 +12,7 @@ from benchbook.core.study_arm import Arm, Kernel, Load
 from benchbook.core.study_sections import Engine
 from benchbook.sites import load
 from benchbook.sites.agent import files
-from benchbook.sites.arms import capture, loads
+from benchbook.sites.arms import loads
 from benchbook.sites.engines import commits, packages
 from benchbook.sites.local import kernel
 from benchbook.sites.local.layout import Chain, suits_netem
@@ -58,7 +58,7 @@ def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
     proxy = traits.between(arm.access)
     if proxy is not None and (reason := load(proxy.code).obstacle(arm.proxy)):
         yield reason
-    elif arm.capture and not capture.is_able(found := Path(here.find(arm.access) or "").resolve()):
+    elif arm.capture and not loads.can_capture(found := Path(here.find(arm.access) or "").resolve()):
         yield f"{found} can't capture traffic; TiProxy can since 1.3.0"
     if arm.load is not None:
         yield from _load(arm.load, chain)

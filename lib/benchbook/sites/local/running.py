@@ -14,7 +14,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites import load
 from benchbook.sites.agent import kernel as sysctl
 from benchbook.sites.engines import commits, packages
-from benchbook.sites.local import cgroups, kernel, network, tidb_zones
+from benchbook.sites.local import cgroups, kernel, network
 from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.layout import Chain, Part
 from benchbook.sites.machine import prepared, steps
@@ -156,7 +156,7 @@ class Parts:
             asked = packages.resolved(commits.resolved(engine_of(self.study, self.study.deployed(arm))))
             if asked.cluster is not None and asked.cluster.zones_ms is not None:
                 place = replace(place, peers=lambda: (self.network.gateway,))
-                hops = tidb_zones.Zones(self.network, part.rank, asked.cluster.stores, asked.cluster.zones_ms)
+                hops = network.Zones(self.network, part.rank, asked.cluster.stores, asked.cluster.zones_ms)
                 engine = load(program_of(asked))(self.machine, asked, place, zones=hops)
             else:
                 engine = load(program_of(asked))(self.machine, asked, place)

@@ -23,8 +23,8 @@ from benchbook.sites.contract import Start, Taker
 from benchbook.sites.local import evidence, layout, obstacles, running
 from benchbook.sites.local.layout import InLab, Part
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.machine import monitor, prepared
-from benchbook.sites.processes import precedence, process, start_at
+from benchbook.sites.machine import here, prepared
+from benchbook.sites.processes import process
 from benchbook.sites.processes.before_exec import Where
 
 
@@ -54,7 +54,7 @@ class LocalSite(ArrangedSite[InLab]):
         me = process.known("owner", os.getpid(), self.lab.token)
         process.write_pidfile(self.lab.pidfile("owner"), me)
         if self.study.site.priority == "raised":
-            self._before_others.enter_context(precedence.taken())
+            self._before_others.enter_context(process.before_others())
 
     def _close(self, error: BaseException | None) -> None:
         try:
@@ -163,17 +163,17 @@ class LocalSite(ArrangedSite[InLab]):
         cores = float(len(client.cpus or os.sched_getaffinity(0)))
         return cores if client.where.quota is None else min(cores, client.where.quota)
 
-    def client(self, start: Start) -> start_at.Timed:
+    def client(self, start: Start) -> process.Timed:
         where = self._parts.where(self._chain(start.arm).client)
         return loads.client(self.lab, start, self._keep, where)
 
     def watch(
         self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
-    ) -> monitor.Monitor:
+    ) -> here.Monitor:
         driver, pids = loads.pid(self.lab), [one.pid for one in (client, *others)]
         watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
         hops = self._parts.hops(self._chain(arm))
-        return monitor.Monitor(watched, path, *pids, hops=hops, families=self._families(arm))
+        return here.Monitor(watched, path, *pids, hops=hops, families=self._families(arm))
 
     def _families(self, arm: str) -> list[int]:
         """Return the processes of an arm's parts whose children do their work."""

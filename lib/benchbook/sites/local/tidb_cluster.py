@@ -22,9 +22,9 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study_cluster import Cluster as Asked
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
-from benchbook.sites.local import tidb_events, tidb_members
+from benchbook.sites.local import tidb_members
 from benchbook.sites.local.delay import Delay
-from benchbook.sites.local.tidb_zones import Zones
+from benchbook.sites.local.network import Zones
 from benchbook.sites.machine import prepared, steps
 from benchbook.sites.machine.here import Here
 from benchbook.sites.machine.supervised import Made
@@ -267,7 +267,7 @@ class Cluster(Made):
         with contextlib.suppress(SiteError):
             steps.walk(self._resting(SETTLE_S, STILL_S), LOOK_S)
         record = {"before": self.look()}
-        with tidb_events.within(self, self.size.event) as event:
+        with tidb_members.event(self, self.size.event) as event:
             yield record
         record["after"] = self.look()
         if event is not None:

@@ -12,8 +12,9 @@ import os
 import pwd
 import signal
 import subprocess
+import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -195,3 +196,88 @@ def _reap(child: Child) -> None:
     if child.popen is not None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.popen.wait(timeout=1.0)
+
+
+NICE = -10
+"""Weighs nine times as much as an ordinary program (sched(7)); what serves the machine itself still runs."""
+
+
+@contextlib.contextmanager
+def before_others() -> Iterator[None]:
+    """Let this process, and all it starts meanwhile, go before ordinary programs; give it back at the end.
+
+    Both its nice value and that of its session, where the kernel schedules sessions (sched(7), autogroup).
+    Nothing changes without the right to it (CAP_SYS_NICE); `procfs.place` says the nice value that stands.
+    """
+    me = os.getpid()
+    before, session = os.getpriority(os.PRIO_PROCESS, 0), procfs.session_nice(me)
+    # Who finds it raised by another command of the session leaves it, so that the last does not keep it so.
+    raised = session if session is not None and session > NICE else None
+    try:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, min(before, NICE))
+            if raised is not None:
+                procfs.set_session_nice(me, NICE)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, before)
+            if raised is not None:
+                procfs.set_session_nice(me, raised)
+
+
+# sys.argv: the moment, the file for the note, the program's command line.
+WAIT = """
+import os, sys, time
+note = open(sys.argv[2], "w")
+left = float(sys.argv[1]) - time.monotonic()
+if left > 0:
+    time.sleep(left)
+note.write(repr(time.monotonic()))
+note.close()
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+
+# sys.argv: the file for the note, the program's command line.
+HELD = """
+import os, signal, sys, time
+os.kill(os.getpid(), signal.SIGSTOP)
+with open(sys.argv[1], "w") as note:
+    note.write(repr(time.monotonic()))
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+@dataclass(frozen=True)
+class Timed(Child):
+    """A child that began, or will begin, at a moment; `note` is where it says when it did."""
+
+    note: Path | None = None
+    # This machine's own clock tells.
+    ran_s: None = None
+
+    @property
+    def begun_s(self) -> float | None:
+        """When its program began, on the monotonic clock, which the whole machine shares; None if not yet."""
+        try:
+            return float(self.note.read_text(encoding="ascii")) if self.note is not None else None
+        except (OSError, ValueError):
+            return None
+
+
+def waiting(argv: Sequence[str], at: float, note: Path) -> list[str]:
+    """Return the command line of what becomes a program at a moment, or at once if that has passed."""
+    note.unlink(missing_ok=True)
+    # Without the site packages it is ready in a few hundredths of a second.
+    return [sys.executable, "-I", "-S", "-c", WAIT, repr(at), str(note), *argv]
+
+
+def held(argv: Sequence[str], note: Path) -> list[str]:
+    """Return the command line of what stands still until it is let go, and then becomes a program."""
+    note.unlink(missing_ok=True)
+    return [sys.executable, "-I", "-S", "-c", HELD, str(note), *argv]
+
+
+def timed(child: Child, note: Path | None) -> Timed:
+    """Return a child that knows where it says when it began."""
+    return Timed(**{name: getattr(child, name) for name in Child.__dataclass_fields__}, note=note)

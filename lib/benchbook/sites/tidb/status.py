@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,3 +126,32 @@ def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             rows[f"{prefix}{key}"] = value
     return rows
+
+
+# TiKV's status port has this path, and this counter for each thread, since 3.0.
+METRICS = "/metrics"
+THREAD_CPU = re.compile(r'^tikv_thread_cpu_seconds_total\{[^}]*\bname="([^"]+)"[^}]*\}\s+(\S+)', re.MULTILINE)
+
+
+def pool_seconds(text: str) -> dict[str, float]:
+    """Return the processor time in s of each thread pool of one TiKV; empty where it is not told."""
+    found: dict[str, float] = {}
+    for name, value in THREAD_CPU.findall(text):
+        pool = re.sub(r"[-_:]*\d*$", "", name) or name
+        found[pool] = found.get(pool, 0.0) + float(value)
+    return found
+
+
+def pools_spent(
+    before: Iterable[Mapping[str, float]], after: Iterable[Mapping[str, float]]
+) -> dict[str, float] | None:
+    """Return the seconds that each pool of all TiKV used, busiest first; None if one started again."""
+    total: dict[str, float] = {}
+    for first, last in zip(before, after, strict=True):
+        for pool, value in last.items():
+            used = value - first.get(pool, 0.0)
+            if used < -0.5:
+                return None
+            total[pool] = total.get(pool, 0.0) + max(0.0, used)
+    shown = {pool: round(value, 2) for pool, value in total.items() if value >= 0.01}
+    return dict(sorted(shown.items(), key=lambda one: -one[1]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchbook.compare import conditions
+from benchbook.compare.claims import blocks
 from benchbook.core.claim import Condition
 
 # Two cores may be used, so 80 % of them are 1.6.
@@ -22,7 +22,7 @@ def runs(make_runs):
 
 
 def used(runs, facts=FACTS, arm="tiproxy", threads=16, condition=IDLE):
-    return conditions.used(runs, facts, condition, (arm, "oltp_point_select", threads))
+    return blocks.used_share(runs, facts, condition, (arm, "oltp_point_select", threads))
 
 
 @pytest.mark.parametrize(("threads", "share"), [(4, 0.25), (16, 0.75), (64, 0.85)])
@@ -51,13 +51,14 @@ def test_what_is_not_known_is_no_number(runs):
 
 def test_a_condition_has_its_ends_as_shares_of_the_whole():
     busy = Condition(metric="cpu_proxy_pct", above=300, below=340, whole=400)
-    assert (conditions.ends(busy), conditions.band(busy)) == ((0.75, 0.85), "75% to 85%")
-    assert (conditions.ends(IDLE), conditions.band(IDLE)) == ((float("-inf"), 0.8), "less than 80%")
+    assert (blocks.condition_ends(busy), blocks.condition_band(busy)) == ((0.75, 0.85), "75% to 85%")
+    assert blocks.condition_ends(IDLE) == (float("-inf"), 0.8)
+    assert blocks.condition_band(IDLE) == "less than 80%"
 
 
 def test_a_quota_is_what_there_is_and_hosts_tell_of_their_own_cores():
-    assert conditions.room({"cpu": {"proxy": {"cores": [1], "quota_cores": 0.4}}}, "proxy") == 0.4
+    assert blocks.allowed_cores({"cpu": {"proxy": {"cores": [1], "quota_cores": 0.4}}}, "proxy") == 0.4
     hosts = {"cpu": {"proxy": {"cores": None}}, "hosts": {"proxy": {"cores": 4}}, "machine": {"cores": 8}}
-    assert conditions.room(hosts, "proxy") == 4.0
-    assert conditions.room({"cpu": {"proxy": {"cores": None}}, "machine": {"cores": 8}}, "proxy") == 8.0
-    assert conditions.room({"machine": {"cores": 8}}, "proxy") is None
+    assert blocks.allowed_cores(hosts, "proxy") == 4.0
+    assert blocks.allowed_cores({"cpu": {"proxy": {"cores": None}}, "machine": {"cores": 8}}, "proxy") == 8.0
+    assert blocks.allowed_cores({"machine": {"cores": 8}}, "proxy") is None

@@ -7,15 +7,15 @@ import asyncio
 import pytest
 from pymysql._auth import scramble_native_password
 
-from benchbook.sites.agent import handshake
-from benchbook.sites.agent.handshake import Account, Refused, Session, framed
+from benchbook.sites.agent import connector
+from benchbook.sites.agent.connector import Account, Refused, Session, framed
 
 ACCOUNT = Account(b"benchbook", b"a word", b"sbtest")
 SALT = bytes(range(1, 21))
 # Version 10, a name of the server, a thread's number, both parts of the salt, and the plugin.
 GREETING = (
     b"\x0a10.11.6-MariaDB\0" + (7).to_bytes(4, "little") + SALT[:8] + b"\0"
-    + b"\xff\xf7\x2d\x02\0\xff\x81\x15" + bytes(10) + SALT[8:] + b"\0" + handshake.NATIVE + b"\0"
+    + b"\xff\xf7\x2d\x02\0\xff\x81\x15" + bytes(10) + SALT[8:] + b"\0" + connector.NATIVE + b"\0"
 )  # fmt: skip
 
 
@@ -39,8 +39,8 @@ class Wire(asyncio.Transport):
 
 def test_the_answer_to_a_salt_is_that_of_an_independent_driver():
     for password in (b"a word", b"", "pässwörd".encode()):
-        assert handshake.scramble(password, SALT) == scramble_native_password(password, SALT)
-    assert handshake.salt_of(GREETING) == SALT
+        assert connector.scramble(password, SALT) == scramble_native_password(password, SALT)
+    assert connector.salt_of(GREETING) == SALT
 
 
 def talk(*packets: bytes, step: int = 1 << 20) -> tuple[Session, Wire]:
@@ -71,7 +71,7 @@ def test_a_login_goes_through_however_the_bytes_come(step: int):
 def test_another_salt_is_answered_if_the_server_asks_again():
     """TiProxy greets with a salt of its own and then passes on the server's."""
     other = bytes(range(100, 120))
-    ask = b"\xfe" + handshake.NATIVE + b"\0" + other + b"\0"
+    ask = b"\xfe" + connector.NATIVE + b"\0" + other + b"\0"
     session, wire = talk(framed(GREETING, 0), framed(ask, 2), framed(b"\0\0\0\2\0\0\0", 4))
     assert session.entered.result() is None
     assert wire.written[1] == framed(scramble_native_password(b"a word", other), 3)

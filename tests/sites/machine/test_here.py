@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from benchbook.sites.agent import watch as watching
-from benchbook.sites.machine.monitor import COLUMNS, Monitor
+from benchbook.sites.machine.here import COLUMNS, Monitor
 from benchbook.sites.processes import procfs, usage
 
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"

@@ -10,9 +10,9 @@ from ruamel.yaml import YAML
 
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
-from benchbook.sites.hosts import arrange, topology
+from benchbook.sites.hosts import arrange, tiup
 from benchbook.sites.hosts.watch import counted, together
-from benchbook.sites.machine.monitor import COLUMNS
+from benchbook.sites.machine.here import COLUMNS
 from tests.house import tree
 
 # Fields of tiup's topology reference with the types that it gives them; only those that we write.
@@ -46,8 +46,8 @@ def made(arm: str, study: Study | None = None) -> dict[str, Any]:
     asked = study or tree.study("tidb-sysbench-howto")
     part = arrange.chains(asked, hosts())[arm].server
     folders = dict.fromkeys(hosts(), "/srv/lab")
-    built = topology.build(asked, part, hosts(), folders, dict.fromkeys(hosts(), FACTS))
-    return YAML(typ="safe").load(topology.text(built))
+    built = tiup.topology(asked, part, hosts(), folders, dict.fromkeys(hosts(), FACTS))
+    return YAML(typ="safe").load(tiup.topology_text(built))
 
 
 @pytest.mark.parametrize("arm", ["three-servers", "numa-nodes"])

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchbook.compare import support
+from benchbook.compare import entries
 from benchbook.core import histogram
 from tests.found import finding
 
@@ -42,7 +42,7 @@ ONE = [0.3, 0.3, 0.3, 24.0, 0.4, 0.3, 0.3, 0.2]
 
 
 def test_one_second_that_holds_all_that_is_slow_is_one_pause():
-    (found,) = support.added([entry()], tidy({"a": EVEN, "b": ONE}), NAMES)
+    (found,) = entries.with_support([entry()], tidy({"a": EVEN, "b": ONE}), NAMES)
     # Of 10,000 events 100 lie beyond p99. Four seconds apart from each other reach the 5 ms, then one.
     assert [one.plain for one in found.support] == [
         {"arm": "direct", "runs": 1, "events_beyond": 100, "pauses": 4, "by_one_pause": 0},
@@ -53,7 +53,7 @@ def test_one_second_that_holds_all_that_is_slow_is_one_pause():
 
 def test_two_seconds_in_a_row_are_one_pause_and_three_are_not():
     two, three = ([0.3, *[7.0] * many, *[0.3] * (7 - many)] for many in (2, 3))
-    (found,) = support.added([entry()], tidy({"a": two, "b": three}), NAMES)
+    (found,) = entries.with_support([entry()], tidy({"a": two, "b": three}), NAMES)
     assert [one.by_one_pause for one in found.support] == [1, 0]
     assert [one.pauses for one in found.support] == [1, 1]
 
@@ -64,7 +64,7 @@ def test_two_seconds_in_a_row_are_one_pause_and_three_are_not():
     ids=["a lower percentile is printed", "too few seconds", "several clients"],
 )
 def test_pauses_are_not_counted_where_the_seconds_cannot_tell(seconds, printed):
-    (found,) = support.added([entry()], tidy({"a": seconds, "b": seconds}, printed), NAMES)
+    (found,) = entries.with_support([entry()], tidy({"a": seconds, "b": seconds}, printed), NAMES)
     assert [(one.events_beyond, one.pauses, one.by_one_pause) for one in found.support] == [
         (100, None, None), (100, None, None),
     ]  # fmt: skip
@@ -73,5 +73,5 @@ def test_pauses_are_not_counted_where_the_seconds_cannot_tell(seconds, printed):
 
 def test_a_rate_and_a_median_have_no_such_support():
     for metric in ("qps", "latency_p50_ms"):
-        (found,) = support.added([entry(metric)], tidy({"a": EVEN, "b": ONE}), NAMES)
+        (found,) = entries.with_support([entry(metric)], tidy({"a": EVEN, "b": ONE}), NAMES)
         assert found.support is None
