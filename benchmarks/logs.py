@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from benchbook.core import files, histogram, runfolder, sysbench_options
+from benchbook.core.model import PlannedRun
 from benchmarks.order import study
 
 THREADS, DISCARD_S, PERCENTILE, TPS = 16, 15, 99, 800
@@ -164,7 +165,7 @@ def _plan(position: int, seconds: int) -> dict[str, Any]:
     group = f"b{block:02d}-oltp_read_write-t{THREADS:04d}"
     return {
         "format": 1, "study": "made-up", "run_id": f"{group}-{arm}-{position:010x}", "block": block,
-        "position": position, "group": group, "arm": arm, "arm_setting": {"access": arm},
+        "position": position, "group": group, "arm": arm, "arm_setting": {"access": "haproxy"},
         "workload": "oltp_read_write", "script": "oltp_read_write", "options": workload, "threads": THREADS,
         "discard_s": DISCARD_S, "run_s": seconds - DISCARD_S, "percentile": PERCENTILE, "rate": 0, "seed": 7,
         "tables": TABLES, "table_size": TABLE_SIZE, "conditions": {},
@@ -194,7 +195,8 @@ def _argv(plan: dict[str, Any]) -> list[str]:
         "db-driver": "mysql", "mysql-host": "127.0.0.1", "mysql-port": "33060", "mysql-db": "sbtest",
         "mysql-ssl": "off",
     }  # fmt: skip
-    own, of_script = place | sysbench_options.general(plan), sysbench_options.of_script(plan)
+    run = PlannedRun.of(plan)
+    own, of_script = place | sysbench_options.general(run), sysbench_options.of_script(run)
     return [
         "sysbench", "--config-file=/run/account.cnf", *(f"--{name}={value}" for name, value in own.items()),
         plan["script"], *(f"--{name}={value}" for name, value in of_script.items()), "run",
@@ -214,7 +216,10 @@ def _state() -> dict[str, Any]:
 def _evidence(plan: dict[str, Any], done: int) -> dict[str, Any]:
     lasted = plan["discard_s"] + plan["run_s"] + 0.05
     hours, rest = divmod(plan["position"] * (plan["discard_s"] + plan["run_s"]), 3600)
-    who = {"pid": 10, "started": 5, "version": "10.11.6", "datadir": "/d/", "port": 33060, "config_hash": "c"}
+    who = {
+        "pid": 10, "started": 5, "version": "10.11.6", "datadir": "/d/", "port": 33060, "config_hash": "c",
+        "proxy_pid": 11, "proxy_started": 6,
+    }  # fmt: skip
     sizes = {f"sbtest{number}": TABLE_SIZE for number in range(1, TABLES + 1)}
     reads = STATEMENTS[0] * done
     grown = {

@@ -68,7 +68,8 @@ class TiDB(Server):
         """Variables are kept with the data."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made = {"engine": self.traits.name, "version": self.version, "settings": variables}
-        return made | {"locks": self.lab.locks()}
+        elsewhere = self._own_hosts[1:]
+        return made | {"locks": self.lab.locks()} | ({"own_hosts": elsewhere} if elsewhere else {})
 
     @property
     def _ports(self) -> tuple[int, ...]:
@@ -89,10 +90,19 @@ class TiDB(Server):
             data.admit(cursor, self.lab.password(), tuple(self.place.peers()))
         data.prove(self, self._connect, str(self.data))
 
+    @property
+    def _own_hosts(self) -> list[str]:
+        """Where the administrator's sessions over the socket seem to come from.
+
+        Before 6.0 a TiDB leads them to its own address.
+        """
+        is_elsewhere = self.place.address != labs.LOOPBACK and int(self.version.partition(".")[0]) < 6
+        return ["localhost", self.place.address] if is_elsewhere else ["localhost"]
+
     def create(self) -> None:
         self._write_config()
         argv = [*self._argv("new", data.FIRST), "-P=0", "-report-status=false"]
-        data.first_start(self, argv, data.FIRST)
+        data.first_start(self, argv, data.FIRST, self._own_hosts)
 
     def admin(self) -> sqlalchemy.Engine:
         if self._admin is None:
