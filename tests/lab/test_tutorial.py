@@ -75,9 +75,8 @@ def followed(open_folder: Path) -> tuple[Clone, str]:
     clone = make(open_folder / "tutorial")
     (clone.path / "studies" / "tiny.yaml").unlink()
     params = (tree.ROOT / "params.yaml").read_text(encoding="utf-8").partition("\nlimits:")[0]
-    limits = re.search(r"^limits: .*$", PARAMS, re.M)
-    assert limits
-    (clone.path / "params.yaml").write_text(f"{params}\n{limits[0]}\n", encoding="utf-8")
+    limits = PARAMS[PARAMS.index("\nlimits:") :]
+    (clone.path / "params.yaml").write_text(f"{params}{limits}", encoding="utf-8")
     shutil.copy(tree.ROOT / "studies" / "quick.yaml", clone.path / "studies" / "quick.yaml")
     _environment(clone)
     (clone.path / ".git" / "info" / "exclude").write_text("/.machine.lock\n", encoding="utf-8")
