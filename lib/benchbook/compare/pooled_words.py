@@ -129,8 +129,7 @@ def _quiet(said: Said) -> Iterator[str]:
     full, brief = ends_of(said.found)
     yield f"{_no_difference(said)}{full.format(span(low, high))}."
     yield f"{_no_difference(said)}{brief.format(span(low, high))}."
-    treatment = f"no difference in {said.noun} with {said.treatment} was shown{said.where}"
-    yield f"{treatment}{brief.format(span(low, high))}."
+    yield f"{_no_difference(said, is_brief=True)}{brief.format(span(low, high))}."
 
 
 def ends_of(found: PooledEffect) -> tuple[str, str]:
@@ -209,9 +208,9 @@ def _compared(said: Said, is_brief: bool = False) -> str:
     return f"{said.noun} was {amount} {level} with {said.treatment}{than}{said.where}"
 
 
-def _no_difference(said: Said) -> str:
-    between = f"{said.treatment} and {said.baseline}"
-    return f"no difference in {said.noun} between {between} was shown{said.where}"
+def _no_difference(said: Said, is_brief: bool = False) -> str:
+    arms = f"with {said.treatment}" if is_brief else f"between {said.treatment} and {said.baseline}"
+    return f"no difference in {said.noun} {arms} was shown{said.where}"
 
 
 def _effect(one: Seen) -> float:
