@@ -89,6 +89,8 @@ def allow(site: Any) -> None:
             connection.exec_driver_sql(statement.replace("%", "%%"))
 
 
+# Few enough to load in no time, enough that two clients seldom wait for each other in a circle.
+ROWS = 2000
 TLS = {"ca": "cacert.pem", "cert": "server-cert.pem", "key": "server-key.pem"}
 
 
@@ -109,7 +111,7 @@ def study(theirs: Any) -> Callable[..., Study]:
                 "arms": arms
                 or {"one": {}, "two": {"endpoint": {"host": "127.0.0.1", "port": endpoint.port}}},
                 "aa": None,
-                "dataset": {"tables": 1, "table_size": 100},
+                "dataset": {"tables": 1, "table_size": ROWS},
                 "workloads": {"oltp_read_write": {}},
                 "threads": (2,),
                 "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2},
@@ -151,7 +153,7 @@ def test_a_run_is_valid_to_the_query_and_the_server_is_left_as_it_was(study, the
         assert site.able == ["one", "two"]
         assert site.server_of("one") == site.server_of("two"), "two names of one server"
         found = dataset.ensure(site, site.study)
-        assert found["rows"] == {"sbtest1": 100}
+        assert found["rows"] == {"sbtest1": ROWS}
         judged, evidence = measured(site, tmp_path / "raw")
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         assert "the server's log" in evidence["arrangement"]["not_seen"]
@@ -373,7 +375,7 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
         assert site.data_groups() == [["one", "same"], ["two"]]
         state = dataset.load(site, asked)
         # Drawn from one seed, and loaded into each.
-        assert state["rows"] == {"sbtest1": 100} and state["checksums"]
+        assert state["rows"] == {"sbtest1": ROWS} and state["checksums"]
         for arm in ("one", "two"):
             with ledger.session(site, arm) as connection:
                 assert dataset.describe(connection, asked)["checksums"] == state["checksums"]
@@ -449,7 +451,7 @@ def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql
     with sites.open_site(asked, open_folder / "engines") as site:
         assert site.able == ["one", "two"]
         state = dataset.load(site, asked)
-        assert state["rows"] == {"sbtest1": 100} and state["indexes"] == {"sbtest1": ["id unique", "k"]}
+        assert state["rows"] == {"sbtest1": ROWS} and state["indexes"] == {"sbtest1": ["id unique", "k"]}
         for arm in ("one", "two"):
             with servers.sessions(site, asked, [arm]) as connections:
                 dataset.prewarm_all(asked, connections)
