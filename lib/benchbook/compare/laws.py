@@ -41,7 +41,7 @@ def littles_law(numbers: Sequence[Number], statements: Mapping[str, float]) -> l
             count = 1.0 if rate.metric == "tps" else statements[rate.at["workload"]]
             factor = "" if count == 1 else f" x {count:g} statements"
             detail = (
-                f"{rate.at['threads']} threads{factor} / {rate.written} {rate.metric.upper()} = "
+                f"{rate.threads} threads{factor} / {rate.written} {rate.metric.upper()} = "
                 f"{work / rate.value:.2f} ms, printed {latency.written} ms: "
                 f"ratio {work / rate.value / latency.value:.4f}, "
                 f"throughput {percent(rate.value * latency.value / work - 1, 1)} against what that latency "
@@ -77,7 +77,7 @@ def _of_percentiles(
             mean = work / rate.value
             if mean < least * (latency.value - latency.half_unit) / histogram.RATIO:
                 detail = (
-                    f"{rate.at['threads']} threads at {rate.written} {rate.metric.upper()} have a mean of "
+                    f"{rate.threads} threads at {rate.written} {rate.metric.upper()} have a mean of "
                     f"{mean:.2f} ms. As {least:.0%} take the printed {latency.written} ms ({metric}) or "
                     f"longer, it is {least * latency.value:.2f} ms at least."
                 )

@@ -180,7 +180,7 @@ def collapses(numbers: Sequence[Number]) -> list[Check]:
             if drop >= -COLLAPSE or busy == "":
                 continue
             detail = (
-                f"From {before.at['threads']:g} to {after.at['threads']:g} threads {after.metric.upper()} "
+                f"From {before.threads:g} to {after.threads:g} threads {after.metric.upper()} "
                 f"falls from {plain(before.value)} to {plain(after.value)} ({percent(drop, 1)}); {busy}."
             )
             found.append(check(name, False, where, detail, [after.table], after.row))
@@ -199,7 +199,7 @@ def scalability(numbers: Sequence[Number]) -> list[Check]:
     name, found = "scalability law", []
     refused: dict[str, list[str]] = {}
     for where, series in _series(numbers):
-        levels, values = [float(one.at["threads"]) for one in series], [one.value for one in series]
+        levels, values = [float(one.threads) for one in series], [one.value for one in series]
         reason = _refusal(levels, values)
         if reason is not None:
             refused.setdefault(reason, []).append(where)
@@ -239,8 +239,8 @@ def _series(numbers: Sequence[Number]) -> Iterator[tuple[str, list[Number]]]:
             rest = shown({key: value for key, value in one.at.items() if key not in THREADS})
             groups.setdefault(f"{one.table}, {rest}, {one.metric.upper()}", []).append(one)
     for where, series in groups.items():
-        ordered = sorted(series, key=lambda one: float(one.at["threads"]))
-        if len({one.at["threads"] for one in ordered}) == len(ordered) > 1:
+        ordered = sorted(series, key=lambda one: float(one.threads))
+        if len({one.threads for one in ordered}) == len(ordered) > 1:
             yield where, ordered
 
 

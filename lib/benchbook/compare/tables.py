@@ -108,7 +108,7 @@ def _list(levels: set[int]) -> str:
 
 
 def _threads(numbers: Sequence[Number]) -> set[int]:
-    return {one.at["threads"] for one in numbers if one.key("threads") is not None}
+    return {one.threads for one in numbers if one.key("threads") is not None}
 
 
 _Place = frozenset[tuple[str, str]]

@@ -21,6 +21,7 @@ from benchbook.core import files, several
 from benchbook.core import turns as words
 from benchbook.core.document import Document, Part, told
 from benchbook.core.model import FORMAT, PlannedRun
+from benchbook.core.seen import Times
 
 OUT, ERR = "sysbench.out", "sysbench.err"
 # What a client got its options from, where they were not arguments.
@@ -100,6 +101,10 @@ class RunFolder:
     def evidence(self) -> dict[str, Any]:
         """Return what was seen before, while and after it ran."""
         return json.loads(self.text(EVIDENCE))
+
+    def times(self) -> Times:
+        """Return when it began and ended."""
+        return Times.of(self.evidence())
 
     def manifest(self) -> Manifest:
         """Return the hashes and sizes of the files."""

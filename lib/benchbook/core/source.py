@@ -212,6 +212,11 @@ class Number(NamedTuple):
         """The number as printed; in the unit of its metric's name if the document has another one."""
         return self.printed if float(self.printed) == self.value else f"{self.value:.8g}"
 
+    @property
+    def threads(self) -> int | float:
+        """Its level of threads; KeyError of a table that has none."""
+        return self.at["threads"]
+
     def key(self, name: str) -> Any:
         """Return its table or one of its keys; None where that does not apply."""
         return self.table if name == "table" else self.at.get(name)

@@ -10,6 +10,7 @@ from typing import Any
 from benchbook.core import paths, yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.params import Params
+from benchbook.core.seen import Network, Strangers
 from benchbook.core.study import Study
 from benchbook.evidence import archive
 from benchbook.evidence.unpacked import Unpacked, jsonable, short
@@ -104,7 +105,7 @@ def unproven(held: Unpacked) -> Iterator[str]:
             f"{len(blind)} of {len(runs)} runs: not looked for: who traced or stopped the arm's processes "
             "and dropped its packets, and what was made on its server before the first run"
         )
-    elif any(network["rules"] is None for seen in runs for network in _networks(seen)):
+    elif any(network.rules is None for seen in runs for network in _networks(seen)):
         yield "evidence.json: rules of the firewall, which the kernel did not tell this account"
     yield KERNEL
     loose = binding.unbound_facts(held.facts.arms, list(_in_identities(held)))
@@ -125,10 +126,10 @@ def unproven(held: Unpacked) -> Iterator[str]:
         yield "void: attempts that were killed, damaged or made under earlier settings, and all reasons"
 
 
-def _networks(seen: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _networks(seen: Mapping[str, Any]) -> Iterator[Network]:
     """Yield what each network of a run's machines had."""
     for machine in seen["strangers"].values():
-        yield from machine["networks"]
+        yield from Strangers.of(machine).each
 
 
 def _in_identities(held: Unpacked) -> Iterator[str]:

@@ -163,12 +163,11 @@ def _of_own(held: Unpacked) -> Iterator[str]:
 def _of_moments(held: Unpacked) -> Iterator[str]:
     spans = {}
     for folder in [*held.folders, *held.pilots]:
-        seen, plan = folder.evidence(), folder.planned()
+        seen, plan = folder.times(), folder.planned()
         # Arms that take turns run inside the same seconds; whole runs never do.
         together = folder.name if plan.order == words.RUNS else plan.group
-        spans[folder.name] = (
-            measured.moment(seen["started_utc"]), measured.moment(seen["ended_utc"]), together
-        )  # fmt: skip
+        began, ended = measured.moment(seen.started_utc), measured.moment(seen.ended_utc)
+        spans[folder.name] = began, ended, together
     yield from measured.overlapping(spans)
 
 

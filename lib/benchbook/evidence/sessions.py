@@ -38,7 +38,7 @@ def runs_in(file: Path) -> dict[str, str]:
 
 def begun(held: Unpacked) -> str:
     """Return when the first run of a session started, by its evidence; BenchbookError without a run."""
-    moments = [str(folder.evidence()["started_utc"]) for folder in held.folders]
+    moments = [folder.times().started_utc for folder in held.folders]
     if not moments:
         raise BenchbookError(f"{held.name}: no raw run, and so no session")
     return min(moments)
@@ -76,7 +76,7 @@ def methods(held: Unpacked) -> dict[str, int]:
     written = held.facts.methods
     if written is not None:
         return {name: int(written[name]) for name in used}
-    first = min(held.folders, key=lambda one: str(one.evidence()["started_utc"])).evidence()
+    first = min(held.folders, key=lambda one: one.times().started_utc).evidence()
     ledger = (first.get("ledger") or {}).get("after") or {}
     nice = ((first.get("identity_before") or {}).get("place") or {}).get("nice", "")
     shown = {

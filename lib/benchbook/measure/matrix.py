@@ -245,7 +245,7 @@ def _group(state: Walk, members: list[PlannedRun], ready: servers.Ready) -> bool
         verdicts = {}
         for run, folder in zip(batch, folders, strict=True):
             verdict = state.judge(folder)
-            state.sysbench_s += float(folder.evidence()["sysbench_s"]) / len(batch)
+            state.sysbench_s += folder.times().sysbench_s / len(batch)
             state.done += 1
             runfolder.keep(folder, state.raw)
             state.left.discard(run.run_id)

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine
 
+from benchbook.core.seen import Between
 from benchbook.sites import settings
 from benchbook.sites.engines import dialect
 from benchbook.sites.tidb import config
@@ -117,10 +118,7 @@ def before(connection: Connection) -> Record:
 
 
 def between(connection: Connection) -> Record:
-    """Return, right after the ledger's reading before a run, what was counted since the last one's end.
-
-    `counters` holds only what moved; `connections` are all, `own` those that this process made.
-    """
+    """Return, right after the ledger's reading before a run, what was counted since the last one's end."""
     held: Held = connection.info["held"]
     was, now = held.moment, latest(connection)
     names = [name for name in was.counters if name in now.counters]
@@ -131,16 +129,17 @@ def between(connection: Connection) -> Record:
         reason = "how many connections are our own is not counted on this site"
     elif reason is None and "Connections" not in now.counters:
         reason = dialect.of(connection).absent(connection).get("Connections")
-    return {
-        "seconds": round(now.at_s - was.at_s, 3),
-        "uptime_s": now.uptime_s - was.uptime_s,
-        "connections": grown.pop("Connections", None),
-        "own": own,
-        "refused": grown.pop("Aborted_connects", 0),
-        "counters": {name: count for name, count in sorted(grown.items()) if count},
-        "not_held": {} if reason is None else {"connections": reason},
-        "is_shared": "no_ledger" in connection.info,
-    }
+    found = Between(
+        seconds=round(now.at_s - was.at_s, 3),
+        uptime_s=now.uptime_s - was.uptime_s,
+        connections=grown.pop("Connections", None),
+        own=own,
+        refused=grown.pop("Aborted_connects", 0),
+        counters={name: count for name, count in sorted(grown.items()) if count},
+        not_held={} if reason is None else {"connections": reason},
+        is_shared="no_ledger" in connection.info,
+    )
+    return {**vars(found)}
 
 
 def after(connection: Connection, was: Record, moment: Moment) -> Record:

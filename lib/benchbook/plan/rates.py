@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -21,6 +21,17 @@ from benchbook.core.wording import count
 DIGITS = 2
 
 Rates = Mapping[str, Mapping[int, int]]
+
+
+class Settled(NamedTuple):
+    """A row of `rates` in `warm_up.json`."""
+
+    workload: str
+    threads: int
+    share: float
+    slower_arm: str
+    saturation_tps: float
+    rate: int
 
 
 def piloted(study: Study, workload: str) -> str:
@@ -69,25 +80,18 @@ def settle(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
                     f"workloads.{name}.rate: no pilot at {count(threads, 'thread')}; warm up again"
                 )
             slower = min(found, key=lambda arm: found[arm])
-            settled.append(
-                {
-                    "workload": name,
-                    "threads": threads,
-                    "share": workload.rate.share,
-                    "slower_arm": slower,
-                    "saturation_tps": round(found[slower], 1),
-                    "rate": _down(workload.rate.share * found[slower]),
-                }
-            )
+            share, most = workload.rate.share, found[slower]
+            row = Settled(name, threads, share, slower, round(most, 1), _down(share * most))
+            settled.append(row._asdict())
     return settled
 
 
 def told(settled: list[dict[str, Any]]) -> list[str]:
     """Say each settled rate in a sentence."""
     return [
-        f"{row['workload']}, {count(row['threads'], 'thread')}: {row['rate']} transactions a second, "
-        f"{100 * row['share']:g} % of what {row['slower_arm']} does ({row['saturation_tps']:g})"
-        for row in settled
+        f"{row.workload}, {count(row.threads, 'thread')}: {row.rate} transactions a second, "
+        f"{100 * row.share:g} % of what {row.slower_arm} does ({row.saturation_tps:g})"
+        for row in (Settled(**one) for one in settled)
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from benchbook.core import traits
 from benchbook.core.runfolder import Manifest
+from benchbook.core.seen import Between, Times
 from benchbook.read import costs
 from benchbook.read.evidence import Evidence
 
@@ -44,12 +45,12 @@ POOL_SHARE = 0.95
 
 def of_times(run: Evidence) -> Iterator[str]:
     """Yield where moments, lengths and sysbench's own clock contradict each other."""
-    seen = run.seen
-    lasted = seen["ended_monotonic_s"] - seen["started_monotonic_s"]
-    if abs(lasted - seen["sysbench_s"]) > 0.001:
-        yield f"evidence.json: sysbench_s is {seen['sysbench_s']:.3f}, end less start is {lasted:.3f} s"
-    by_wall = (moment(seen["ended_utc"]) - moment(seen["started_utc"])).total_seconds()
-    if abs(by_wall - lasted) > CLOCK_SLACK_S + abs(seen["clock_step_s"]):
+    seen = Times.of(run.seen)
+    lasted = seen.ended_monotonic_s - seen.started_monotonic_s
+    if abs(lasted - seen.sysbench_s) > 0.001:
+        yield f"evidence.json: sysbench_s is {seen.sysbench_s:.3f}, end less start is {lasted:.3f} s"
+    by_wall = (moment(seen.ended_utc) - moment(seen.started_utc)).total_seconds()
+    if abs(by_wall - lasted) > CLOCK_SLACK_S + abs(seen.clock_step_s):
         yield f"evidence.json: started_utc to ended_utc is {by_wall:.3f} s, the run took {lasted:.3f} s"
     total = run.log.final.total_time_s if run.log.final else None
     if total is not None and not total - START_SLACK_S <= lasted <= total + STARTING_S:
@@ -58,10 +59,11 @@ def of_times(run: Evidence) -> Iterator[str]:
 
 def of_attempt(run: Evidence, manifest: Manifest, voided: int) -> Iterator[str]:
     """Yield where the attempt's number is not the manifest's, or not one more than void has."""
-    if manifest.attempt != run.seen["attempt"]:
-        yield f"manifest.json: attempt {manifest.attempt}, evidence.json has {run.seen['attempt']}"
-    if run.seen["attempt"] != voided + 1:
-        yield f"evidence.json: attempt {run.seen['attempt']}, and void has {voided} attempts before it"
+    attempt = run.seen["attempt"]
+    if manifest.attempt != attempt:
+        yield f"manifest.json: attempt {manifest.attempt}, evidence.json has {attempt}"
+    if attempt != voided + 1:
+        yield f"evidence.json: attempt {attempt}, and void has {voided} attempts before it"
 
 
 def of_argv(run: Evidence, asked: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -126,11 +128,11 @@ def of_pool(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
     size = asked.get("got") if isinstance(asked, Mapping) else asked
     if not str(size).isdigit():
         return
-    for when, held in (run.seen.get("cache") or {}).items():
-        if held and not POOL_SHARE * int(str(size)) <= held["pages_of_pool"] * held["page_bytes"] <= int(
-            str(size)
-        ):
-            pages = f"{held['pages_of_pool']} pages of {held['page_bytes']} bytes"
+    most = int(str(size))
+    for when in ("before", "after"):
+        held = run.cache(when)
+        if held and not POOL_SHARE * most <= held.pages_of_pool * held.page_bytes <= most:
+            pages = f"{held.pages_of_pool} pages of {held.page_bytes} bytes"
             yield f"evidence.json: cache.{when}: the pool has {pages}, facts.json has a pool of {size} bytes"
 
 
@@ -139,7 +141,7 @@ def of_monitor(run: Evidence, text: str, is_whole: bool) -> Iterator[str]:
     seconds = costs.monitor_table(text)["second"].to_pylist()
     if any(later < earlier for earlier, later in pairwise(seconds)):
         yield "monitor.csv: its seconds do not go on"
-    last, lasted = max(seconds, default=0.0), run.seen["sysbench_s"]
+    last, lasted = max(seconds, default=0.0), Times.of(run.seen).sysbench_s
     if last - lasted > MONITOR_SLACK_S or (is_whole and lasted - last > MONITOR_SLACK_S):
         yield f"monitor.csv: it ends at second {last:g}, the run at {lasted:.1f}"
 
@@ -150,36 +152,40 @@ def chained(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     `looks` has each run's evidence by its name. A server is known by its process: one that was started again
     counts from nought. Runs of a group that it served at once have the same reading.
     """
-    last: dict[str, tuple[str, Mapping[str, Any]]] = {}
-    for name in sorted(looks, key=lambda one: looks[one]["started_monotonic_s"]):
-        seen = looks[name]
+    last: dict[str, tuple[str, Times, Mapping[str, int]]] = {}
+    times = {name: Times.of(seen) for name, seen in looks.items()}
+    for name in sorted(looks, key=lambda one: times[one].started_monotonic_s):
+        seen, here = looks[name], times[name]
         who, books = seen.get("identity_before") or {}, seen.get("ledger") or {}
         # Of several servers the books are sums; what counts by account begins with each arm.
         if "servers" in seen or BY_ACCOUNT in (books.get("before") or {}) or who.get("pid") is None:
             continue
         server = " ".join(str(who.get(key)) for key in ("server_uid", "pid", "started", "pod"))
-        before, was = last.get(server, ("", None))
-        if was is not None and seen["started_monotonic_s"] >= was["ended_monotonic_s"] - OVERLAP_S:
-            yield from _jumps(name, before, seen, was)
-        if books.get("after") and (was is None or seen["ended_monotonic_s"] >= was["ended_monotonic_s"]):
-            last[server] = name, seen
+        was = last.get(server)
+        if was is not None and here.started_monotonic_s >= was[1].ended_monotonic_s - OVERLAP_S:
+            yield from _jumps(name, seen, here, *was)
+        if books.get("after") and (was is None or here.ended_monotonic_s >= was[1].ended_monotonic_s):
+            last[server] = name, here, books.get("after")
 
 
-def _jumps(name: str, before: str, seen: Mapping[str, Any], was: Mapping[str, Any]) -> Iterator[str]:
+def _jumps(
+    name: str, seen: Mapping[str, Any], here: Times, before: str, there: Times, then: Mapping[str, int]
+) -> Iterator[str]:
     """Yield where the same server had counted less than after an earlier run, or other connections since."""
-    books, then = seen["ledger"].get("before") or {}, was["ledger"]["after"]
+    books: Mapping[str, int] = (seen.get("ledger") or {}).get("before") or {}
     for key in sorted(books.keys() & then.keys()):
         if books[key] < then[key]:
             yield f"{name}: evidence.json: {key} is {books[key]} before it, was {then[key]} after {before}"
-    told = (seen.get("state") or {}).get("between") or {}
-    if told.get("connections") is None or "Connections" not in then:
+    between = (seen.get("state") or {}).get("between")
+    told = Between.of(between) if between else None
+    if told is None or told.connections is None or "Connections" not in then:
         return
     # Between other moments than these two runs, there may have been attempts that are not here.
-    gap_s = seen["started_monotonic_s"] - was["ended_monotonic_s"]
+    gap_s = here.started_monotonic_s - there.ended_monotonic_s
     grown = books["Connections"] - then["Connections"]
-    if abs(gap_s - told["seconds"]) < LINKED_S and grown != told["connections"]:
+    if abs(gap_s - told.seconds) < LINKED_S and grown != told.connections:
         yield (
-            f"{name}: evidence.json: {told['connections']} connections since the run before, Connections "
+            f"{name}: evidence.json: {told.connections} connections since the run before, Connections "
             f"grew by {grown} since {before}"
         )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from benchbook.core.causes import CLIENT_USED
 from benchbook.core.params import Limits
+from benchbook.core.seen import Strangers
 from benchbook.read import checks_server
 from benchbook.read.evidence import Evidence, Missing
 
@@ -159,16 +160,14 @@ HERE = {"machine"}
 
 def strangers(run: Evidence) -> list[str]:
     """Return who did what to the arm's processes and packets in the run, and who traced them at its ends."""
-    seen, turns = run.seen.get("strangers") or {}, run.seen.get("turns") or {}
+    seen, turns = _by_machine(run), run.seen.get("turns") or {}
     found = [*_at_ends(run)]
-    for machine, one in sorted(seen.items()):
-        found += [
-            f"the {part} was traced by {by}{_at(machine)}" for part, by in sorted(one["traced"].items())
-        ]
+    for machine, one in seen.items():
+        found += [f"the {part} was traced by {by}{_at(machine)}" for part, by in sorted(one.traced.items())]
         if not run.is_in_turns:
             found += [
                 f"the {part} was stopped in the run{_at(machine)}"
-                for part in sorted({*one["continued"], *one["stopped"]})
+                for part in sorted({*one.continued, *one.stopped})
             ]
     if halted := turns.get("halted"):
         found.append(f"at the end of {halted} of its {turns['count']} turns a part of the arm stood still")
@@ -179,17 +178,17 @@ def strangers(run: Evidence) -> list[str]:
 
 def near_strangers(run: Evidence) -> Iterator[str]:
     """Yield what others did that may have touched the arm, though nothing shows that it did."""
-    seen = run.seen.get("strangers") or {}
-    for machine, one in sorted(seen.items()):
-        for name in one["counting"]:
+    seen = _by_machine(run)
+    for machine, one in seen.items():
+        for name in one.counting:
             whose = "of which processes, the kernel does not say"
             yield f"{name} counted events of performance{_at(machine)}; {whose}"
-        for network in one["networks"]:
-            where = f"in the network of {' and '.join(network['parts'])}{_at(machine)}"
-            if network["rules"]:
-                yield f"{network['rules']} rules of the firewall that are not ours {where}"
-            if network["dropped"]:
-                yield f"rules of the firewall dropped {network['dropped']} packets {where}"
+        for network in one.each:
+            where = f"in the network of {' and '.join(network.parts)}{_at(machine)}"
+            if network.rules:
+                yield f"{network.rules} rules of the firewall that are not ours {where}"
+            if network.dropped:
+                yield f"rules of the firewall dropped {network.dropped} packets {where}"
         if seen.keys() != HERE and (lost := _again(one)):
             yield f"{lost}{_at(machine)}"
 
@@ -201,11 +200,16 @@ def _at_ends(run: Evidence) -> Iterator[str]:
                 yield f"{part.removesuffix('_place')} was traced by {place['traced']} {when} the run"
 
 
-def _again(one: dict[str, Any]) -> str | None:
+def _by_machine(run: Evidence) -> dict[str, Strangers]:
+    return {name: Strangers.of(one) for name, one in sorted((run.seen.get("strangers") or {}).items())}
+
+
+def _again(one: Strangers) -> str | None:
     """Return how many segments of an arm's connections were sent again, if that is more than chance."""
-    alone = [network for network in one["networks"] if not network["is_shared"]]
-    for count in (one["connections"] or {}, *alone):
-        sent, again = count.get("sent") or 0, count.get("again") or 0
+    own = one.connections or {}
+    alone = [(network.sent, network.again) for network in one.each if not network.is_shared]
+    for count in ((own.get("sent"), own.get("again")), *alone):
+        sent, again = count[0] or 0, count[1] or 0
         if again >= AGAIN_LEAST and again > AGAIN_SHARE * sent:
             return f"{again} of {sent} segments were sent again ({100 * again / sent:.2f} %)"
     return None

@@ -147,16 +147,18 @@ def _memory(run: Evidence) -> Iterator[str]:
     """Yield where two counters of the same pages differ; of several servers the first one's pool is known."""
     several = len({one.get("server", 0) for one in run.seen.get("clients") or ()}) > 1
     for when in ("before", "after"):
-        cache = (run.seen.get("cache") or {}).get(when) or {}
-        whole = cache["pages_read"] * cache["page_bytes"] if cache else 0
-        beside = UNPAGED_SHARE * whole + UNPAGED_PAGES * cache.get("page_bytes", 0)
-        if cache and abs(whole - cache["bytes_read"]) > beside:
-            yield f"{when} the run {cache['bytes_read']} bytes were read in {cache['pages_read']} pages"
-        if cache and cache["pages"] > cache["pages_of_pool"]:
-            yield f"{when} the run {cache['pages']} pages were in a pool of {cache['pages_of_pool']}"
+        cache = run.cache(when)
+        if cache is None:
+            continue
+        whole, pages = cache.pages_read * cache.page_bytes, cache.pages_read
+        beside = UNPAGED_SHARE * whole + UNPAGED_PAGES * cache.page_bytes
+        if abs(whole - cache.bytes_read) > beside:
+            yield f"{when} the run {cache.bytes_read} bytes were read in {pages} pages"
+        if cache.pages > cache.pages_of_pool:
+            yield f"{when} the run {cache.pages} pages were in a pool of {cache.pages_of_pool}"
         work = (run.seen.get("work") or {}).get(when) or {}
-        pages, reads = cache.get("pages_read"), work.get("Innodb_buffer_pool_reads")
-        if pages is None or reads is None or several:
+        reads = work.get("Innodb_buffer_pool_reads")
+        if reads is None or several:
             continue
         # What was read ahead is in one counter or in both.
         most = reads + work.get("Innodb_buffer_pool_read_ahead", 0) + UNDERWAY_PAGES

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core.params import Limits
+from benchbook.core.seen import Between
 from benchbook.read import checks_cluster, checks_own
 from benchbook.read.evidence import Evidence, Excused, Missing
 
@@ -239,8 +240,8 @@ def cache(run: Evidence, limits: Limits) -> list[str]:
     begins = run.seen.get("begins")
     if begins not in ("cold", "warm"):
         return []
-    held = (run.seen.get("cache") or {}).get("before")
-    if not held:
+    held = run.cache("before")
+    if held is None:
         if begins == "warm":
             return []
         raise Excused(
@@ -248,7 +249,7 @@ def cache(run: Evidence, limits: Limits) -> list[str]:
             "right before the run alone"
         )
     data = run.asked("tables") * run.asked("table_size") * ROW_BYTES
-    in_memory, pool = (held[key] * held["page_bytes"] for key in ("pages", "pages_of_pool"))
+    in_memory, pool = (pages * held.page_bytes for pages in (held.pages, held.pages_of_pool))
     most, least = COLD_SHARE * data + STARTED_BYTES, WARM_SHARE * data
     shown = f"{in_memory / 1e6:.1f} MB of at least {data / 1e6:.1f} MB were in memory at its first query"
     if begins == "cold" and in_memory > most:
@@ -350,22 +351,23 @@ def _sentence(name: str, was: Any, now: Any) -> str:
 
 def _between(run: Evidence) -> list[str]:
     state = run.get("state")
-    seen = run.get("state", "between")
+    told = run.get("state", "between")
     found = [
         f"{table} was written to between the runs ({now or 'gone'})"
         for table, (_, now) in sorted((state.get("written_between") or {}).items())
     ]
-    if not seen:
+    if not told:
         raise Missing("the server's counters at the end of the run before are not known")
-    short_s = seen["seconds"] - seen["uptime_s"]
+    seen = Between.of(told)
+    short_s = seen.seconds - seen.uptime_s
     if short_s > UPTIME_ROUNDING_S:
         found.append(f"the server was started again between the runs: its uptime lacks {short_s:.0f} s")
-    if seen["is_shared"]:
+    if seen.is_shared:
         return found
-    found += [f"{name} grew by {count} between the runs" for name, count in seen["counters"].items()]
-    if seen["own"] is not None and seen["connections"] is not None:
-        probes = seen["refused"] if (run.seen.get("arrangement") or {}).get("has_probes") else 0
-        foreign = seen["connections"] - seen["own"] - probes
+    found += [f"{name} grew by {count} between the runs" for name, count in seen.counters.items()]
+    if seen.own is not None and seen.connections is not None:
+        probes = seen.refused if (run.seen.get("arrangement") or {}).get("has_probes") else 0
+        foreign = seen.connections - seen.own - probes
         if foreign:
             found.append(f"{foreign} connections that are not ours were made between the runs")
     return found

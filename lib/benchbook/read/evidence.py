@@ -12,6 +12,7 @@ from benchbook.core import runfolder, several
 from benchbook.core import turns as words
 from benchbook.core.model import PlannedRun
 from benchbook.core.runfolder import RunFolder
+from benchbook.core.seen import Cache
 from benchbook.read import scripts
 from benchbook.read.log import Missing, Summary, SysbenchLog
 from benchbook.read.merge import merged
@@ -204,6 +205,11 @@ class Evidence:
     def absent(self, counter: str) -> str | None:
         """Return why the engine has no such counter, as the run says; None if it has or says nothing."""
         return ((self.seen.get("ledger") or {}).get("absent") or {}).get(counter)
+
+    def cache(self, when: str) -> Cache | None:
+        """Return what the server's pool held `before` or `after` the run; None where nothing is known of it."""
+        told = (self.seen.get("cache") or {}).get(when)
+        return Cache.of(told) if told else None
 
     def has_counter(self, counter: str) -> bool:
         """Tell whether the ledger knows a counter on both sides."""

@@ -110,7 +110,7 @@ def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
     for folder in folders:
         planned, log = folder.planned(), log_of(folder)
         total_s = log.final.total_time_s if log.final is not None else None
-        starting_s = np.nan if total_s is None else folder.evidence()["sysbench_s"] - total_s
+        starting_s = np.nan if total_s is None else folder.times().sysbench_s - total_s
         cell = (planned.arm, planned.workload, planned.threads, 1, starting_s)
         seconds = enumerate(log.intervals, start=1)
         rows += [(*cell, second, interval.qps, interval.tps) for second, interval in seconds]

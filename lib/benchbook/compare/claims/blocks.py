@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,6 @@ from benchbook.core.study import Study
 OF_THREADS = ("threads", "threads_per_process", "threads_per_server")
 OF_WORKLOAD = ("workload", "script", "range_size")
 OF_A_PART = ("workload", "idle_connections", "new_connections_per_s")
-PLACE = ("name", "workload", "threads")
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,22 @@ class Evidence:
     facts: Mapping[str, Mapping[str, Any]] | None = None
 
 
+class Where(NamedTuple):
+    """Arm, workload and threads, by the study's own names; a pair's arm is its two."""
+
+    name: str
+    workload: str
+    threads: int
+
+    @classmethod
+    def of(cls, place: Mapping[str, Any]) -> Where:
+        """Take them from the keys of a cell."""
+        return cls(*(place[name] for name in cls._fields))
+
+
+PLACE = Where._fields
+
+
 @dataclass(frozen=True, eq=False)
 class Measured:
     """A cell of a study; `by` puts the seconds of its runs together, None takes what a run has."""
@@ -50,9 +65,9 @@ class Measured:
     by: str | None
 
     @property
-    def at(self) -> tuple[str, str, int]:
-        """Arm, workload and threads, by the study's own names."""
-        return self.place["name"], self.place["workload"], self.place["threads"]
+    def at(self) -> Where:
+        """Where it is in its study."""
+        return Where.of(self.place)
 
 
 class Blocks:
@@ -139,16 +154,16 @@ class Blocks:
 
     def group(self, item: Item) -> Hashable:
         """Return arm and workload: thread levels are shown together."""
-        return item.place["name"], item.place["workload"]
+        return Where.of(item.place)[:2]
 
     def named(self, items: Sequence[Item]) -> str:
         """Write arm, workload and threads; of pairs the threads only where they are one of several."""
-        place = items[0].place
-        levels = _threads(*(one.place["threads"] for one in items))
+        places = [Where.of(one.place) for one in items]
+        name, workload, levels = *places[0][:2], _threads(*(one.threads for one in places))
         if items[0].baseline is None:
-            return f"{place['name']}, {place['workload']}, {levels}"
+            return f"{name}, {workload}, {levels}"
         is_one = len(items) == 1 and len(self._study.threads) > 1
-        return f"{place['name']}, {f'{levels}, ' if is_one else ''}{place['workload']}"
+        return f"{name}, {f'{levels}, ' if is_one else ''}{workload}"
 
     def has(self, metric: str) -> bool:
         """Tell whether any run has a metric; before there are runs, whether it is measured."""
@@ -265,9 +280,8 @@ def _owner(key: str) -> str:
 
 def _against(treatment: Mapping[str, Any], baseline: Mapping[str, Any]) -> dict[str, Any]:
     """Return the place of a pair: that of its treatment, named by what differs."""
-    if treatment["name"] == baseline["name"]:
-        return dict(treatment)
-    return {**treatment, "name": f"{treatment['name']} against {baseline['name']}"}
+    own, other = Where.of(treatment).name, Where.of(baseline).name
+    return {**treatment, "name": own if own == other else f"{own} against {other}"}
 
 
 def _is_there(value: Any) -> bool:
