@@ -52,7 +52,7 @@ ROOMS = (
     "sites/tidb/",
     "sites/local/tidb_",
     "sites/kube/tidb",
-    "sites/kube/haproxy.py",
+    "sites/kube/proxy.py",
 )
 
 

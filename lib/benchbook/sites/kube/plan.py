@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from benchbook.core import traits
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Role
 from benchbook.sites.kube import layout, manifests, tidb
-from benchbook.sites.kube.layout import Names, Part, asked, clients_outside, in_pods
+from benchbook.sites.kube.layout import Chain, Names, Part, asked, clients_outside, in_pods
 
 # Stands for the lab's token, which is drawn when the lab is made.
 UNKNOWN = "0" * 32
@@ -116,3 +117,36 @@ def _room(manifest: dict[str, Any], chains: Iterable[layout.Chain]) -> str:
     ]
     said = ", ".join(filter(None, wanted))
     return f": {room.qos_class}, {part.where.network} network{', ' + said if said else ''}"
+
+
+OPERATED = "kubernetes.tidb"
+
+
+def obstacles(study: Study, chain: Chain) -> Iterator[str]:
+    """Yield why an arm's parts can't be made in any cluster."""
+    if asked(study).tidb is None:
+        yield from _open_at_first(study, chain)
+        return
+    if OPERATED not in traits.engine(study.engine.name).clusters_by:
+        fit = ", ".join(one.name for one in traits.engines().values() if OPERATED in one.clusters_by)
+        yield f"site.{OPERATED} goes with engine.name: {fit}"
+    if chain.others:
+        yield f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.{OPERATED} says"
+    if chain.proxy is not None:
+        yield "a TiDB cluster is reached by direct, service or load_balancer"
+
+
+def _open_at_first(study: Study, chain: Chain) -> Iterator[str]:
+    """Yield why a server would be open to all of a cluster's pods for a moment."""
+    own = chain.arm.engine
+    obstacles = traits.engine((own and own.name) or study.engine.name)
+    version = (own and own.version) or study.engine.version
+    if obstacles.closed_since is not None and version is not None and _numbers(version) < _numbers(obstacles.closed_since):
+        yield (
+            f"engine.version: {version}: before {obstacles.closed_since} {obstacles.product} lets anybody in before it has "
+            f"accounts; write {obstacles.closed_since} or a later one"
+        )
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")[:2] if part.isdigit()]

@@ -16,7 +16,7 @@ from benchbook.sites.contract import Start
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import facts, layout, manifests, obstacles, pods, tidb, wait
+from benchbook.sites.kube import facts, layout, manifests, plan, pods, tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.layout import Chain, Part, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
@@ -55,7 +55,7 @@ class Arms:
 
     def obstacles(self, chain: Chain) -> list[str]:
         """Return why the cluster can't make an arm; what rules out any cluster is told without asking it."""
-        if found := list(obstacles.of(self.space.study, chain)):
+        if found := list(plan.obstacles(self.space.study, chain)):
             return found
         asked = [
             self._short_of_cores(chain),

@@ -17,7 +17,7 @@ from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import api, evidence, layout, obstacles, plan, running, tidb_cluster, turns
+from benchbook.sites.kube import api, evidence, layout, plan, running, tidb_cluster, turns
 from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
@@ -86,7 +86,7 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
-        return list(obstacles.of(study, layout.chains(study)[arm]))
+        return list(plan.obstacles(study, layout.chains(study)[arm]))
 
     def obstacles(self, arm: str) -> list[str]:
         return self._arms.obstacles(self._chain(arm))

@@ -18,11 +18,11 @@ from benchbook.core import files
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
-from benchbook.sites.engines.postgresql_dialect import ADMIN as OWN_ADMIN
-from benchbook.sites.kube import connect, tidb, tidb_wait
+from benchbook.sites.engines.postgresql_dialect import ADMIN
+from benchbook.sites.kube import tidb, tidb_parts
 from benchbook.sites.kube.layout import Chain, Part
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.kube.tidb_parts import ADMIN, PORT, Parts
+from benchbook.sites.kube.tidb_parts import FIRST, PORT, Parts
 from benchbook.sites.tidb import config, data
 from benchbook.sites.tidb.status import NOT_COUNTED
 
@@ -61,7 +61,7 @@ class TidbCluster:
             return self._parts.first
         space, name = self.space, self.part.name
         space.apply(name, [tidb.cluster(space.study, space.names, self.arm)])
-        found = tidb_wait.ready(space.cluster, space.namespace, name, self._look, space.here.wait_s)
+        found = tidb_parts.ready(space.cluster, space.namespace, name, self._look, space.here.wait_s)
         self._parts = Parts(space, name, found)
         for one in self._parts.all:
             space.host(one)
@@ -95,11 +95,11 @@ class TidbCluster:
 
     def open(self) -> pymysql.Connection:
         """Return a connection of the administrator's, outside any engine."""
-        return connect.open_one(*self.parts.reached())
+        return tidb_parts.open_one(*self.parts.reached())
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account on the first TiDB; each connection is new, and tells of all."""
-        engine = connect.engine(*self.parts.reached())
+        engine = tidb_parts.engine(*self.parts.reached())
         sqlalchemy.event.listen(engine, "connect", self._inform)
         return engine
 
@@ -152,7 +152,7 @@ class TidbCluster:
 
     def _admit(self) -> None:
         """Make schema and accounts over the new cluster's open administrator, who is gone thereafter."""
-        if connect.ask(*self.parts.reached(), "SELECT 1") is not None:
+        if tidb_parts.ask(*self.parts.reached(), "SELECT 1") is not None:
             return
         statements = account_statements(self.space.lab.password(), self.space.admin_password())
         with self._first() as connection, connection.cursor() as cursor:
@@ -162,13 +162,13 @@ class TidbCluster:
     def _must_be_closed(self) -> None:
         """Raise SiteError if the administrator of a new cluster can still enter without a password."""
         try:
-            connect.open_one(*self.parts.reached(), "", user=ADMIN).close()
+            tidb_parts.open_one(*self.parts.reached(), "", user=FIRST).close()
         except pymysql.err.OperationalError as error:
             if error.args[0] == DENIED:
                 return
             raise SiteError(f"TidbCluster {self.part.name} does not answer: {error.args[-1]}") from None
         raise SiteError(
-            f"TidbCluster {self.part.name} lets {ADMIN} in without a password; run `make down`, then the "
+            f"TidbCluster {self.part.name} lets {FIRST} in without a password; run `make down`, then the "
             "stage again"
         )
 
@@ -177,7 +177,7 @@ class TidbCluster:
         deadline = time.monotonic() + LISTENING_S
         while True:
             try:
-                return connect.open_one(*self.parts.reached(), "", user=ADMIN)
+                return tidb_parts.open_one(*self.parts.reached(), "", user=FIRST)
             except pymysql.err.OperationalError as error:
                 # Its pod is ready before its port answers, where nothing looks at that.
                 if time.monotonic() > deadline or error.args[0] == DENIED:
@@ -188,7 +188,7 @@ class TidbCluster:
             time.sleep(0.5)
 
     def _inform(self, connection: Any, record: Any) -> None:
-        connect.tell(connection, record)
+        tidb_parts.tell(connection, record)
         books: Callable[[], Any] = self.parts.books
         record.info.update(books=books, connected=self.parts.connected, **NOT_COUNTED)
 
@@ -201,9 +201,9 @@ def account_statements(password: str, admin_password: str) -> str:
     made = []
     for name, host, word, right in (
         (labs.USER, "%", password, f"ALL PRIVILEGES ON {labs.SCHEMA}.*"),
-        (OWN_ADMIN, "127.0.0.1", admin_password, "ALL PRIVILEGES ON *.*"),
+        (ADMIN, "127.0.0.1", admin_password, "ALL PRIVILEGES ON *.*"),
     ):
-        further = " WITH GRANT OPTION" if name == OWN_ADMIN else ""
+        further = " WITH GRANT OPTION" if name == ADMIN else ""
         account = f"'{name}'@'{host}'"
         made += [
             f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY '{word}';",
