@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core import files, parallel
-from benchbook.read import stream
+from benchbook.read import tidy
 from benchbook.read.sysbench_log import parse
 from benchmarks import logs, plain
 from benchmarks.table import ROOT, Row, main
@@ -121,7 +121,7 @@ def measure(root: str) -> None:
     schedule = pd.read_csv(data / "schedule.csv")
     began = time.monotonic()
     with parallel.each(len(schedule), CORES) as each:
-        made = stream.parse(data / "raw", data / "void", schedule, data / "tidy", each=each)
+        made = tidy.parse(data / "raw", data / "void", schedule, data / "tidy", each=each)
     seconds = time.monotonic() - began
     assert made.rows["runs"] == len(schedule), made.refused.to_pylist()[:1]
     mib = {

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchbook.compare import arrangements
-from benchbook.core.recorded import Facts
+from benchbook.core.document import Facts
 from benchbook.core.study_arm import Arm
 
 CLAIM = SimpleNamespace(claim="Pods are 7 % slower.")

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from benchbook.compare import described
+from benchbook.compare import doubts
 from benchbook.compare.claims.blocks import Evidence
 from benchbook.core.params import Analysis
 
@@ -31,7 +31,7 @@ def said(make_study):
         ]
         study = make_study(blocks=blocks)
         evidence = Evidence(study, runs, Analysis(), pd.DataFrame(rows), None, facts)
-        return described.findings(evidence, NAMES)
+        return doubts.described(evidence, NAMES)
 
     return say
 
@@ -73,7 +73,7 @@ def test_a_long_run_is_told_by_its_levels_and_stalls(said) -> None:
 
 
 def test_a_study_that_can_decide_is_not_described(said, make_study) -> None:
-    assert described.tables(make_study(blocks=4), Analysis()) == ["intervals"]
-    assert described.tables(make_study(blocks=5), Analysis()) == []
+    assert doubts.described_tables(make_study(blocks=4), Analysis()) == ["intervals"]
+    assert doubts.described_tables(make_study(blocks=5), Analysis()) == []
     assert said([("lost", [100.0] * 30 + [0.0] * 30)], LOST, blocks=5) == {}
     assert said([("steady", [100.0] * 60)], {}) == {}

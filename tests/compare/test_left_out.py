@@ -2,7 +2,7 @@
 
 import random
 
-from benchbook.compare.left_out import coverage, equal_arms, sentences
+from benchbook.compare.placed import coverage, equal_arms, sentences
 from benchbook.compare.pooled import pool
 from tests.compare.sessions import finding, part, session, sessions
 

@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy.special import stdtrit
 
-from benchbook.compare.more_blocks import assured_spread, blocks_for, detectable_effect, more_blocks
+from benchbook.compare.more_sessions import assured_spread, blocks_for, detectable_effect, more_blocks
 
 KNOWN = {
     0.95: {0.005: (4, 3, 3), 0.01: (7, 4, 3), 0.02: (18, 7, 5), 0.03: (38, 12, 7), 0.05: (100, 27, 14)},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from benchbook.compare import partners
+from benchbook.compare import pairs
 
 USUAL = [10.0, 11.0, 10.0, 12.0, 10.0]
 
@@ -28,27 +28,27 @@ def _runs(apart, server=None, arms=("direct", "haproxy")):
 
 
 def test_the_time_between_partners_is_given_by_block():
-    table = partners.blocks(_runs(USUAL))
+    table = pairs.blocks(_runs(USUAL))
     assert [one.max_s for one in table] == USUAL
     assert not any(one.is_far or one.left_out for one in table)
 
 
 def test_three_arms_lie_apart_by_the_longest_gap_between_neighbours():
-    (one,) = partners.blocks(_runs([7.0], arms=("direct", "haproxy", "direct_again")))
+    (one,) = pairs.blocks(_runs([7.0], arms=("direct", "haproxy", "direct_again")))
     assert one.max_s == 7.0
 
 
 def test_partners_far_apart_are_a_doubt_but_count():
     # 2100 s is more than four times the usual 10 s.
     runs = _runs([*USUAL[:4], 2100.0])
-    assert [one.is_far for one in partners.blocks(runs)] == [False] * 4 + [True]
-    assert partners.usable(runs)[1] == []
+    assert [one.is_far for one in pairs.blocks(runs)] == [False] * 4 + [True]
+    assert pairs.usable(runs)[1] == []
 
 
 def test_partners_far_apart_with_a_server_start_in_between_are_left_out():
     """The half that was made again alone, 35 minutes and a server start later: block 5 began at 5000 s."""
     runs = _runs([*USUAL[:4], 2100.0], server={(5, "haproxy"): 7000.0})
-    kept, told = partners.usable(runs)
+    kept, told = pairs.usable(runs)
     assert set(kept["block"]) == {1, 2, 3, 4}
     assert told == [
         "Block 5: left out on oltp_point_select at 4 threads, because partners started 35 minutes apart and "
@@ -60,15 +60,15 @@ def test_a_server_started_before_its_block_or_right_beside_its_partner_is_usual(
     early = {(block, arm): 1000.0 * block - 30 for block in range(1, 6) for arm in ("direct", "haproxy")}
     own = {(block, "haproxy"): 1000.0 * block + 5 for block in range(1, 6)}
     for server in (early, own):
-        kept, told = partners.usable(_runs(USUAL, server=server))
+        kept, told = pairs.usable(_runs(USUAL, server=server))
         assert (len(kept), told) == (10, [])
 
 
 @pytest.mark.parametrize("column", ["server_started_s"])
 def test_tables_without_the_age_of_servers_leave_nothing_out(column):
     runs = _runs([*USUAL[:4], 2100.0], server={(5, "haproxy"): 7000.0}).drop(columns=column)
-    assert partners.usable(runs)[1] == []
-    assert partners.blocks(runs)[4].is_far
+    assert pairs.usable(runs)[1] == []
+    assert pairs.blocks(runs)[4].is_far
 
 
 def test_a_block_that_is_left_out_is_missing_from_the_effect_and_named(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchbook.core import recorded
+from benchbook.core import document
 from benchbook.core.errors import BenchbookError
 
 FACTS = {"study": "quick", "arms": {"direct": {"engine": {"version": "10.11"}}}}
@@ -33,7 +33,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_a_stage_wrote_is_read(place: Path):
     (place / "facts.json").write_text(json.dumps(FACTS))
     (place / "dataset.json").write_text(json.dumps(DATASET))
-    assert recorded.facts("quick") == recorded.Facts(**FACTS) and recorded.dataset("quick") == DATASET
+    assert document.facts("quick") == document.Facts(**FACTS) and document.dataset("quick") == DATASET
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,14 @@ def test_edited_facts_are_refused_by_key(place: Path, changed: dict[str, Any], k
     with pytest.raises(
         BenchbookError, match=rf"data/quick/facts.json: {key}: .*dvc repro -f provision@quick"
     ):
-        recorded.facts("quick")
+        document.facts("quick")
 
 
 @pytest.mark.parametrize("key", DATASET)
 def test_a_dataset_that_lacks_a_key_is_refused(place: Path, key: str):
     (place / "dataset.json").write_text(json.dumps({name: DATASET[name] for name in DATASET if name != key}))
     with pytest.raises(BenchbookError, match=rf"dataset.json: {key}: .*prepare@quick"):
-        recorded.dataset("quick")
+        document.dataset("quick")
 
 
 @given(ANYTHING)
@@ -72,6 +72,6 @@ def test_whatever_json_stands_there_is_read_or_refused(tmp_path_factory: pytest.
         for name in ("facts", "dataset"):
             (root / "data" / "quick" / f"{name}.json").write_text(json.dumps(value))
         with pytest.raises(BenchbookError):
-            recorded.facts("quick")
+            document.facts("quick")
         with pytest.raises(BenchbookError):
-            recorded.dataset("quick")
+            document.dataset("quick")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.core import registry, supported
+from benchbook.core import registry
 from benchbook.core.study_arm import Arm
 
 # What of an arm affects no run, or is always there.
@@ -12,8 +12,8 @@ APART = {"access", "cpu", "illustrates", "name", "plays", "stands_in_for"}
 
 
 def test_every_kind_of_site_has_its_line_and_every_key_of_an_arm_is_made_somewhere():
-    assert set(supported.MAKES) == set(registry.SITES) and supported.LEAVES_OUT in registry.SITES
-    made = set().union(*supported.MAKES.values())
+    assert set(registry.MAKES) == set(registry.SITES) and registry.LEAVES_OUT in registry.SITES
+    made = set().union(*registry.MAKES.values())
     ways = {f"access: {name}" for name in registry.WAYS}
     assert made == (set(Arm.model_fields) - APART) | ways | {"cpu.cores", "cpu.quota"}
 
@@ -49,13 +49,13 @@ def test_every_kind_of_site_has_its_line_and_every_key_of_an_arm_is_made_somewhe
     ],
 )
 def test_a_refusal_names_key_kind_reason_and_what_to_write(kind: str, arm: dict, said: str):
-    (sentence,) = supported.refused(kind, Arm.model_validate(arm, strict=False))
+    (sentence,) = registry.refused(kind, Arm.model_validate(arm, strict=False))
     assert sentence.startswith(said)
 
 
 def test_hosts_leave_an_arm_out_for_what_is_not_of_one_kind_alone():
     network, socket = (Arm.model_validate(one) for one in ({"network": "pod"}, {"access": "socket"}))
-    assert list(supported.mistakes("ssh", {"a": network})) == []
-    assert list(supported.mistakes("existing", {"a": network})) != []
-    (told,) = supported.mistakes("ssh", {"a": socket})
+    assert list(registry.mistakes("ssh", {"a": network})) == []
+    assert list(registry.mistakes("existing", {"a": network})) != []
+    (told,) = registry.mistakes("ssh", {"a": socket})
     assert told.startswith("arms.a.access: socket: not supported with site.kind: ssh: clients on other")

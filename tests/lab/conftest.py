@@ -12,7 +12,7 @@ import pytest
 from benchbook.compare import consistency, findings
 from benchbook.core import calibrated, files, load, paths
 from benchbook.plan import schedule
-from benchbook.read import stream, tidy
+from benchbook.read import tidy
 from tests import rooms
 from tests.lab.made_up import PARAMS, STUDY, measure, voided
 
@@ -70,7 +70,7 @@ def _measure() -> None:
     for run in runs:
         measure(where.raw, run)
     voided(where.void, runs[0])
-    stream.parse(where.raw, where.void, schedule.table(runs), where.tidy, params.limits)
+    tidy.parse(where.raw, where.void, schedule.table(runs), where.tidy, params.limits)
     frames = tidy.load(where.tidy)
     checks = consistency.of_runs(frames["runs"])
     made = findings.make("two-arms", study, frames, params.analysis, (), checks, facts["arms"])

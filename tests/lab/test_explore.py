@@ -42,7 +42,7 @@ def test_it_reads_as_a_story_through_the_api(path: Path):
     assert kinds[0] == "markdown" and tree.cells(path)[0]["source"].startswith("# ")
     assert kinds.count("markdown") >= 5
     ours = {name for name in tree.imports(tree.code(path)) if name.startswith("benchbook")}
-    assert ours <= {"benchbook", "benchbook.compare", "benchbook.compare.more_blocks"}
+    assert ours <= {"benchbook", "benchbook.compare", "benchbook.compare.more_sessions"}
 
 
 @every

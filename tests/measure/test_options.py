@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.measure import options, sysbench
+from benchbook.measure import sysbench
 from tests.measure.test_sysbench import ENDPOINT, planned
 
 
 def taken(file: Path) -> dict[str, str]:
     """Ask the real sysbench what it takes from a file."""
-    answer = subprocess.run(options.show(file), capture_output=True, text=True, timeout=30, check=True)
+    answer = subprocess.run(sysbench.show(file), capture_output=True, text=True, timeout=30, check=True)
     assert answer.stderr == ""
-    return options.shown(answer.stdout)
+    return sysbench.shown(answer.stdout)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def taken(file: Path) -> dict[str, str]:
 def test_sysbench_takes_every_option_from_the_file(run, tls: str, tmp_path: Path):
     asked = sysbench.general(dataclasses.replace(ENDPOINT, tls=tls), run)
     file = tmp_path / "sysbench.cnf"
-    file.write_text(options.in_file(asked))
+    file.write_text(sysbench.in_file(asked))
     said = taken(file)
     assert {name: said.get(name) for name in asked} == asked
 
@@ -43,13 +43,13 @@ def test_a_switch_that_is_off_is_left_out_since_sysbench_takes_it_for_on(tmp_pat
     file = tmp_path / "x.cnf"
     file.write_text("histogram=off\n")
     assert taken(file)["histogram"] == "on", "if this fails, sysbench has mended it and `OFF` can go"
-    assert "mysql-ssl" not in options.in_file({"threads": "1", "mysql-ssl": "off"})
+    assert "mysql-ssl" not in sysbench.in_file({"threads": "1", "mysql-ssl": "off"})
 
 
 def test_an_account_is_never_shown(tmp_path: Path):
     file = tmp_path / "x.cnf"
     file.write_text('mysql-user="somebody"\nmysql-password="hidden"\n')
-    out = subprocess.run(options.show(file), capture_output=True, text=True, timeout=30).stdout
+    out = subprocess.run(sysbench.show(file), capture_output=True, text=True, timeout=30).stdout
     assert "hidden" not in out and "somebody" not in out and "mysql_host" in out
 
 

@@ -10,7 +10,7 @@ import pytest
 from benchbook.core import files, paths
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
-from benchbook.measure import session
+from benchbook.measure import store
 from benchbook.plan import schedule
 from tests import small
 
@@ -29,19 +29,19 @@ def where(base: Path) -> paths.StudyPaths:
 
 def test_a_session_draws_once_and_a_resumed_one_keeps_what_was_drawn(tmp_path: Path):
     place, asked = where(tmp_path / "a"), study(plan=PLAN)
-    seed = session.begin(place, asked)
+    seed = store.begin_session(place, asked)
     kept = files.read_json(place.session)
     assert (kept["study"], kept["seed"], kept["blocks"]) == ("s", seed, 2) and 1 <= seed < 2**31
-    assert session.begin(place, asked) == seed and files.read_json(place.session) == kept
+    assert store.begin_session(place, asked) == seed and files.read_json(place.session) == kept
     # Two in a row are the same once in 2**31.
-    assert session.begin(where(tmp_path / "b"), asked) != seed
+    assert store.begin_session(where(tmp_path / "b"), asked) != seed
 
 
 def test_the_schedule_follows_from_the_kept_seed_and_from_a_study_file_that_names_it(tmp_path: Path):
     place, asked = where(tmp_path), study(plan=PLAN)
-    seed = session.begin(place, asked)
+    seed = store.begin_session(place, asked)
     made = schedule.plan_runs("s", asked, {}, seed=seed)
-    named = study(plan=PLAN | {"seed": session.read(place)["seed"]})
+    named = study(plan=PLAN | {"seed": store.session(place)["seed"]})
     assert made == schedule.plan_runs("s", named, {})
     assert [run.run_id for run in made] != [
         run.run_id for run in schedule.plan_runs("s", asked, {}, seed=seed % 2**30 + 1)
@@ -51,8 +51,8 @@ def test_the_schedule_follows_from_the_kept_seed_and_from_a_study_file_that_name
 
 def test_a_study_file_with_another_seed_begins_another_session(tmp_path: Path):
     place = where(tmp_path)
-    session.begin(place, study(plan=PLAN))
-    assert session.begin(place, study(plan=PLAN | {"seed": 5})) == 5
+    store.begin_session(place, study(plan=PLAN))
+    assert store.begin_session(place, study(plan=PLAN | {"seed": 5})) == 5
     assert files.read_json(place.session)["seed"] == 5
 
 

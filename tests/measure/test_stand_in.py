@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from benchbook.core import files, paths, runfolder
-from benchbook.core.recorded import Facts
+from benchbook.core.document import Facts
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
 from benchbook.measure import books, dataset, ledger, matrix, preflight, servers, warm_up

@@ -20,7 +20,7 @@ from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.measure import dataset, state
 from benchbook.plan import schedule
-from benchbook.read import stream, tidy
+from benchbook.read import tidy
 from benchbook.sites.arms import clean
 from benchbook.sites.processes import process
 from tests import rooms, small
@@ -126,7 +126,7 @@ def measured(study: Study, lab: Path, base: Path) -> Findings:
         store = Store(site, study, base)
         store.walk_alone()
         facts = {arm: site.facts(arm) for arm in study.arms}
-    stream.parse(store.raw, store.void, schedule.table(store.runs), base / "tidy", LIMITS)
+    tidy.parse(store.raw, store.void, schedule.table(store.runs), base / "tidy", LIMITS)
     frames = tidy.load(base / "tidy")
     checks = consistency.of_runs(frames["runs"])
     found = findings.make("planted", study, frames, Analysis(), (), checks, facts)

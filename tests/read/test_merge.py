@@ -10,7 +10,7 @@ import pytest
 
 from benchbook.core import histogram
 from benchbook.read.evidence import Evidence
-from benchbook.read.merge import merged
+from benchbook.read.log import merged
 from benchbook.read.sysbench_log import parse
 from tests.read import synthetic
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchbook.core import histogram, runfolder
-from benchbook.read import costs, rows, stream, tidy, validity
+from benchbook.read import costs, rows, tidy, validity
 from benchbook.read.schemas import SCHEMAS
 from tests.read import corpus, synthetic
 
@@ -170,7 +170,7 @@ def test_the_same_folders_give_the_same_bytes(tmp_path):
         copy = tmp_path / name / "raw"
         shutil.copytree(raw, copy)
         order = schedule if name == "a" else schedule.iloc[::-1]
-        stream.parse(copy, void, order, tmp_path / name / "tidy")
+        tidy.parse(copy, void, order, tmp_path / name / "tidy")
     for table in SCHEMAS:
         one, two = (tmp_path / name / "tidy" / f"{table}.parquet" for name in ("a", "b"))
         assert one.read_bytes() == two.read_bytes()

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from benchbook.compare import partners, sentences, words
+from benchbook.compare import pairs, sentences, words
 from benchbook.core.findings import Finding, Findings
 from benchbook.show.evidence import Evidence
 from tests.found import changed, finding
@@ -218,7 +218,7 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Fin
             "steal_pct": 0.0,
             "line": "Load 0.4 on 2 cores before measuring; other programs used 0.05 cores during runs.",
         },
-        "partners": partners.blocks(runs),
+        "partners": pairs.blocks(runs),
         "warnings": [
             {
                 "title": "Short runs",

@@ -1,4 +1,4 @@
-"""A study as an object: its tables, findings and single runs, read from what the pipeline left."""
+"""A study as an object: its tables, findings and single runs, and how far it has come."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.api import stages
 from benchbook.api.columns import documented
 from benchbook.api.effects import between
 from benchbook.api.finding import Finding, line, paragraphs, warning
@@ -158,7 +157,7 @@ class Study:
     @property
     def stages(self) -> pd.DataFrame:
         """The stages with what each leaves and whether it is there."""
-        return stages.table(self._places, *self.progress)
+        return _stages(self._places, *self.progress)
 
     @property
     def progress(self) -> tuple[int, int | None]:
@@ -175,7 +174,7 @@ class Study:
         """The command that brings what is missing; empty when all is there."""
         if self.is_recorded:
             return "" if self.is_analyzed else "make pages"
-        return stages.next_step(self._places)
+        return _next_step(self._places)
 
     def __repr__(self) -> str:
         if self.is_recorded and not self.is_analyzed:
@@ -221,7 +220,7 @@ class Study:
         if not place.exists():
             if self.is_recorded:
                 raise self._absent()
-            raise NotThere(stages.absent(self._places, place))
+            raise NotThere(_absent(self._places, place))
         return place
 
     def _absent(self) -> NotThere:
@@ -251,3 +250,37 @@ class Study:
 
 def _findings(made: dict[str, Finding]) -> pd.DataFrame:
     return documented("findings", pd.DataFrame([dict(found.data) for found in made.values()]))
+
+
+def _stages(places: paths.StudyPaths, runs: int, planned: int | None) -> pd.DataFrame:
+    """Return stage, notebook, leaves, is_done and detail, one row a stage."""
+    rows = []
+    for stage, (notebook, leaves) in paths.STAGES.items():
+        place: Path = getattr(places, leaves)
+        is_done, detail = place.exists(), ""
+        if leaves == "raw" and is_done:
+            is_done, detail = runs == planned, f"{runs} of {planned or 'unknown'} runs"
+        rows.append((stage, f"notebooks/{notebook}.ipynb", _short(places, place), is_done, detail))
+    columns = ["stage", "notebook", "leaves", "is_done", "detail"]
+    return documented("stages", pd.DataFrame(rows, columns=columns))
+
+
+def _next_step(places: paths.StudyPaths) -> str:
+    """Return the command that brings what is missing, or nothing if findings and page are there."""
+    if places.findings.is_file() and places.report.is_file():
+        return ""
+    return _command(places.name)
+
+
+def _command(name: str) -> str:
+    """Return the command that measures one study and renders its page."""
+    return f"make repro STUDY={name}"
+
+
+def _absent(places: paths.StudyPaths, place: Path) -> str:
+    """Say that a file is not there yet, and what brings it."""
+    return f"{places.name}: {_short(places, place)} is not there yet; {_command(places.name)}"
+
+
+def _short(places: paths.StudyPaths, place: Path) -> str:
+    return str(place.relative_to(places.base))

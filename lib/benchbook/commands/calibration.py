@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import more_blocks
+from benchbook.compare import more_sessions
 from benchbook.compare.calibration import LEVEL, log_ratios
 from benchbook.core import paths
 from benchbook.core.params import Limits
@@ -116,7 +116,7 @@ def noise(say: Callable[[str], None] = lambda _: None) -> dict[str, float]:
     with place() as base:
         runs = measure(of, base / "lab", base, say=say)
     ratios = log_ratios(runs, *of.arms)
-    spread = more_blocks.assured_spread(float(ratios.std(ddof=1)), len(ratios))
+    spread = more_sessions.assured_spread(float(ratios.std(ddof=1)), len(ratios))
     blocks = int(MINUTES * 60 / BLOCK_S)
-    seen = more_blocks.detectable_effect(spread, blocks, LEVEL)
+    seen = more_sessions.detectable_effect(spread, blocks, LEVEL)
     return {"spread": spread, "in_ten_minutes": seen or math.inf, "load_1min": load}

@@ -23,7 +23,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.commands import built, calibration, gate_report
-from benchbook.compare import noninferiority, partners
+from benchbook.compare import noninferiority, pairs
 from benchbook.compare import turns as compared_turns
 from benchbook.compare.noninferiority import Decision
 from benchbook.compare.pairs import block_ratios
@@ -32,7 +32,7 @@ from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Analysis, Limits
 from benchbook.core.study import Study
-from benchbook.measure import dataset, matrix, preflight, session, warm_up
+from benchbook.measure import dataset, matrix, preflight, store, warm_up
 from benchbook.plan import schedule, statements, turns
 from benchbook.read import tidy, validity
 from benchbook.sites import open_site, provision
@@ -156,7 +156,7 @@ def ask(name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Pa
     if wrong or margin is None or length is None:
         raise InputErrors(wrong)
     kept = {arm: one for arm, one in study.arms.items() if arm == study.baseline or not arms or arm in arms}
-    plan = study.plan.model_copy(update={"seed": study.plan.seed or session.drawn()})
+    plan = study.plan.model_copy(update={"seed": study.plan.seed or store.draw_seed()})
     study = Study.model_validate(_plain(study) | {"arms": kept, "aa": None, "claims": (), "plan": plan})
     return Asked(name, study, float(margin[1]) / 100, float(length[0]), params.limits, params.analysis)
 
@@ -289,7 +289,7 @@ def decide(asked: Asked, runs: pd.DataFrame, is_over: bool) -> list[Decision]:
     """Return a decision for each treatment at each workload; `runs` are the valid ones."""
     study = asked.study
     questions = len(study.treatments) * len(study.workloads)
-    usable = partners.usable(compared_turns.of_one_order(runs, study)[0])[0] if len(runs) else runs
+    usable = pairs.usable(compared_turns.of_one_order(runs, study)[0])[0] if len(runs) else runs
     return [
         noninferiority.decide(
             block_ratios(usable, study.baseline, treatment, workload, study.threads),

@@ -19,11 +19,10 @@ from pydantic import Field
 
 from benchbook.commands import code
 from benchbook.core import files, parallel, paths, pooled, record
-from benchbook.core.document import Document
+from benchbook.core.document import Document, Facts
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Findings
 from benchbook.core.pooled import Pooled
-from benchbook.core.recorded import Facts
 from benchbook.evidence.unpacked import Unpacked
 
 # What the record is made with; dvc.yaml names the same.

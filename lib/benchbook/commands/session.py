@@ -17,13 +17,13 @@ from benchbook.commands import repro, stage
 from benchbook.compare import machines, more_sessions
 from benchbook.compare.more_sessions import Need
 from benchbook.core import design, load, paths, pooled, record, turns
+from benchbook.core.document import Facts
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.pooled import Processor, Session
-from benchbook.core.recorded import Facts
 from benchbook.core.study import Study
 from benchbook.evidence import sessions
 from benchbook.evidence.unpacked import Unpacked
-from benchbook.measure import session
+from benchbook.measure import store
 from benchbook.plan import schedule
 from benchbook.sites.arms import obstacles
 from benchbook.sites.machine import facts as machine
@@ -232,4 +232,4 @@ def _begin(name: str) -> None:
         return
     shutil.rmtree(where.data, ignore_errors=True)
     where.data.mkdir(parents=True)
-    session.begin(where, study)
+    store.begin_session(where, study)

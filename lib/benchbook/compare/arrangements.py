@@ -11,7 +11,7 @@ from typing import Any
 
 from benchbook.compare import words
 from benchbook.core.claim import Claim
-from benchbook.core.recorded import Facts
+from benchbook.core.document import Facts
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 from benchbook.core.wording import count

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import because, physics
+from benchbook.compare import because, laws
 from benchbook.compare.doubts import doubt
 from benchbook.compare.spent import PARTS, Cell, described
 from benchbook.core.causes import CLIENT_USED, Causes
@@ -60,7 +60,7 @@ def findings(
         level=level,
         cells=tuple(described(cell, level) for cell in cells),
         contrasts=tuple(contrasts),
-        physics=tuple(physics.laws(cells, study.baseline, level)),
+        physics=tuple(laws.of_physics(cells, study.baseline, level)),
     )
 
 
@@ -76,7 +76,7 @@ def doubts_of(found: Causes | None) -> list[Doubt]:
     """Return a doubt for each law of physics that a study breaks."""
     return [
         doubt("Books that don't add up", f"By physics {told}: no effect here is sure.")
-        for told in physics.broken(found)
+        for told in laws.broken(found)
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.compare import more_blocks
+from benchbook.compare import more_sessions
 from benchbook.compare.contrasts import PERCENTILES
 from benchbook.compare.effects import Effect, p_value
 from benchbook.compare.intervals import Interval
@@ -124,7 +124,7 @@ def _to_useful(judged: Judged, context: Context) -> More | None:
     if candidate.effect.spread is None:
         return None
     half = math.sqrt(USEFUL_RATIO) - 1
-    more = more_blocks.more_blocks(
+    more = more_sessions.more_blocks(
         candidate.effect.spread, interval.n, candidate.complete, half, interval.level, context.block_s
     )
     return More(blocks=more.blocks, minutes=more.minutes) if more else None
@@ -162,13 +162,13 @@ def _planning(candidate: Candidate, context: Context) -> dict[str, Any]:
     interval, spread = candidate.effect.interval, candidate.effect.spread
     if spread is None:
         return {"more_blocks": None, "detectable_effect": None}
-    more = more_blocks.more_blocks(
+    more = more_sessions.more_blocks(
         spread, interval.n, candidate.complete, context.analysis.half_width, interval.level, context.block_s
     )
     return {
         "more_blocks": more
         and More(for_half_width=more.half_width, blocks=more.blocks, minutes=more.minutes),
-        "detectable_effect": more_blocks.detectable_effect(spread, interval.n, interval.level),
+        "detectable_effect": more_sessions.detectable_effect(spread, interval.n, interval.level),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import partners, turns
+from benchbook.compare import pairs, turns
 from benchbook.compare.pairs import block_ratios
 from benchbook.core import canonical
 from benchbook.core.findings import Findings
@@ -56,7 +56,7 @@ def by_threads(found: Findings) -> pd.DataFrame:
 def by_block(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
     """Return workload, treatment, block, effect_pct of QPS, the mean over thread levels, one row a complete
     block that counts."""
-    runs, _ = partners.usable(turns.of_one_order(runs, study)[0])
+    runs, _ = pairs.usable(turns.of_one_order(runs, study)[0])
     rows = []
     for workload in study.workloads:
         for treatment in study.treatments:

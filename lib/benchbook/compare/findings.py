@@ -17,11 +17,10 @@ from benchbook.compare import (
     arrangements,
     causes,
     consistency,
-    described,
     doubts,
     edges,
     ladders,
-    partners,
+    pairs,
     quiet,
     turns,
     words,
@@ -40,6 +39,7 @@ from benchbook.compare.stopping import stopped_at
 from benchbook.compare.verdicts import MARGIN, next_look, reached_look
 from benchbook.core import canonical
 from benchbook.core.claim import Claim
+from benchbook.core.document import Facts
 from benchbook.core.errors import given
 from benchbook.core.findings import (
     Answer,
@@ -55,7 +55,6 @@ from benchbook.core.findings import (
     Verdicts,
 )
 from benchbook.core.params import Analysis
-from benchbook.core.recorded import Facts
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 
@@ -68,7 +67,7 @@ def tables(study: Study, analysis: Analysis, put: measured.Put) -> tuple[str, ..
     usual = ["runs", "voids", "histograms", "monitor", "costs"]
     if any(one.rate for one in study.workloads.values()):
         usual.append("intervals")
-    return (*usual, *measured.tables(put.asked), *described.tables(study, analysis))
+    return (*usual, *measured.tables(put.asked), *doubts.described_tables(study, analysis))
 
 
 def of_study(
@@ -115,7 +114,7 @@ def make(
     """
     facts = facts or {}
     runs, other_order = turns.of_one_order(_in_order(tidy["runs"]), study)
-    paired, apart = partners.usable(runs)
+    paired, apart = pairs.usable(runs)
     looks, names = sorted(analysis.looks), words.names(study)
     context = Context(study.baseline, analysis, _block_seconds(runs), names)
     evidence = Evidence(study, paired, tidy["histograms"], analysis)
@@ -143,14 +142,14 @@ def make(
         "voids": voids,
         "facts_differ": doubts.facts_that_differ(facts),
         "quiet": quiet.seen(runs, facts, monitor, aa, accompanied),
-        "partners": partners.blocks(runs),
+        "partners": pairs.blocks(runs),
         "verdicts": _verdicts([*entries, *others]),
         "warnings": [
             *_warnings(study, complete, looks[0], aa, entries, found),
             *quiet.doubts(runs, facts, monitor, names, accompanied),
             *doubts.warnings(study, runs, voids, checked, names.arms),
             *(doubts.doubt("Order of measuring", text) for text in other_order),
-            *[*causes.doubts_of(caused), *_apart(partners.blocks(runs), apart)],
+            *[*causes.doubts_of(caused), *_apart(pairs.blocks(runs), apart)],
             *(doubts.doubt(arrangements.title(text), text) for text in unanswered),
         ],
         "scaling": _scalings(study, runs),
@@ -196,7 +195,7 @@ def _asked(
 ) -> dict[str, Any]:
     """Return what is there only if a study asks for it, so that the findings of others keep their bytes."""
     ladder = ladders.findings(evidence, [one.candidate for one in twins], context)
-    told = described.findings(behind, context.names.arms)
+    told = doubts.described(behind, context.names.arms)
     return {"claims": list(others) or None, "ladder": ladder, **told}
 
 
@@ -218,7 +217,7 @@ def _apart(blocks: Sequence[Partners], left_out: Sequence[str]) -> list[Doubt]:
     found = [doubts.doubt("Time between partners", text) for text in left_out]
     far = [one for one in blocks if one.is_far and one.left_out is None]
     if far:
-        which = listing([f"block {one.block} ({partners.span(one.max_s)})" for one in far])
+        which = listing([f"block {one.block} ({pairs.span(one.max_s)})" for one in far])
         text = (
             f"Partners started far more apart than is usual in this study: {which}. What changed on the "
             "machine meanwhile is part of their ratio."

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import partners, turns
+from benchbook.compare import pairs, turns
 from benchbook.compare.claims import measured
 from benchbook.compare.claims.blocks import Evidence as OfClaims
 from benchbook.compare.claims.effects import ClaimedEffect
@@ -84,7 +84,7 @@ class Rule:
             return None
         tables = self.tables()
         runs, histograms = (_frame(tables[name]) for name in ("runs", "histograms"))
-        runs, _ = partners.usable(turns.of_one_order(runs, self.study)[0])
+        runs, _ = pairs.usable(turns.of_one_order(runs, self.study)[0])
         evidence = Evidence(self.study, runs, histograms, self.analysis)
         look = stopped_at(self.study, judged_study(evidence, self.claims, min(self.analysis.looks))[0])
         if look is None or blocks >= self.study.plan.blocks or self._is_open(runs, tables):

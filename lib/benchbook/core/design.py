@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchbook.core import turns
+from benchbook.core.document import Arms
 from benchbook.core.model import fingerprint
-from benchbook.core.recorded import Arms
 from benchbook.core.study import Study
 from benchbook.core.study_arm import UNMEASURED
 

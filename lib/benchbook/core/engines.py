@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import registry, reserved, supported, traits
+from benchbook.core import registry, reserved, traits
 from benchbook.core.study_arm import Arm, ArmBuild, ArmEngine
 from benchbook.core.study_cluster import Cluster
 from benchbook.core.study_sections import Build, Engine
@@ -126,7 +126,7 @@ def _of_build(engine: Engine, arms: Mapping[str, Arm], kind: str) -> Iterator[st
         if one.build is None:
             continue
         if kind != "local":
-            yield supported.refusal(place, kind, ["local"], "servers are built on this machine")
+            yield registry.refusal(place, kind, ["local"], "servers are built on this machine")
         if one.binary is not None or one.version is not None or one.cluster is not None:
             yield f"{place}: names a server by its commit; remove binary, version and cluster beside it"
         whole = {
@@ -148,7 +148,7 @@ def _misplaced(kind: str, engine: Engine, arms: Mapping[str, Arm]) -> Iterator[s
     for place, name in names.items():
         kinds = traits.engine(name).sites
         if kind not in kinds:
-            yield supported.refusal(f"{place}: {name}", kind, kinds)
+            yield registry.refusal(f"{place}: {name}", kind, kinds)
 
 
 def _of_socket(name: str, arm: Arm, engine: str) -> Iterator[str]:

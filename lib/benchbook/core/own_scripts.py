@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import files, paths, supported, traits
+from benchbook.core import files, paths, registry, traits
 from benchbook.core.errors import BenchbookError
 
 LUA = ".lua"
@@ -130,7 +130,7 @@ def refused(kind: str, engines: set[str], arms: Mapping[str, Any], study: Any) -
                 f"{where}: {one.script}: another machine lacks this path; write it from the repository"
             )
         if kind != "local":
-            wrong.append(supported.refusal(where, kind, ("local",)))
+            wrong.append(registry.refusal(where, kind, ("local",)))
         able = [one for one, of in traits.engines().items() if of.runs_own_scripts]
         for engine in sorted(engines - {*able}):
             wrong.append(

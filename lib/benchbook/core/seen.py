@@ -19,7 +19,7 @@ class _Seen:
 
 @dataclass(frozen=True)
 class Times(_Seen):
-    """When a run began and ended, by the wall's clock and the monotonic one, and how far the first stepped."""
+    """When a run began and ended, by both clocks, and how far the one on the wall stepped."""
 
     started_utc: str
     ended_utc: str

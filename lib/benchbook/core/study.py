@@ -15,7 +15,6 @@ from benchbook.core import (
     study_cluster,
     study_existing,
     study_hosts,
-    supported,
     traits,
     turns,
 )
@@ -176,7 +175,7 @@ class Study(Model):
             if arm.endswith(TWIN):
                 yield f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"
         yield from conflicts(self.arms)
-        yield from supported.mistakes(self.site.kind, self.arms)
+        yield from registry.mistakes(self.site.kind, self.arms)
         yield from mistakes(self.engine, self.arms, self.site.kind)
         yield from study_cluster.refused(self)
         yield from refused(self.site.kind, self.site.kubernetes, self.arms)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from benchbook.core import registry, reserved, supported, traits
+from benchbook.core import registry, reserved, traits
 from benchbook.core.study_base import Model
 from benchbook.core.study_hosts import Item, Scalar
 
@@ -172,8 +172,8 @@ def _of_engine(
     place: str, kind: str, name: str, version: str | None, binary: str | None, cluster: Cluster
 ) -> Iterator[str]:
     if kind != "local":
-        instead = f"{supported.to_write(('local',))}, or use site.tiup or site.kubernetes.tidb"
-        yield supported.refusal(f"{place}.cluster", kind, ("local",), remedy=instead)
+        instead = f"{registry.to_write(('local',))}, or use site.tiup or site.kubernetes.tidb"
+        yield registry.refusal(f"{place}.cluster", kind, ("local",), remedy=instead)
     if traits.engine(name).cluster is None:
         able = next(one for one in traits.engines().values() if one.cluster is not None)
         yield (

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from benchbook.core import supported, traits
+from benchbook.core import registry, traits
 from benchbook.core.study_base import Model, distinct
 
 Scalar = int | float | str | bool
@@ -96,7 +96,7 @@ class Numa(Model):
     """Nodes with a TiKV each; none: one TiKV on all nodes."""
 
 
-ON_HOSTS = f"remove it, or {supported.to_write(('ssh',))}"
+ON_HOSTS = f"remove it, or {registry.to_write(('ssh',))}"
 
 
 def refused(
@@ -110,9 +110,9 @@ def refused(
     """Yield what is asked of hosts that they can't give; `has_operator`: TiDB Operator makes the cluster."""
     if kind != "ssh":
         if tiup is not None:
-            yield supported.refusal("site.tiup", kind, ("ssh",), remedy=ON_HOSTS)
+            yield registry.refusal("site.tiup", kind, ("ssh",), remedy=ON_HOSTS)
         if tls != "off":
-            yield supported.refusal(f"site.tls: {tls}", kind, ("ssh",), remedy=ON_HOSTS)
+            yield registry.refusal(f"site.tls: {tls}", kind, ("ssh",), remedy=ON_HOSTS)
     elif tls != "off" and not traits.engine(engine.name).encrypts:
         able = " and ".join(one for one, of in traits.engines().items() if of.encrypts)
         yield f"site.tls: {tls}: made for {able} only, and engine.name is {engine.name}; remove it"
@@ -120,12 +120,12 @@ def refused(
         yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
     for name, arm in arms.items():
         proxy = traits.proxies().get(arm.access)
-        if "parts" in supported.MAKES[kind] and arm.parts is not None and tiup is None and not has_operator:
+        if "parts" in registry.MAKES[kind] and arm.parts is not None and tiup is None and not has_operator:
             yield (
                 f"arms.{name}.parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or "
                 "remove it"
             )
-        if arm.proxy is not None and "proxy" in supported.MAKES[kind]:
+        if arm.proxy is not None and "proxy" in registry.MAKES[kind]:
             if proxy is None:
                 able = " or ".join(one for one, of in traits.proxies().items() if kind in of.sites)
                 yield f"arms.{name}.proxy: access is {arm.access}; write {able}, or remove it"

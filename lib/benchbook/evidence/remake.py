@@ -12,13 +12,13 @@ from pathlib import Path
 
 from benchbook.compare import arrangements, extracts, findings
 from benchbook.compare.claims import measured
-from benchbook.core import canonical, files, load, parallel, paths, recorded, yamlfile
+from benchbook.core import canonical, document, files, load, parallel, paths, yamlfile
 from benchbook.core.errors import BenchbookError
 from benchbook.core.explain import validate
 from benchbook.core.findings import Findings
 from benchbook.core.params import Params
 from benchbook.evidence import archive
-from benchbook.read import published, stream, tidy
+from benchbook.read import published, tidy
 from benchbook.show.markup import plain
 
 # What analyze leaves and an archive carries.
@@ -101,7 +101,7 @@ def parse(where: paths.StudyPaths, params: Params, cores: int | None = None) -> 
     """Make the tidy tables of a study from its run folders, as 05_parse does."""
     runs = files.read_csv(where.schedule, "run_id", "block", "position", "arm", "workload", "threads")
     with parallel.each(len(runs), cores) as each:
-        stream.parse(where.raw, where.void, runs, where.tidy, params.limits.model_dump(), each)
+        tidy.parse(where.raw, where.void, runs, where.tidy, params.limits.model_dump(), each)
 
 
 def analyze(where: paths.StudyPaths, params: Params) -> None:
@@ -110,7 +110,7 @@ def analyze(where: paths.StudyPaths, params: Params) -> None:
     shown = published.claims(arrangements.illustrated(spec))
     put = measured.put(spec, published.claims(spec.claims), shown)
     tables = tidy.load(where.tidy, *findings.tables(spec, params.analysis, put))
-    left = recorded.facts(study), recorded.dataset(study)
+    left = document.facts(study), document.dataset(study)
     found = findings.of_study(study, spec, tables, params.analysis, put, shown, *left)
     found.write(where.findings)
     files.write_json(where.metrics, extracts.metrics(found))

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core import design, files, runfolder
+from benchbook.core.document import Facts
 from benchbook.core.errors import BenchbookError
 from benchbook.core.record import Machine
-from benchbook.core.recorded import Facts
 from benchbook.evidence import archive
 from benchbook.evidence.unpacked import Unpacked
 

@@ -11,11 +11,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from benchbook.core import applied, files, paths, runfolder, yamlfile
-from benchbook.core.document import told
+from benchbook.core.document import Facts, told
 from benchbook.core.explain import validate
 from benchbook.core.model import PlannedRun
 from benchbook.core.params import Params
-from benchbook.core.recorded import Facts
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
 from benchbook.measure import store

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchbook.core import runfolder, several, turns
 from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.measure import options, own, sysbench
+from benchbook.measure import own, sysbench
 from benchbook.sites.contract import Site, Start
 
 # How often one of several is looked at; `subprocess` itself looks every 0.05 s.
@@ -66,7 +66,7 @@ def start(
     if several.has_file(planned.arm_setting):
         files = [part / runfolder.of_client(number, runfolder.OPTIONS) for number in range(count)]
         each = zip(endpoints, shares, files, strict=True)
-        taken = [options.write(site, arm, *one) for one in each]
+        taken = [sysbench.write(site, arm, *one) for one in each]
     begin_at = time.monotonic() + site.ready_s if count > 1 else None
     is_held = planned.order == turns.TURNS and site.holds_clients
     running: list[Running] = []

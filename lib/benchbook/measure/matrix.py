@@ -12,9 +12,9 @@ import pandas as pd
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import engines, files, own_scripts, paths, runfolder, turns
+from benchbook.core.document import Facts
 from benchbook.core.errors import BenchbookError, SiteError
 from benchbook.core.model import PlannedRun
-from benchbook.core.recorded import Facts
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 from benchbook.measure import dataset, preflight, servers

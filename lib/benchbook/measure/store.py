@@ -1,14 +1,22 @@
-"""The store of runs: what is valid, what was set aside and why, and what is missing."""
+"""The store of runs: what is valid, what was set aside and why, what is missing, and the session they are of.
+
+A session draws its order and its random numbers once, and keeps them until it is at its end. With one seed
+for all sessions of a study, all machines would share one order of arms and one list of keys.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from benchbook.core import runfolder
+from benchbook.core import files, paths, runfolder
 from benchbook.core.model import PlannedRun
 from benchbook.core.runfolder import RunFolder
+from benchbook.core.study import Study
+from benchbook.core.study_sections import MAX_INT32
 
 ABOUT = "Attempts set aside, the reason of each in a .void.json beside it: evidence, never data.\n"
 # What a voided run may have been voided for; `earlier`, `killed` and `apart` cost no attempt.
@@ -119,3 +127,33 @@ def attempts(void: Path, run_id: str) -> int:
         return 0
     notes = void.glob(f"{run_id}.a*.{runfolder.VOID}")
     return sum(1 for note in notes if runfolder.read_note(note).status in COUNTED)
+
+
+VERSION = 1
+
+
+def begin_session(where: paths.StudyPaths, study: Study) -> int:
+    """Return the seed of the session: that of the study file, else the one drawn when the session began.
+
+    What was drawn stands in `session.json` with version, study, begun_utc, seed and blocks; it is drawn from
+    the operating system, and again only where the file is gone or the study file asks for another seed.
+    """
+    known = session(where)
+    asked = study.plan.seed
+    if known and asked in (None, known["seed"]):
+        return int(known["seed"])
+    seed = draw_seed() if asked is None else asked
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    kept = {"version": VERSION, "study": where.name, "begun_utc": begun, "seed": seed}
+    files.write_json(where.session, kept | {"blocks": study.plan.blocks})
+    return seed
+
+
+def draw_seed() -> int:
+    """Return a seed from the operating system."""
+    return secrets.randbelow(MAX_INT32) + 1
+
+
+def session(where: paths.StudyPaths) -> dict[str, Any]:
+    """Return what is kept of the session in a study's folder; empty where there is none yet."""
+    return dict(files.read_json(where.session)) if where.session.is_file() else {}

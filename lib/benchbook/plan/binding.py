@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchbook.core import traits
+from benchbook.core.document import Arms
 from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun, fingerprint, run_id_of
-from benchbook.core.recorded import Arms
 from benchbook.core.study import Study
 from benchbook.core.study_arm import UNMEASURED
 from benchbook.plan import schedule

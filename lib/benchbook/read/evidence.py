@@ -14,8 +14,7 @@ from benchbook.core.model import PlannedRun
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.seen import Cache
 from benchbook.read import scripts
-from benchbook.read.log import Missing, Summary, SysbenchLog
-from benchbook.read.merge import merged
+from benchbook.read.log import Missing, Summary, SysbenchLog, merged
 from benchbook.read.sysbench_log import parse
 
 # What is one client's or one server's own, and must not be taken from the whole where it lacks.
@@ -207,7 +206,7 @@ class Evidence:
         return ((self.seen.get("ledger") or {}).get("absent") or {}).get(counter)
 
     def cache(self, when: str) -> Cache | None:
-        """Return what the server's pool held `before` or `after` the run; None where nothing is known of it."""
+        """Return what the server's pool held `before` or `after` the run; None where that is not known."""
         told = (self.seen.get("cache") or {}).get(when)
         return Cache.of(told) if told else None
 

@@ -1,12 +1,15 @@
-"""Run folders → tidy tables, the same bytes from the same folders.
+"""Run folders → tidy tables and Parquet files, the same bytes from the same folders.
 
 A run is read only if its files are those of its manifest, its plan is the schedule's, and it is valid when
-judged again. Whatever is left out stands in the table `refused` with the reason.
+judged again. Whatever is left out stands in the table `refused` with the reason. Memory holds a few batches,
+however many runs there are: each is one row group, and they are the same however many processes read them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -278,3 +281,77 @@ def _array(values: np.ndarray, kind: str) -> pa.Array:
     if kind == "Int":
         return pa.array(values, from_pandas=True).cast(pa.int64())
     return pa.array(values.astype(np.int64) if kind == "int" else values)
+
+
+RUNS_A_BATCH = 50
+Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What became of a study's folders: `rows` of each table, and the tables `voids` and `refused`."""
+
+    rows: dict[str, int]
+    voids: pa.Table
+    refused: pa.Table
+
+
+def parse(
+    raw_dir: Path,
+    void_dir: Path,
+    schedule: pd.DataFrame,
+    into: Path,
+    limits: Limits | Mapping[str, Any] | None = None,
+    each: Each = map,
+) -> Parsed:
+    """Write the tables of `SCHEMAS` for a study, each complete or not at all, and say what was left out.
+
+    `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed. `each` is `map`
+    or anything like it that keeps the order, such as one of several processes. Raise StrangersError,
+    before anything is read, if a run folder is not in the schedule or something there is no plain file.
+    """
+    _refuse_irregular(raw_dir, void_dir)
+    scheduled = in_order(schedule)
+    rest = read_rest(raw_dir, void_dir, scheduled)
+    refuse_strangers(rest)
+    batches = [scheduled[at : at + RUNS_A_BATCH] for at in range(0, len(scheduled), RUNS_A_BATCH)]
+    into.mkdir(parents=True, exist_ok=True)
+    parts = {name: into / f"{name}.part" for name in SCHEMAS}
+    rows = dict.fromkeys(SCHEMAS, 0)
+    held: dict[str, list[pa.Table]] = {name: [rest[name]] for name in SCHEMAS if name not in SERIES}
+    with ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(pq.ParquetWriter(parts[name], schema_of(name), **PARQUET))
+            for name in SCHEMAS
+        }
+        for tables in each(partial(read_runs, raw_dir, checked(limits)), batches):
+            for name, table in tables.items():
+                rows[name] += len(table)
+                if name not in held:
+                    writers[name].write_table(whole(name, [table]))
+                elif len(table):
+                    held[name].insert(-1, table)
+        small = {name: whole(name, found) for name, found in held.items()}
+        small["runs"] = since_first(small["runs"])
+        for name, table in small.items():
+            rows[name] = len(table)
+            writers[name].write_table(table)
+    for name, part in parts.items():
+        part.replace(into / f"{name}.parquet")
+    return Parsed(rows, small["voids"], small["refused"])
+
+
+def _refuse_irregular(*folders: Path) -> None:
+    found = [
+        f"{path.relative_to(folder.parent)} is {kind}"
+        for folder in folders
+        if folder.is_dir()
+        for path, kind in files.irregular(folder)
+    ]
+    if found:
+        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        raise StrangersError(
+            f"{'; '.join(found[: NAMED])}{more}: run folders hold plain files only; put the files "
+            "themselves there (`dvc config cache.type reflink,copy` and `dvc checkout --relink` do it for "
+            "links into DVC's cache)"
+        )

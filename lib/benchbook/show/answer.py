@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchbook.compare import physics, sentences, words
+from benchbook.compare import laws, sentences, words
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.core.errors import given
 from benchbook.core.findings import AnswerPart, Finding, Findings, Ladder, Level
@@ -61,7 +61,7 @@ def text(findings: Findings) -> str:
 
 def said(findings: Findings) -> list[Said]:
     """Return the sentences that answer a study's title: its ladder, its levels, then each contrast."""
-    if broken := physics.broken(findings.causes):
+    if broken := laws.broken(findings.causes):
         return [Said(f"The books don't add up, so no effect is an answer: {broken[0]}.", "#why")]
     # A study of fixed rates has no part on why.
     way = "#why" if causes.explained(findings.causes) else "#cells"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchbook.compare import physics, words
+from benchbook.compare import laws, words
 from benchbook.compare.spent import decided
 from benchbook.core.causes import Cause, Causes, Estimate
 from benchbook.core.findings import Findings
@@ -28,7 +28,7 @@ _EVENTS = {"instructions": "instructions", "llc_misses": "misses of the last cac
 def known(findings: Findings) -> list[Cause]:
     """Return the causes that have a sentence, in the study's order; none where the books break physics."""
     found = findings.causes
-    if found is None or physics.broken(findings.causes):
+    if found is None or laws.broken(findings.causes):
         return []
     return [one for one in found.contrasts if one.sentence]
 
@@ -127,7 +127,7 @@ def shown(findings: Findings, earlier: Sequence[tuple[str, Findings]] = ()) -> l
     reasons = [] if lines else list(dict.fromkeys(one.reason for one in contrasts if one.reason))
     given = {
         "lines": {numbers.listing(places): sentence for sentence, places in lines.items()},
-        "broken": physics.broken(findings.causes),
+        "broken": laws.broken(findings.causes),
         "reason": numbers.listing(reasons[:2]),
     }
     return [shaped("causes.html.j2", **given), *figures]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import partners, words
+from benchbook.compare import pairs, words
 from benchbook.compare import turns as of_turns
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.compare.verdicts import MARGIN
@@ -179,7 +179,7 @@ def _partners(blocks: Sequence[Partners]) -> Iterator[Doubt]:
     usual = numbers.decimal(pd.Series([block.median_s for block in blocks]).median())
     yield Doubt(
         "Time between partners",
-        f"Runs that are compared started {usual} s apart (median), and {partners.span(longest.max_s)} at "
+        f"Runs that are compared started {usual} s apart (median), and {pairs.span(longest.max_s)} at "
         f"most (block {longest.block}).",
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchbook.compare import machines, physics, words
+from benchbook.compare import laws, machines, words
 from benchbook.compare.claims.grades import nearest
 from benchbook.core import traits
 from benchbook.core.audit import Claim
@@ -139,7 +139,7 @@ def _why(studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, str]:
     """Return the first cause that is known of a treatment in these lines, and the way to all of its study."""
     treatments = {line.treatment for line in lines}
     for study in studies:
-        if physics.broken(study.found.causes):
+        if laws.broken(study.found.causes):
             return {"why": "the books don't add up", "why_way": f"{study.page}#why"}
         for cause in (one for found in (study.found, *study.explained) for one in causes.known(found)):
             if cause.short and cause.treatment in treatments:
@@ -215,7 +215,7 @@ def _parts(one: Answer) -> Iterator[Effect]:
 
 def _study(seen: _Seen, study: Measured) -> Row:
     contrasts: dict[tuple[str, str, str], list[Finding]] = {}
-    for found in () if physics.broken(study.found.causes) else study.found.findings:
+    for found in () if laws.broken(study.found.causes) else study.found.findings:
         key = found.treatment, found.baseline, found.metric
         contrasts.setdefault(key, []).append(found)
     lines = [

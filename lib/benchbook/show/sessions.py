@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchbook.compare import changes, machines, placed
 from benchbook.compare import joined as same
-from benchbook.compare import left_out as checks
+from benchbook.compare import placed as checks
 from benchbook.compare.contrast_words import sentence as sentence_of
 from benchbook.compare.joined import Row
 from benchbook.compare.moderators import ordered, sentence

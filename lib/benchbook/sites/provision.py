@@ -11,9 +11,9 @@ import pandas as pd
 
 from benchbook.core import applied, files, paths
 from benchbook.core.design import METHODS
+from benchbook.core.document import Facts
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
-from benchbook.core.recorded import Facts
 from benchbook.core.study import Study
 from benchbook.sites import open_site, sql
 from benchbook.sites.arms import obstacles

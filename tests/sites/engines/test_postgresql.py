@@ -27,7 +27,7 @@ from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import files
-from benchbook.sites.engines import postgresql_accounts as accounts
+from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.proxies.pgbouncer import PgBouncer
 from tests import rooms, small, walks

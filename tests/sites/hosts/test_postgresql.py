@@ -18,7 +18,7 @@ from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import files
-from benchbook.sites.engines import postgresql_accounts as accounts
+from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.machine import here
 from tests import walks
 from tests.limits import LIMITS

@@ -13,7 +13,7 @@ from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.measure import dataset, servers
 from benchbook.measure.ledger import session
-from benchbook.sites.engines import postgresql_accounts as accounts
+from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.kube.api import VARIABLES
 from tests.sites import kubernetes_study
 from tests.sites.kube.test_site import cluster, folder, root, run  # noqa: F401

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 import psycopg
 import sqlalchemy
+from psycopg import sql as quoting
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
-from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_settings as server_settings
-from benchbook.sites.engines.postgresql_dialect import ADMIN
+from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.traits.postgresql import TRAITS
@@ -34,6 +35,15 @@ HBA = "hba.conf"
 STARTED = """
 SELECT current_setting('data_directory'), current_setting('port')::int, current_setting('listen_addresses'),
        current_setting('cluster_name'), extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())"""
+INSTALL = "apt-get install postgresql"
+PROGRAM, DRIVER = TRAITS.programs[0], TRAITS.driver
+VERSION = re.compile(r"\(PostgreSQL\) ([0-9.]+)")
+OLDEST = 15
+IDENTITY = """
+SELECT system_identifier, current_setting('server_version'), current_setting('data_directory'),
+       current_setting('port')::int, pg_postmaster_start_time()::text, current_setting('cluster_name')
+FROM pg_control_system()"""
+EXTENSIONS = ("pg_stat_statements", "pg_prewarm")
 
 
 class PostgreSQL(Server):
@@ -41,7 +51,7 @@ class PostgreSQL(Server):
 
     traits = TRAITS
     lists_settings = ("--describe-config",)
-    version_words = accounts.VERSION
+    version_words = VERSION
     config_name, config_files = "postgresql.conf", (HBA,)
     own_options = frozenset({"--listen_addresses", "--port", "--cluster_name"})
     start_s = 180.0
@@ -53,8 +63,8 @@ class PostgreSQL(Server):
         super().__init__(machine, place, machine.account(self.traits.account))
         self.engine, self.lab = engine, machine.lab
         self.binary = self._find()
-        self.version = accounts.said_version(self.binary, machine.says)
-        remedy = f"install that version (`{accounts.INSTALL}-{engine.version}`), or name its program"
+        self.version = said_version(self.binary, machine.says)
+        remedy = f"install that version (`{INSTALL}-{engine.version}`), or name its program"
         self._must_be(engine.version, remedy, self.version)
         settings.must_be_free(engine)
         self.asked = server_settings.complete(engine.settings)
@@ -80,7 +90,7 @@ class PostgreSQL(Server):
 
     def _admit(self, started_s: float) -> None:
         try:
-            accounts.set_up(lambda name: accounts.connect(self.machine, self.socket, name), self._password())
+            set_up(lambda name: connect(self.machine, self.socket, name), self._password())
             self._prove(started_s)
         except psycopg.Error as error:
             raise SiteError(
@@ -98,17 +108,17 @@ class PostgreSQL(Server):
     def admin(self) -> sqlalchemy.Engine:
         """The server knows it by our user there (peer), so there is no password."""
         if self._admin is None:
-            self._admin = accounts.engine(self._connect, lambda: self._opened)
+            self._admin = engine(self._connect, lambda: self._opened)
         return self._admin
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
         try:
-            return accounts.word_seen(machine, address, port) == self.word
+            return word_seen(machine, address, port) == self.word
         except psycopg.Error as error:
             raise self._unseen(machine, address, port, " ".join(str(error).split())) from None
 
     def identity(self) -> dict[str, Any]:
-        return self.seen() | accounts.identity(self._connect, f"{self._named} (its log: {self.log})")
+        return self.seen() | identity(self._connect, f"{self._named} (its log: {self.log})")
 
     def facts(self) -> dict[str, Any]:
         self.running()
@@ -121,25 +131,25 @@ class PostgreSQL(Server):
 
     def _find(self) -> str:
         """Return its program: the one that is named, else the newest of the version asked for."""
-        if (found := self._named_program(accounts.PROGRAM)) is not None:
+        if (found := self._named_program(PROGRAM)) is not None:
             return found
-        there = self.machine.programs(accounts.PROGRAM)
+        there = self.machine.programs(PROGRAM)
         if not there:
-            raise SiteError(f"{accounts.PROGRAM} is not installed{self._where}; run `{accounts.INSTALL}`")
-        versions = {one: accounts.said_version(one, self.machine.says) for one in there}
+            raise SiteError(f"{PROGRAM} is not installed{self._where}; run `{INSTALL}`")
+        versions = {one: said_version(one, self.machine.says) for one in there}
         return next((one for one in there if sql.is_version(versions[one], self.engine.version)), there[0])
 
     def _password(self) -> str:
-        return self.lab.password(accounts.DRIVER)
+        return self.lab.password(DRIVER)
 
     def _connect(self) -> psycopg.Connection:
         self._opened += 1
-        return accounts.connect(self.machine, self.socket)
+        return connect(self.machine, self.socket)
 
     def _answers(self, database: str = labs.SCHEMA) -> bool:
         try:
             self._opened += database == labs.SCHEMA
-            accounts.connect(self.machine, self.socket, database).close()
+            connect(self.machine, self.socket, database).close()
         except psycopg.Error:
             return False
         return True
@@ -147,7 +157,7 @@ class PostgreSQL(Server):
     def _prove(self, started_s: float) -> None:
         """Check that socket and port lead to the process just started, by its `cluster_name` too."""
         place = self.place
-        with accounts.connect(self.machine, self.socket) as connection:
+        with connect(self.machine, self.socket) as connection:
             row = connection.execute(STARTED).fetchone()
         assert row is not None
         folder, port, address, word, uptime_s = row
@@ -158,7 +168,7 @@ class PostgreSQL(Server):
         self._must_be_the_one(seen, wanted, word, float(uptime_s), started_s)
 
     def _write_config(self) -> None:
-        text = accounts.access(self.place.peers(), self.machine.user)
+        text = access(self.place.peers(), self.machine.user)
         for name, lines in text.items():
             self.machine.write(f"{self.role}/{name}.conf", lines, self.user)
         places: dict[str, object] = {
@@ -173,3 +183,100 @@ class PostgreSQL(Server):
     def _telling(self, mark: int) -> list[str]:
         # What is wrong with a setting stands in the lines before the last, which tells of an error.
         return self.log_since(mark)
+
+
+def said_version(binary: str, says: Callable[[list[str]], str]) -> str:
+    """Return the version of a server program, such as 15.18; SiteError if it is no PostgreSQL for us."""
+    answer = says([binary, "--version"])
+    match = VERSION.search(answer)
+    if match is None:
+        raise SiteError(
+            f"{binary} is not a PostgreSQL (it says {answer.strip()[:80]!r}); correct engine.binary"
+        )
+    if int(match[1].split(".")[0]) < OLDEST:
+        raise SiteError(f"{binary} is PostgreSQL {match[1]}; version {OLDEST} or newer is needed")
+    return match[1]
+
+
+def access(peers: Sequence[str], owner: str) -> dict[str, str]:
+    """Return as files who may enter: `peers` by password, and by socket the user `owner` as administrator."""
+    rules = [f"local all {ADMIN} peer map=owner"]
+    rules += [
+        f"local {labs.SCHEMA} all scram-sha-256"
+        if peer == labs.OVER_SOCKET
+        else f"host {labs.SCHEMA} all {'all' if peer == labs.ANYWHERE_AT else f'{peer}/32'} scram-sha-256"
+        for peer in peers
+    ]
+    return {"hba": "\n".join(rules) + "\n", "ident": f"owner {owner} {ADMIN}\n"}
+
+
+def engine(connect: Callable[[], psycopg.Connection[Any]], opened: Callable[[], int]) -> sqlalchemy.Engine:
+    """Return an engine whose every connection is new, with `dialect` and `opened` in its `info`."""
+    made = sqlalchemy.create_engine(
+        "postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
+    )
+    sqlalchemy.event.listen(
+        made, "connect", lambda _, record: record.info.update(dialect=WORDS, opened=opened)
+    )
+    return made
+
+
+def identity(connect: Callable[[], psycopg.Connection[Any]], what: str) -> dict[str, Any]:
+    """Return what tells a server from any other; costs one connection. SiteError where none answers."""
+    try:
+        with connect() as connection:
+            row = connection.execute(IDENTITY).fetchone()
+    except psycopg.Error as error:
+        raise SiteError(f"{what} does not answer: {error}") from None
+    assert row is not None
+    names = ("server_uid", "version", "datadir", "port", "postmaster_started", "word")
+    said = dict(zip(names, row, strict=True)) | {"server_uid": str(row[0])}
+    return said | {"version": str(row[1]).split(" ")[0]}
+
+
+def connect(machine: Machine, socket: str, database: str = labs.SCHEMA) -> psycopg.Connection:
+    """Open the administrator's connection; what it adds to the server's counters is in them at once."""
+    connection = machine.connect_pgsql(socket, user=ADMIN, dbname=database)
+    connection.prepare_threshold = None
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    return connection
+
+
+def set_up(connect: Callable[[str], psycopg.Connection], password: str) -> None:
+    """Make the benchmark's account, its database and the extensions that we ask, where they are missing."""
+    with connect("postgres") as connection:
+        let_in(connection, labs.USER, password)
+        there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (labs.SCHEMA,)).fetchone()
+        if not there:
+            connection.execute(
+                quoting.SQL("CREATE DATABASE {} OWNER {}").format(
+                    quoting.Identifier(labs.SCHEMA), quoting.Identifier(labs.USER)
+                )
+            )
+    with connect(labs.SCHEMA) as connection:
+        for name in EXTENSIONS:
+            statement = quoting.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(quoting.Identifier(name))
+            connection.execute(statement)
+
+
+def let_in(connection: psycopg.Connection, user: str, password: str) -> None:
+    """Make an account, or give it its password, with rights on all tables of the measured database."""
+    # The password itself is in no statement and no log.
+    verifier = connection.pgconn.encrypt_password(password.encode(), user.encode(), b"scram-sha-256").decode()
+    name, owner = quoting.Identifier(user), quoting.Identifier(labs.USER)
+    there = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (user,)).fetchone()
+    connection.execute(
+        quoting.SQL("{} ROLE {} LOGIN PASSWORD {}").format(
+            quoting.SQL("ALTER" if there else "CREATE"), name, quoting.Literal(verifier)
+        )
+    )
+    if user != labs.USER:
+        connection.execute(quoting.SQL("GRANT {} TO {}").format(owner, name))
+
+
+def word_seen(machine: Machine, address: str, port: int) -> str:
+    """Return the word of the server that lets the benchmark's account in, seen from a machine."""
+    account = {"user": labs.USER, "password": machine.lab.password(DRIVER), "dbname": labs.SCHEMA}
+    with machine.connect_pgsql((address, port), **account) as connection:
+        row = connection.execute("SELECT current_setting('cluster_name')").fetchone()
+        return str(row[0]) if row else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from benchbook.core import supported
+from benchbook.core import registry
 from benchbook.core.engines import engine_of
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
@@ -20,11 +20,11 @@ def of(study: Study, name: str, hosts: Mapping[str, Target]) -> Iterator[str]:
     arm = study.arms[name]
     if engine_of(study, name).binary is not None:
         instead = "write `programs` in the inventory, or remove it"
-        yield supported.refusal("engine.binary", study.site.kind, ("local",), remedy=instead)
+        yield registry.refusal("engine.binary", study.site.kind, ("local",), remedy=instead)
     for role, host in arm.hosts.items():
         if host not in hosts or role not in hosts[host].roles:
             yield f"hosts.{role}: {host}: no host of the inventory with this name has the role {role}"
-    yield from supported.refused(study.site.kind, arm)
+    yield from registry.refused(study.site.kind, arm)
     if arm.load is not None and study.site.tls != "off":
         yield "load: not supported with site.tls; leave that out"
     if arm.load is not None and arm.proxy is not None:

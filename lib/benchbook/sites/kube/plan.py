@@ -139,12 +139,12 @@ def obstacles(study: Study, chain: Chain) -> Iterator[str]:
 def _open_at_first(study: Study, chain: Chain) -> Iterator[str]:
     """Yield why a server would be open to all of a cluster's pods for a moment."""
     own = chain.arm.engine
-    obstacles = traits.engine((own and own.name) or study.engine.name)
+    of = traits.engine((own and own.name) or study.engine.name)
     version = (own and own.version) or study.engine.version
-    if obstacles.closed_since is not None and version is not None and _numbers(version) < _numbers(obstacles.closed_since):
+    if of.closed_since is not None and version is not None and _numbers(version) < _numbers(of.closed_since):
         yield (
-            f"engine.version: {version}: before {obstacles.closed_since} {obstacles.product} lets anybody in before it has "
-            f"accounts; write {obstacles.closed_since} or a later one"
+            f"engine.version: {version}: before {of.closed_since} {of.product} lets anybody in before it has "
+            f"accounts; write {of.closed_since} or a later one"
         )
 
 

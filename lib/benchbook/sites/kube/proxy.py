@@ -1,4 +1,4 @@
-"""A proxy in a pod of its own: the files it reads, and how it is started. Pure."""
+"""A proxy in a pod of its own, and HAProxy there: the files it reads, and how it is started. Pure."""
 
 from __future__ import annotations
 

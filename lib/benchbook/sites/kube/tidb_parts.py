@@ -1,4 +1,4 @@
-"""The pods of a TiDB cluster: who they are, what each says, and the books of all TiDBs added up."""
+"""The pods of a TiDB cluster: when they are ready, who they are, what each says, and their books as one."""
 
 from __future__ import annotations
 
