@@ -44,7 +44,7 @@ def study(tmp_path: Path, runs: list[dict], changed: dict | None = None) -> tupl
 
 
 def write(tables, into: Path) -> None:
-    """Write tables as files, whole, where `stream.parse` writes them batch by batch."""
+    """Write tables as files, whole, where `tidy.parse` writes them batch by batch."""
     into.mkdir(parents=True, exist_ok=True)
     for name in SCHEMAS:
         table = tables[name].cast(tidy.schema_of(name))

@@ -5,7 +5,7 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from benchbook.show.canonical import canonical
+from benchbook.show.page import canonical
 
 
 def _executed(number: int) -> nbformat.NotebookNode:

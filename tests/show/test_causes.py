@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchbook.core.findings import Findings
-from benchbook.show import causes, percentiles
+from benchbook.show import causes, pictures
 from tests.found import finding, findings
 
 NAMES = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}, "workloads": {"w": "point selects"}}
@@ -87,12 +87,12 @@ def test_what_percentiles_rest_on_is_a_row_an_arm():
             {"arm": "haproxy", "runs": 10, "events_beyond": 300, "pauses": None, "by_one_pause": None},
         ],
     }  # fmt: skip
-    (table,) = percentiles.tables(findings(finding(**own), names=NAMES))
+    (table,) = pictures.percentiles(findings(finding(**own), names=NAMES))
     assert table.rows == [
         ["point selects", "p99 latency", "direct connections", 10, 310, 34, 0],
         ["point selects", "p99 latency", "HAProxy", 10, 300, "not known", "not known"],
     ]
-    assert percentiles.tables(findings(finding(**own | {"support": None}), names=NAMES)) == []
+    assert pictures.percentiles(findings(finding(**own | {"support": None}), names=NAMES)) == []
 
 
 def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_it_is():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchbook.show import loading
+from benchbook.show import tables
 
 
 def test_arms_that_share_data_share_a_row_with_rows_a_second() -> None:
@@ -15,7 +15,7 @@ def test_arms_that_share_data_share_a_row_with_rows_a_second() -> None:
             "last": {"index": "after the rows", "seconds": 12.5},
         },
     }
-    (table,) = loading.tables(dataset, {"first": "the first"})
+    (table,) = tables.loading(dataset, {"first": "the first"})
     # 4 x 50,000 rows in 8 s are 25,000 a second, in 12.5 s 16,000.
     assert [row[:2] for row in table.rows] == [
         ["the first, cold", "before the rows"],
@@ -26,5 +26,5 @@ def test_arms_that_share_data_share_a_row_with_rows_a_second() -> None:
 
 
 def test_data_that_were_loaded_once_for_all_arms_have_no_table() -> None:
-    assert loading.tables({"tables": 1, "table_size": 10, "loads": {}}, {}) == []
-    assert loading.tables({"tables": 1, "table_size": 10}, {}) == loading.tables(None, {}) == []
+    assert tables.loading({"tables": 1, "table_size": 10, "loads": {}}, {}) == []
+    assert tables.loading({"tables": 1, "table_size": 10}, {}) == tables.loading(None, {}) == []

@@ -21,8 +21,8 @@ from benchbook.core import files, git, paths
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Finding, Findings
 from benchbook.show import numbers, page
-from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, join
+from benchbook.show.shape import badge
 from benchbook.show.table import Column, Table, long
 from benchbook.show.tables import contrast
 

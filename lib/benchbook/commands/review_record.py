@@ -21,8 +21,8 @@ from benchbook.core.pooled import Pooled, PooledEffect
 from benchbook.core.wording import count
 from benchbook.evidence import archive
 from benchbook.show import numbers
-from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element
+from benchbook.show.shape import badge
 from benchbook.show.table import Column, Table, long
 
 # As the index has them, without its model: an older commit's index may hold other keys.

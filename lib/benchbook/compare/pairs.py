@@ -1,4 +1,4 @@
-"""Runs to block log ratios, the one table that every interval is computed from, and the time between partners.
+"""Runs to block log ratios, which every interval is computed from, and the time between partners.
 
 Only when things happened decides which runs are usable here, never what came out of them.
 """

@@ -148,7 +148,7 @@ def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:
 
 
 def load(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
-    """Return the tables that `stream.parse` left, or those named, as frames with the types of `SCHEMAS`."""
+    """Return the tables that `parse` left, or those named, as frames with the types of `SCHEMAS`."""
     frames = {}
     for name in names or SCHEMAS:
         columns = SCHEMAS[name]
@@ -351,7 +351,7 @@ def _refuse_irregular(*folders: Path) -> None:
     if found:
         more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
         raise StrangersError(
-            f"{'; '.join(found[: NAMED])}{more}: run folders hold plain files only; put the files "
+            f"{'; '.join(found[:NAMED])}{more}: run folders hold plain files only; put the files "
             "themselves there (`dvc config cache.type reflink,copy` and `dvc checkout --relink` do it for "
             "links into DVC's cache)"
         )

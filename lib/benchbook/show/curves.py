@@ -16,7 +16,7 @@ from benchbook.compare import pooled_words, words
 from benchbook.core.findings import ByThreads, Finding
 from benchbook.core.pooled import Contrast, Pooled
 from benchbook.core.wording import count
-from benchbook.show import forest, numbers, svg, theme
+from benchbook.show import forest, numbers, picture, theme
 from benchbook.show.forest import Ends, Scale
 from benchbook.show.markup import Html, slug
 from benchbook.show.picture import inline
@@ -174,7 +174,7 @@ def _drawn(place: str, curves: Sequence[Curve], scale: Scale, shades: Mapping[st
     ]
     alt = f"{place}, change against the baseline: " + "; ".join(f"{one.name} {one.told}" for one in curves)
     text = shaped("curves.svg.j2", lines=lines, ticks=ticks, levels=names, theme=theme).text
-    return inline(svg.following(text), alt, class_="curve", width="100%", height=240)
+    return inline(picture.following(text), alt, class_="curve", width="100%", height=240)
 
 
 def _band(curve: Curve, at: Any) -> str:
@@ -192,5 +192,5 @@ def _segments(points: Iterable[tuple[float, float]]) -> list[tuple[float, float,
 
 def _swatch(shade: str) -> Html:
     return inline(
-        svg.following(shaped("swatch.svg.j2", shade=shade).text), "", class_="swatch", width=24, height=12
+        picture.following(shaped("swatch.svg.j2", shade=shade).text), "", class_="swatch", width=24, height=12
     )

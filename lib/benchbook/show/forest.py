@@ -17,7 +17,7 @@ from benchbook.core import pooled
 from benchbook.core.findings import ByThreads, Contrast, Finding, Level, Rungs
 from benchbook.core.pooled import Pooled, PooledEffect
 from benchbook.core.wording import count
-from benchbook.show import numbers, svg, theme
+from benchbook.show import numbers, picture, theme
 from benchbook.show.markup import Html, slug
 from benchbook.show.picture import inline
 from benchbook.show.shape import shaped
@@ -286,7 +286,7 @@ def axis(at: Scale) -> Html:
 
 
 def _image(alt: str, shade: str, **drawing: object) -> Html:
-    drawn = svg.following(shaped("bar.svg.j2", shade=shade, theme=theme, **drawing).text)
+    drawn = picture.following(shaped("bar.svg.j2", shade=shade, theme=theme, **drawing).text)
     return inline(drawn, alt, class_="bar", width="100%", height=22)
 
 

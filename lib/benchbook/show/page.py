@@ -1,10 +1,15 @@
-"""An executed notebook as one HTML page that needs no network, no script and no other file."""
+"""An executed notebook as one HTML page that needs no network, no script and no other file.
+
+The same notebook twice gives the same bytes: what changes with every execution is dropped or masked.
+"""
 
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
@@ -19,7 +24,6 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from benchbook.core.errors import given
-from benchbook.show.canonical import canonical
 from benchbook.show.clean import clean
 from benchbook.show.markup import plain, slug, visible
 
@@ -255,3 +259,51 @@ def _contents(soup: BeautifulSoup) -> None:
     second = sections[1]
     # A section in a box of its own stays whole.
     (second.find_parent("section") or second).insert_before(nav.extract())
+
+
+_KEPT_CELL = ("tags", "alt")
+_MASKS = (
+    (re.compile(r"0x[0-9a-f]{6,}"), "0x…"),  # where an object lived
+    (re.compile(r"ipykernel_\d+(?:/\d+\.py)?"), "ipykernel"),  # the kernel's process and cell files
+    (re.compile(r"/tmp/[\w./-]+"), "/tmp/…"),
+)
+
+
+def canonical(notebook: NotebookNode, root: Path | None = None) -> NotebookNode:
+    """Copy a notebook without times, papermill's records, ids, counters, addresses and this checkout's path.
+
+    `root` is the repository's folder, written as a dot. HTML outputs keep their bytes: they are ours and
+    hold none of it.
+    """
+    clean = copy.deepcopy(notebook)
+    clean.metadata = NotebookNode(
+        kernelspec={"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
+    )
+    clean.nbformat, clean.nbformat_minor = 4, 5
+    for number, cell in enumerate(clean.cells, 1):
+        cell["id"] = f"cell-{number}"
+        cell.metadata = NotebookNode({key: cell.metadata[key] for key in _KEPT_CELL if key in cell.metadata})
+        if cell.cell_type != "code":
+            continue
+        cell.execution_count = None
+        for output in cell.outputs:
+            _clean_output(output, root)
+    return clean
+
+
+def _clean_output(output: NotebookNode, root: Path | None) -> None:
+    if "execution_count" in output:
+        output.execution_count = None
+    if output.output_type == "stream":
+        output.text = _mask(output.text, root)
+    elif output.output_type == "error":
+        output.traceback = [_mask(line, root) for line in output.traceback]
+        output.evalue = _mask(output.evalue, root)
+    elif "text/plain" in output.data:
+        output.data["text/plain"] = _mask(output.data["text/plain"], root)
+
+
+def _mask(text: str, root: Path | None) -> str:
+    for pattern, mask in _MASKS:
+        text = pattern.sub(mask, text)
+    return text.replace(str(root), ".") if root else text

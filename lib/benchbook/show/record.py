@@ -12,9 +12,8 @@ from benchbook.core.audit import Table as Printed
 from benchbook.core.errors import given
 from benchbook.core.source import Workload
 from benchbook.show import numbers
-from benchbook.show.badge import ORDER, result
 from benchbook.show.markup import Html, element, join, linked, slug
-from benchbook.show.shape import shaped
+from benchbook.show.shape import ORDER, result, shaped
 from benchbook.show.table import Column, Table, long, number
 
 _RATIO = re.compile(r"\d+ to 1")

@@ -12,7 +12,7 @@ from benchbook.compare import joined as same
 from benchbook.compare import placed as checks
 from benchbook.compare.contrast_words import sentence as sentence_of
 from benchbook.compare.joined import Row
-from benchbook.compare.moderators import ordered, sentence
+from benchbook.compare.moderators import WORDS, Ordered, ordered, sentence
 from benchbook.compare.pooled import Brought, brought
 from benchbook.compare.pooled_frames import moderators
 from benchbook.compare.pooled_words import percent
@@ -20,14 +20,13 @@ from benchbook.compare.turns import orders
 from benchbook.core import design, load, paths, pooled
 from benchbook.core.findings import Findings
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
-from benchbook.show import forest, numbers
-from benchbook.show.badge import badge
+from benchbook.core.wording import count
+from benchbook.show import forest, numbers, theme
 from benchbook.show.evidence import Evidence
-from benchbook.show.figures.sessions import against
 from benchbook.show.forest import Forest
 from benchbook.show.markup import Html, element, join, slug
-from benchbook.show.picture import Picture
-from benchbook.show.shape import shaped
+from benchbook.show.picture import Panel, Picture
+from benchbook.show.shape import badge, shaped
 from benchbook.show.table import Column, Table, long, number
 
 _MOST_ASKED = 4
@@ -251,3 +250,29 @@ def _value(value: object) -> object:
     if value is None or pd.isna(value):
         return ""
     return f"{value:.2g}" if isinstance(value, float) else value
+
+
+AGAINST = (
+    "Each dot is an occasion: sessions of one processor within six hours. p is by all orders of occasions "
+    "and counts every moderator that was asked."
+)
+
+
+def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect) -> Picture:
+    """Draw an effect against what its sessions differ in, a panel for each moderator, the best first."""
+    panels = []
+    for one in found:
+        with theme.style():
+            figure, axes = theme.canvas(theme.WIDTH, 1.7)
+            effects = [100 * value for value in one.effects]
+            axes.plot(one.values, effects, "o", color=theme.ACCENT, markersize=4.5)
+            axes.axhline(0, color=theme.MUTED, linewidth=0.8)
+            axes.set_xlabel(f"{WORDS[one.name]}: rank correlation {one.rho:+.2f}, p = {one.p:.2g}")
+            axes.set_ylabel("%")
+        told = "; ".join(
+            f"{value:g}: {percent(seen)}" for value, seen in sorted(zip(one.values, one.effects, strict=True))
+        )
+        panels.append(Panel(figure, f"{WORDS[one.name]}: {told}."))
+    at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
+    title = f"{contrast.names.treatment} on {contrast.names.workload}{at}, by what differed"
+    return Picture(f"moderators-{slug(contrast.id)}", title, tuple(panels), AGAINST)

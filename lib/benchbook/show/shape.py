@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from benchbook.core import audit, findings, pooled
 from benchbook.show import numbers
-from benchbook.show.badge import badge
-from benchbook.show.markup import Html, plain, slug
+from benchbook.show.markup import Html, element, plain, slug
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -40,3 +41,32 @@ def _shapes() -> Environment:
 def _plain(value: object) -> object:
     """Return what a template writes for a value: markup as it is, all else as text for people."""
     return value if hasattr(value, "__html__") else plain(value)
+
+
+# What an effect is: neither direction is good or bad in itself.
+LABELS = (*get_args(findings.Label), *pooled.LABELS)
+# What became of a claim: one that was measured, one read from tables without repetitions, one not asked yet.
+VERDICTS = (*get_args(findings.Verdict), *get_args(audit.Reading), "not judged")
+# What a check found, by its `passed`.
+RESULTS = {True: "passed", False: "failed", None: "nothing to check"}
+# Failed checks stand first in a table, those that had nothing to look at last.
+ORDER = {False: 0, True: 1, None: 2}
+
+
+def badge(word: str) -> Html:
+    """Write a label, verdict or result as a badge, with the word as the class that the page's style colours.
+
+    An unknown word is shown all the same, without a class of its own: nothing unknown can look
+    like a verdict.
+    """
+    return element("span", word, class_=f"badge {slug(word)}" if is_ours(word) else "badge")
+
+
+def result(passed: bool | None) -> Html:
+    """Write what a check found; None stands for a check that had nothing to look at."""
+    return badge(RESULTS[passed])
+
+
+def is_ours(word: str) -> bool:
+    """Say whether a word is one that findings and audits may say."""
+    return word in (*LABELS, *VERDICTS, *RESULTS.values())

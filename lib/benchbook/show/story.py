@@ -9,9 +9,9 @@ from dataclasses import replace
 from benchbook.compare import machines
 from benchbook.core.pooled import LABELS, Contrast, Pooled, PooledEffect
 from benchbook.show import causes, numbers
-from benchbook.show.badge import badge
 from benchbook.show.forest import SEVERAL, Forest, place, together
 from benchbook.show.markup import Html, element, slug
+from benchbook.show.shape import badge
 from benchbook.show.standing import Measured, Overview
 from benchbook.show.table import Column, Table, long, number
 

@@ -9,12 +9,11 @@ from typing import Any
 from benchbook.compare import words
 from benchbook.core.findings import Answer, ByThreads, Contrast, Finding, Findings, Level, Peak
 from benchbook.show import numbers, opposite
-from benchbook.show.badge import ORDER, badge, result
 from benchbook.show.leaders import tables as leaders
 from benchbook.show.load_tables import dips, parts, stability
-from benchbook.show.loading import tables as loading
 from benchbook.show.markup import Html, element, slug
 from benchbook.show.run_tables import cell_anchor, cells
+from benchbook.show.shape import ORDER, badge, result
 from benchbook.show.table import Column, Notes, Table, long, number
 
 _NO_ARMS: Mapping[str, str] = {}
@@ -244,3 +243,37 @@ def _value(value: Any) -> str:
     if isinstance(value, list) and value:
         return ", ".join(map(_value, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+LOADED_CAPTION = (
+    "From the first loader's start to the last one's end, with as many tables at once as there are cores. "
+    "Each was timed once, when the data were prepared: a difference between arms here has no interval."
+)
+SHARED = "Arms in one row share the data, which were loaded once. "
+
+
+def loading(dataset: Mapping[str, Any] | None, names: Mapping[str, str]) -> list[Table]:
+    """Return how long loading took for each copy of the data, as a table; none where it was not timed.
+
+    `dataset` is the content of `dataset.json`: `loads` by arm with `index` and `seconds`, `tables` and
+    `table_size`. `names` are those of the arms.
+    """
+    loads: Mapping[str, Mapping[str, Any]] = (dataset or {}).get("loads") or {}
+    if not dataset or not loads:
+        return []
+    copies: dict[tuple[str, float], list[str]] = {}
+    for arm, load in loads.items():
+        copies.setdefault((load["index"], load["seconds"]), []).append(names.get(arm, arm))
+    rows_loaded = dataset["tables"] * dataset["table_size"]
+    rows = [
+        [
+            ", ".join(arms),
+            order,
+            numbers.significant(seconds),
+            numbers.significant(rows_loaded / seconds if seconds else None),
+        ]
+        for (order, seconds), arms in copies.items()
+    ]
+    columns = [Column("Arms"), Column("Secondary index"), number("Loading", "s"), number("Rows", "a second")]
+    is_shared = any(len(arms) > 1 for arms in copies.values())
+    return [Table("loading", "Loading", columns, rows, (SHARED if is_shared else "") + LOADED_CAPTION)]
