@@ -23,8 +23,8 @@ from benchbook.measure import clients, dataset
 from benchbook.plan import schedule
 from benchbook.read import tidy
 from benchbook.sites.arms import loads
+from benchbook.sites.machine import here
 from benchbook.sites.processes import process
-from benchbook.sites.proxies import tiproxy
 from tests.limits import LIMITS
 from tests.measure.conftest import PORT
 from tests.walks import Store
@@ -122,8 +122,8 @@ def test_a_driver_that_dies_voids_the_run_and_the_run_is_repeated(open_store):
 
 @pytest.mark.server
 @pytest.mark.skipif(
-    (TIPROXY := tiproxy.find()) is None or not loads.can_capture(TIPROXY),
-    reason=f"no TiProxy of 1.3.0 or later in the PATH or in {tiproxy.VARIABLE}",
+    (TIPROXY := here.find("tiproxy")) is None or not loads.can_capture(Path(TIPROXY)),
+    reason=f"no TiProxy of 1.3.0 or later in the PATH or in {here.variable('tiproxy')}",
 )
 def test_a_real_tiproxy_captures_while_a_run_goes_on_and_only_in_its_arm(open_store):
     arms = {"off": {"access": "tiproxy"}, "on": {"access": "tiproxy", "capture": True}}

@@ -423,7 +423,7 @@ def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loadin
     study = make_study(arms={"direct": {}, "again": {}, "before": {"data": {"index": "before"}}})
     site, started = stand_in.Site(study), []
     site.spoil = lambda client, out: started.append(client.argv)
-    assert dataset.arm_of_each_copy(site, study) == ["direct", "before"]
+    assert dataset.arm_of_each_copy(site) == ["direct", "before"]
     state = dataset.load(site, study)
     assert ["--index-first=on" in argv for argv in started] == [False, False, True, True]
     assert {arm: load["index"] for arm, load in state["loads"].items()} == {
@@ -434,13 +434,11 @@ def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loadin
         "snapshot before",
     ]
     site.in_the_way["direct"] = "no room"
-    assert dataset.arm_of_each_copy(site, study) == ["again", "before"], (
+    assert dataset.arm_of_each_copy(site) == ["again", "before"], (
         "the first that can be made stands for the others"
     )
     site.data_groups = lambda: [("again", "before")]
-    assert dataset.arm_of_each_copy(site, study) == ["again"], (
-        "a site may know better which arms share their data"
-    )
+    assert dataset.arm_of_each_copy(site) == ["again"], "a site may know better which arms share their data"
 
 
 def test_a_run_brings_the_site_up_only_if_something_is_missing(store, monkeypatch, tmp_path, capsys):

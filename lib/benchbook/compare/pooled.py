@@ -188,7 +188,7 @@ def _contrast(
     return Contrast(
         **{key: getattr(entry, key) for key in ("id", "workload", "baseline", "treatment", "metric")},
         names=entry.names,
-        one_number=_has_one_number(whole, by_level, entries.values()),
+        one_number=_has_one_number(by_level, entries.values()),
         whole=whole,
         levels=by_level,
     )
@@ -202,9 +202,7 @@ def _parts(found: Finding) -> Sequence[Level | ByThreads]:
     return found.levels or found.by_threads
 
 
-def _has_one_number(
-    whole: PooledEffect, levels: Sequence[PooledEffect], entries: Iterable[Finding | None]
-) -> bool:
+def _has_one_number(levels: Sequence[PooledEffect], entries: Iterable[Finding | None]) -> bool:
     """Tell whether one number may stand for all levels: not where a session's may not, where a level depends
     on the machine, or where the means of two levels leave zero out on both sides."""
     signs = {_side(level.low, level.high) for level in levels}

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from benchbook.core import canonical
 
 BUCKETS = 1024
-LOWEST_MS = 1e-3
 HIGHEST_MS = 1e5
 
 

@@ -38,8 +38,8 @@ def ensure(
     indexes, checksums, fingerprint, `loads`, and `events`: what was found and done.
     """
     events: list[str] = []
-    kept = [arm for arm in arm_of_each_copy(site, study) if site.has_snapshot(label(study), arm)]
-    lost = [arm for arm in arm_of_each_copy(site, study) if arm not in kept]
+    kept = [arm for arm in arm_of_each_copy(site) if site.has_snapshot(label(study), arm)]
+    lost = [arm for arm in arm_of_each_copy(site) if arm not in kept]
     if lost and known is not None:
         events.append("the prepared copy is gone; the tables are loaded again from the study's seed")
     for arm in kept:
@@ -76,13 +76,13 @@ def load(site: Site, study: Study) -> dict[str, Any]:
     Arms that differ in engine or order of loading are loaded each from the same seed, and must hold the same
     rows. `loads` then says for every arm how long it took.
     """
-    loaded = {arm: _load(site, study, arm) for arm in arm_of_each_copy(site, study)}
+    loaded = {arm: _load(site, study, arm) for arm in arm_of_each_copy(site)}
     state = _one(study, {arm: state for arm, (state, _) in loaded.items()})
     site.look()
     return state | {"loads": _loads(study, loaded)}
 
 
-def arm_of_each_copy(site: Site, study: Study) -> list[str]:
+def arm_of_each_copy(site: Site) -> list[str]:
     """Return one arm for each copy of the data: the first that can be made of those that share it."""
     groups = ([arm for arm in group if arm in site.able] for group in site.data_groups())
     return [group[0] for group in groups if group]
@@ -175,7 +175,7 @@ def _agree(is_same: bool) -> str:
 def of_own(site: Any, study: Study) -> dict[str, dict[str, Any]]:
     """Return what own scripts' tables hold in each copy of the data, by its first arm."""
     found = {}
-    for arm in arm_of_each_copy(site, study) if own_scripts.of(study) else []:
+    for arm in arm_of_each_copy(site) if own_scripts.of(study) else []:
         site.up(arm)
         with session(site, arm) as connection:
             found[arm] = own.describe(connection)

@@ -101,7 +101,7 @@ def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str
 def put_back(site: Site, study: Study, analyzed: bool = False) -> None:
     """Put the prepared copy back on every server, loaded again where none is left, `analyzed` if it was."""
     label = dataset.label(study)
-    copies = dataset.arm_of_each_copy(site, study)
+    copies = dataset.arm_of_each_copy(site)
     # A cluster may lose a pod, and the copy with it.
     # Elsewhere a copy that one of several arms lacks is brought back by the site, or refused.
     looked_at = copies if own_scripts.of(study) or len(copies) == 1 else []

@@ -26,7 +26,7 @@ def warm(site: Site, study: Study) -> list[dict[str, str]]:
     """Run ANALYZE TABLE where the study asks for it, keep it in the copy, prewarm; return the answers."""
     answers: list[dict[str, str]] = []
     servers.put_back(site, study)
-    for arm in dataset.arm_of_each_copy(site, study):
+    for arm in dataset.arm_of_each_copy(site):
         if is_analyzed(study, arm):
             which = {} if arm == study.baseline else {"arm": arm}
             with session(site, arm) as connection:

@@ -110,7 +110,7 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
     yield is_sum, f"{timed:.0f} x {mean_ms} ms is not {total_ms} ms"
     is_inside = whole.latency_min_ms <= mean_ms + 0.01 <= whole.latency_max_ms + 0.02
     yield is_inside, "the mean latency is outside min and max"
-    yield from _percentile_checks(block, window, slack)
+    yield from _percentile_checks(block, slack)
     for name in ("events", "time"):
         mean, deviation = (
             printed(value, "fairness of the threads")
@@ -129,7 +129,7 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
     yield is_same, f"the threads took {spent_ms:.1f} ms, the sum is {total_ms} ms"
 
 
-def _percentile_checks(block: Summary, window: float, slack: float) -> Iterator[tuple[bool, str]]:
+def _percentile_checks(block: Summary, slack: float) -> Iterator[tuple[bool, str]]:
     """Yield whether the percentile may lie below the maximum; `slack` events are in its histogram alone."""
     if block.percentile is None:
         return

@@ -254,13 +254,6 @@ def open_lab(folder: Path) -> Lab:
     return lab
 
 
-def remove(lab: Lab, name: str) -> None:
-    """Remove one folder below the lab, if it is there."""
-    path = lab.folder / name
-    if path.exists():
-        shutil.rmtree(path)
-
-
 def nearest(folder: Path) -> Path:
     """Return a folder, or of those above it the first that is there."""
     while not folder.exists():

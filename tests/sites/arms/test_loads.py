@@ -11,7 +11,7 @@ from benchbook.core.study_arm import Arm, Load
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import loads
 from benchbook.sites.local import layout, obstacles, running
-from benchbook.sites.proxies import tiproxy
+from benchbook.sites.machine import here
 
 ANYWHERE = {"server": None, "proxy": None, "client": None}
 
@@ -102,9 +102,9 @@ def test_a_proxy_that_cannot_capture_is_known_by_its_program(tmp_path: Path, mon
     assert not loads.can_capture(old) and loads.can_capture(new)
     arm = Arm.model_validate({"access": "tiproxy", "capture": True})
     (chain,) = layout.chains({"one": arm}, 35000, ANYWHERE).values()
-    monkeypatch.setenv(tiproxy.VARIABLE, str(old))
+    monkeypatch.setenv(here.variable("tiproxy"), str(old))
     assert "can't capture traffic; TiProxy can since 1.3.0" in "; ".join(obstacles.of(arm, chain))
-    monkeypatch.setenv(tiproxy.VARIABLE, str(new))
+    monkeypatch.setenv(here.variable("tiproxy"), str(new))
     assert obstacles.of(arm, chain) == []
 
 

@@ -23,7 +23,6 @@ from benchbook.sites.arms import clean
 from benchbook.sites.contract import Start
 from benchbook.sites.local import cgroups, network, obstacles, running
 from benchbook.sites.machine import abilities, here
-from benchbook.sites.proxies import tiproxy
 from tests import ports, rooms
 from tests.sites.connection import connect
 
@@ -285,7 +284,7 @@ def test_every_server_starts_from_the_same_prepared_bytes(arranged) -> None:
 
 
 def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, monkeypatch) -> None:
-    monkeypatch.delenv(tiproxy.VARIABLE, raising=False)
+    monkeypatch.delenv(here.variable("tiproxy"), raising=False)
     real = here.shutil.which
     monkeypatch.setattr(
         here.shutil,
@@ -418,7 +417,9 @@ def test_a_proxy_has_the_settings_of_its_arm_and_arms_that_differ_in_them_have_t
         assert taken == {"plain": 4096, "few": 77}
 
 
-@pytest.mark.skipif(tiproxy.find() is None, reason=f"no TiProxy in the PATH or in {tiproxy.VARIABLE}")
+@pytest.mark.skipif(
+    here.find("tiproxy") is None, reason=f"no TiProxy in the PATH or in {here.variable('tiproxy')}"
+)
 def test_tiproxy_leads_to_the_server_and_listens_on_loopback_only(arranged) -> None:
     with arranged(direct={}, tiproxy={"access": "tiproxy"}) as site:
         endpoint = site.up("tiproxy")

@@ -31,8 +31,6 @@ DEFAULTS: dict[str, tuple[Value, str]] = {
     "log_min_messages": ("warning", "errors and crashes, and nothing for each statement"),
     "default_toast_compression": ("pglz", "not left to the package's settings"),
 }
-# Fixed when a data folder is made: another value needs another folder.
-AT_CREATION = ("wal_segment_size", "data_checksums", "block_size")
 
 # Different at every start, or a session's own, so never part of the digest.
 VOLATILE = frozenset({"cluster_name", "in_hot_standby", "listen_addresses", "port", "application_name"})

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 from benchbook.sites.lab import LOOPBACK
-from benchbook.sites.machine import here
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.proxies.proxy import Proxy
 from benchbook.sites.settings import Value
 from benchbook.sites.tidb.config import toml
 from benchbook.sites.traits.tiproxy import TRAITS
 
-VARIABLE = here.variable(TRAITS.programs[0])
 COMMIT = re.compile(r"commit\s+(\S+)")
-
-
-def find() -> Path | None:
-    """Return the program on this machine, or None."""
-    found = here.find(TRAITS.programs[0])
-    return Path(found).resolve() if found else None
 
 
 class TiProxy(Proxy):
