@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 from benchbook.core import files, runfolder
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.measure import books, clients, execute
+from benchbook.measure import clients, execute, ledger
 from benchbook.read.sysbench_log import parse
 from benchbook.sites import contract
 from benchbook.sites.engines import dialect
@@ -46,7 +46,7 @@ class Clock:
 
     def install(self, monkeypatch: Any) -> None:
         """Take the place of `time` in the modules that measure a run."""
-        for module in (execute, clients, books):
+        for module in (execute, clients, ledger):
             monkeypatch.setattr(module, "time", self)
 
 

@@ -16,7 +16,7 @@ from benchbook.core import files, paths, runfolder
 from benchbook.core.document import Facts
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
-from benchbook.measure import books, dataset, ledger, matrix, preflight, servers, warm_up
+from benchbook.measure import dataset, ledger, matrix, preflight, servers, warm_up
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.engines import dialect
@@ -253,15 +253,15 @@ def test_a_client_that_fails_voids_the_run_of_all(store):
 def test_sessions_of_others_are_seen_on_both_sides_of_a_run(store, when):
     made = store()
     server, connection = made.site.server(None), made.site.admin().connect()
-    was = books.before(connection, 2)
+    was = ledger.before(connection, 2)
     assert was["foreign_sessions"] == 0
     server.sessions.extend(["someone", "another"])
     if when == "before":
-        was = books.before(connection, 2)
+        was = ledger.before(connection, 2)
         assert was["foreign_sessions"] == 2
         server.sessions.clear()
     begun = made.site.clock.now
-    now = books.after(connection, was, 2, {})
+    now = ledger.after(connection, was, 2, {})
     assert now["foreign_sessions"] == 2
     # Sessions of sysbench's that are about to close are waited for, up to 5 s.
     assert made.site.clock.now - begun == pytest.approx(5.0 if when == "after" else 0.0, abs=0.02)
@@ -294,7 +294,7 @@ def test_connections_that_are_not_sysbenchs_are_counted_apart(store):
     """Probes of a proxy, and the load beside a run."""
     made = store()
     connection, server = made.site.admin().connect(), made.site.server(None)
-    was = books.before(connection, 2)
+    was = ledger.before(connection, 2)
     server.counters["Aborted_connects"] += 5
     for arrangement, own in (
         ({}, 0),
@@ -302,7 +302,7 @@ def test_connections_that_are_not_sysbenchs_are_counted_apart(store):
         ({"has_probes": True, "load": {"connections": 30}}, 35),
         ({"load": {"connections": None}}, 0),
     ):
-        now = books.after(connection, was, 2, arrangement)
+        now = ledger.after(connection, was, 2, arrangement)
         assert now["ledger"]["own_connections"] == own, arrangement
 
 
@@ -318,7 +318,7 @@ def test_several_servers_are_summed_and_kept():
         }
         for number in range(2)
     ]  # fmt: skip
-    whole = books.together(each)
+    whole = ledger.together(each)
     assert whole["ledger"] == {
         "available": True, "reason": "server 0: no right", "own_connections": 1,
         "before": {"Com_select": 20, "Questions": 2}, "after": {"Com_select": 61},
@@ -326,9 +326,9 @@ def test_several_servers_are_summed_and_kept():
     }  # fmt: skip
     assert (whole["foreign_sessions"], whole["server_answers"], whole["servers"]) == (1, True, each)
     each[1]["ledger"] |= {"available": False, "after": None}
-    assert books.together(each)["ledger"]["after"] is None
-    assert books.together(each)["ledger"]["available"] is False
-    assert books.together(each[:1]) is each[0]
+    assert ledger.together(each)["ledger"]["after"] is None
+    assert ledger.together(each)["ledger"]["available"] is False
+    assert ledger.together(each[:1]) is each[0]
 
 
 def test_the_ledger_takes_the_counters_it_knows_and_the_uptime(store):

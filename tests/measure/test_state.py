@@ -10,7 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from benchbook.measure import books, servers, state
+from benchbook.measure import ledger, servers, state
 from benchbook.read import checks_server
 from benchbook.read.evidence import Evidence
 from benchbook.sites.engines.mariadb import SOCKET
@@ -59,9 +59,9 @@ class Scene:
             "identity_before": identity,
             "identity_at_start": state.arm_at_start(connection, "direct", identity),
         }
-        was = books.before(connection, 2)
+        was = ledger.before(connection, 2)
         within(self)
-        seen |= books.after(connection, was, 2, {})
+        seen |= ledger.after(connection, was, 2, {})
         run = Evidence({"arm_setting": {}}, seen, "", "")
         checks = (checks_server.arm, checks_server.settings, checks_server.tables, checks_server.between)
         return [fault for check in checks for fault in check(run)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from benchbook.show import numbers, summary
+from benchbook.show import answer, numbers
 from benchbook.show.doubts import Doubt
 from tests.found import changed, doubt
 from tests.show import synthetic
 
 
 def test_it_has_the_answer_the_numbers_and_the_aa_result(made):
-    text = summary.markdown(made, [Doubt("Pre-registration", "Held: all of it.")])
+    text = answer.markdown(made, [Doubt("Pre-registration", "Held: all of it.")])
     assert text.startswith("### What a proxy costs\n")
     assert re.search(
         r"\*\*HAProxy served 1\d( to 1\d)?\s% fewer queries per second than direct connections on", text
@@ -25,7 +25,7 @@ def test_it_has_the_answer_the_numbers_and_the_aa_result(made):
 
 
 def test_every_row_of_the_table_has_as_many_cells(made):
-    rows = [line for line in summary.markdown(made).splitlines() if line.startswith("|")]
+    rows = [line for line in answer.markdown(made).splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {
         8
     }  # seven columns: one finding has a claim
@@ -36,11 +36,11 @@ def test_names_stay_text(made):
     hostile = replace(
         made, findings=changed(made.findings, title=evil, question=evil, warnings=[doubt(evil)])
     )
-    text = summary.markdown(hostile)
+    text = answer.markdown(hostile)
     assert not re.search(r"(?<!\\)<(?!/?sub>)", text)
     assert not re.search(r"(?<!\\)@|(?<!\\)\[|\n# b", text)
 
 
 def test_without_findings_it_says_so(made):
-    text = summary.markdown(synthetic.empty(made))
+    text = answer.markdown(synthetic.empty(made))
     assert "**No finding could be computed.**" in text and "|" not in text

@@ -31,7 +31,7 @@ from benchbook.core.errors import BenchbookError, InputErrors, SiteError
 from benchbook.core.explain import validate
 from benchbook.core.inventory import Target
 from benchbook.core.wording import count
-from benchbook.sites.hosts.connect import close, connect
+from benchbook.sites.hosts.host import close, connect
 
 LOST = (OSError, EOFError, paramiko.SSHException)
 AGAIN_S = 5.0

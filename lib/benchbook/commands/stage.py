@@ -120,14 +120,14 @@ def render(
 
 def summarise(name: str, made_by: str | None, changed: int) -> None:
     """Write the answer of a study as Markdown beside its page."""
-    from benchbook.show import doubts, evidence, registration, summary
+    from benchbook.show import answer, doubts, evidence, registration
     from benchbook.show import page as page_
 
     seen = evidence.load(name)
     more = [registration.doubt(name, seen.runs), *doubts.differing()]
     if changed:
         more.append(doubts.Doubt("Edited code", page_.edited_code(made_by, changed), True))
-    text = summary.markdown(seen, more)
+    text = answer.markdown(seen, more)
     files.write_text(paths.study(name).summary, text)
 
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import files, runfolder, turns
 from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.measure import books, clients, ledger, own, state, turning
+from benchbook.measure import clients, ledger, own, state, turning
 from benchbook.sites.contract import Site
 
 # sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
@@ -44,7 +44,7 @@ class Run:
     limits: dict[str, Any]
     others: tuple[Connection, ...] = ()
     begins: str | None = None
-    known: Mapping[Connection, books.Record] = field(default_factory=dict)
+    known: Mapping[Connection, ledger.Record] = field(default_factory=dict)
     """What the rows of a server were that was started again since, to begin cold."""
 
     @property
@@ -144,13 +144,13 @@ def _look(run: Run, into: Path, attempt: int) -> Making:
     return Making(run, part, attempt, endpoints, evidence, mark, tables)
 
 
-def _before(making: Sequence[Making]) -> dict[Connection, books.Record]:
+def _before(making: Sequence[Making]) -> dict[Connection, ledger.Record]:
     """Look at each server of a group once, whichever arms it has; what one arm's look adds, no book holds."""
-    found: dict[Connection, books.Record] = {}
+    found: dict[Connection, ledger.Record] = {}
     for one in making:
         for connection in one.run.connections:
             if connection not in found:
-                found[connection] = books.before(connection, one.tables, one.run.known.get(connection))
+                found[connection] = ledger.before(connection, one.tables, one.run.known.get(connection))
     return found
 
 
@@ -276,23 +276,23 @@ def _read_at_first(monitor: Path) -> float | None:
     return float(rows[0]["read_kib_s"]) if rows and rows[0].get("read_kib_s") else None
 
 
-def _after(making: Sequence[Making], was: Mapping[Connection, books.Record]) -> list[books.Record]:
+def _after(making: Sequence[Making], was: Mapping[Connection, ledger.Record]) -> list[ledger.Record]:
     """Look at each server of a group once more; the ledger's reason names one that no longer answers."""
-    found: dict[Connection, books.Record] = {}
+    found: dict[Connection, ledger.Record] = {}
     for one in making:
         try:
             if one.is_late:
                 # A server that hangs would hold our session for ever; the site starts it again instead.
                 one.run.site.up(one.run.arm)
         except Exception as error:
-            found |= {connection: books.silent(was[connection], error) for connection in one.run.connections}
+            found |= {connection: ledger.silent(was[connection], error) for connection in one.run.connections}
     for one in making:
         for connection in one.run.connections:
             if connection not in found:
                 users = [other.arrangement for other in making if connection in other.run.connections]
-                arrangement = books.arranged(users)
-                found[connection] = books.after(connection, was[connection], one.tables, arrangement)
-    return [books.together([found[connection] for connection in one.run.connections]) for one in making]
+                arrangement = ledger.arranged(users)
+                found[connection] = ledger.after(connection, was[connection], one.tables, arrangement)
+    return [ledger.together([found[connection] for connection in one.run.connections]) for one in making]
 
 
 def _identity(run: Run) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from benchbook.core import engines, own_scripts
 from benchbook.core.study import Study
-from benchbook.measure import books, dataset, ledger, preflight, state
+from benchbook.measure import dataset, ledger, preflight, state
 from benchbook.measure.execute import counted
 from benchbook.sites.contract import Site
 
@@ -20,12 +20,12 @@ class Ready:
     """What runs are handed: a session with each server of every arm, and the rows of those that are cold."""
 
     connections: dict[str, tuple[Connection, ...]]
-    rows: dict[Connection, books.Record]
+    rows: dict[Connection, ledger.Record]
 
 
 def begin(
     site: Site, study: Study, arms: Sequence[str], twin: str | None, block: int
-) -> dict[str, list[books.Record]]:
+) -> dict[str, list[ledger.Record]]:
     """Start the servers of arms again with the prepared data, and hold them against the study.
 
     Returns the rows on each server of arms that begin cold: to prove data reads it into memory, so that such
@@ -38,8 +38,8 @@ def begin(
     put_back(site, study, study.warm_up.analyze)
     for arm in arms:
         site.up(arm)
-    found: dict[tuple[str, int], books.Record] = {}
-    cold: dict[str, list[books.Record]] = {}
+    found: dict[tuple[str, int], ledger.Record] = {}
+    cold: dict[str, list[ledger.Record]] = {}
     for arm in arms:
         is_cold = engines.begins(study, study.deployed(arm)) == "cold"
         for number, place in enumerate(_places(site, study, arm)):
@@ -51,13 +51,13 @@ def begin(
     return cold
 
 
-def _proven(connection: Connection, study: Study, block: int, is_cold: bool) -> books.Record:
+def _proven(connection: Connection, study: Study, block: int, is_cold: bool) -> ledger.Record:
     """Hold a server and its data against the study; return its rows if they are needed."""
     preflight.refuse(preflight.server(study, connection))
     if wrong := dataset.problems(dataset.counted(connection, study), study):
         raise dataset.DatasetError(f"block {block}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`")
     tables = counted(study.dataset.tables, study.dataset.table_size)
-    return books.rows_of(connection, tables) if is_cold else {}
+    return ledger.rows_of(connection, tables) if is_cold else {}
 
 
 def _places(site: Site, study: Study, arm: str) -> list[tuple[str, int]]:
@@ -67,7 +67,7 @@ def _places(site: Site, study: Study, arm: str) -> list[tuple[str, int]]:
 
 @contextmanager
 def ready(
-    site: Site, study: Study, arms: Sequence[str], cold: Mapping[str, Sequence[books.Record]]
+    site: Site, study: Study, arms: Sequence[str], cold: Mapping[str, Sequence[ledger.Record]]
 ) -> Iterator[Ready]:
     """Open the servers of arms, and warm those that are to be warm; `cold` is what `begin` returned."""
     with sessions(site, study, arms) as connections:
@@ -93,7 +93,7 @@ def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str
             for key in keys:
                 if key not in opened:
                     opened[key] = stack.enter_context(ledger.session(site, arm, key[1]))
-                    books.begin(opened[key])
+                    ledger.begin(opened[key])
             found[arm] = tuple(opened[key] for key in keys)
         yield found
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from benchbook.compare import reruns
 from benchbook.core.findings import Finding, Findings, Rerun
 from benchbook.show import numbers
+from benchbook.show.answer import safe
 from benchbook.show.markup import Html, element, escape, join, slug
 from benchbook.show.shape import badge
-from benchbook.show.summary import safe
 from benchbook.show.table import Column, Notes, Table, long, number
 from benchbook.show.tables import contrast
 

@@ -25,7 +25,7 @@ from benchbook.core import files
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
-from benchbook.measure import books, dataset, execute, ledger
+from benchbook.measure import dataset, execute, ledger
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
@@ -258,7 +258,7 @@ def test_in_a_pod_behind_a_service_it_answers_there_and_nowhere_else(study, open
             before, uptime = ledger.snapshot(connection)
             ask(endpoint, "SELECT 1")
             assert ledger.foreign_sessions(connection) in (0, 1)
-            books.settle(connection)
+            ledger.settle(connection)
             after, _ = ledger.snapshot(connection)
         assert after["Connections"] - before["Connections"] == 1 and uptime < 600
         token, folder = site.lab.token, site.lab.folder

@@ -23,7 +23,7 @@ from benchbook.measure import dataset, matrix
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.hosts import through_agent
-from benchbook.sites.hosts.connect import Refused
+from benchbook.sites.hosts.host import Refused
 from benchbook.sites.lab import SCHEMA, USER
 from tests import rooms, walks
 from tests.sites.hosts.test_site import LIMITS, PATIENCE, all_must_be_gone, cut, study

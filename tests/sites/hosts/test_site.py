@@ -28,8 +28,7 @@ from benchbook.sites import lab
 from benchbook.sites.arms import clean
 from benchbook.sites.hosts import clean as hosts
 from benchbook.sites.hosts import doctor
-from benchbook.sites.hosts.connect import Refused
-from benchbook.sites.hosts.host import Unreachable
+from benchbook.sites.hosts.host import Refused, Unreachable
 from benchbook.sites.lab import lab_id
 from benchbook.sites.machine import lock
 from tests import rooms

@@ -40,8 +40,7 @@ from benchbook.sites.hosts.arrange import (
 )
 from benchbook.sites.hosts.client import carried
 from benchbook.sites.hosts.cluster import Cluster
-from benchbook.sites.hosts.connect import Refused
-from benchbook.sites.hosts.host import Host, Unreachable
+from benchbook.sites.hosts.host import Host, Refused, Unreachable
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.lab import SCHEMA, Lab, lab_id
 from benchbook.sites.processes.before_exec import Where

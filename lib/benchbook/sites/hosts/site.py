@@ -27,8 +27,7 @@ from benchbook.sites.engines import tls
 from benchbook.sites.hosts import arrange, obstacles, through_agent
 from benchbook.sites.hosts.arrange import Chain, OnHosts, Place, hosts_of
 from benchbook.sites.hosts.client import RemoteClient
-from benchbook.sites.hosts.connect import Refused
-from benchbook.sites.hosts.host import Host
+from benchbook.sites.hosts.host import Host, Refused
 from benchbook.sites.hosts.roles import summary
 from benchbook.sites.hosts.running import Running, beside_run
 from benchbook.sites.hosts.watch import RemoteWatch

@@ -19,8 +19,7 @@ from benchbook.sites.agent.facts import Look
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import obstacles
 from benchbook.sites.hosts.client import RemoteClient
-from benchbook.sites.hosts.connect import Refused
-from benchbook.sites.hosts.host import Host
+from benchbook.sites.hosts.host import Host, Refused
 from benchbook.sites.hosts.running import Running
 from benchbook.sites.hosts.through_agent import FarSocket
 from benchbook.sites.kube.api import wait_for
