@@ -8,7 +8,7 @@ import pytest
 
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.measure import loading
+from benchbook.measure import sysbench
 
 
 @pytest.mark.parametrize(("index", "is_first"), [("before", True), ("after", False)])
@@ -16,6 +16,6 @@ def test_an_index_that_is_asked_for_before_the_rows_is_made_before_them(
     make_study: Callable[..., Study], index: str, is_first: bool
 ):
     study = make_study(arms={"direct": {"data": {"index": index}}, "proxy": {"access": "haproxy"}})
-    found = loading.argvs(study, "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret"))
+    found = sysbench.argvs(study, "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret"))
     assert ["--index-first=on" in argv for argv in found] == [is_first, is_first]
     assert [argv[-1] for argv in found] == ["run", "run"]

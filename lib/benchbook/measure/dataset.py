@@ -14,7 +14,7 @@ from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Dataset
-from benchbook.measure import ledger, loading, own, sysbench
+from benchbook.measure import ledger, own, sysbench
 from benchbook.measure.ledger import session
 from benchbook.measure.state import unasked_of
 from benchbook.sites.contract import Site
@@ -95,7 +95,7 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], float]:
         _empty(connection)
         if own_scripts.of(study):
             own.empty(connection)
-    messages, seconds = loading.load_tables(site, study, arm, endpoint)
+    messages, seconds = sysbench.load_tables(site, study, arm, endpoint)
     messages += own.prepare(site, study, arm, endpoint)
     with session(site, arm) as connection:
         state = describe(connection, study)

@@ -14,7 +14,7 @@ from benchbook.core.errors import BenchbookError
 from benchbook.core.model import Endpoint, fingerprint
 from benchbook.core.own_scripts import OwnScript
 from benchbook.core.study import Study
-from benchbook.measure import loading, sysbench
+from benchbook.measure import sysbench
 from benchbook.plan import order
 from benchbook.sites.contract import Site, Start
 from benchbook.sites.engines import dialect
@@ -39,11 +39,11 @@ def _prepare(site: Any, study: Study, arm: str, endpoint: Endpoint, one: OwnScri
         out, err = Path(scratch) / "out", Path(scratch) / "err"
         start = Start(argv(study, endpoint, one), out, err, one.folder, env, arm)
         try:
-            with loading.started(site, start) as child:
+            with sysbench.started(site, start) as child:
                 code = child.popen.wait(timeout=PREPARE_S)
         except subprocess.TimeoutExpired:
             return [f"workloads.{one.workload}: its prepare did not end within {PREPARE_S:.0f} s"]
-        lines = loading.faults(out, err, code)
+        lines = sysbench.faults(out, err, code)
     return [f"workloads.{one.workload}: its prepare failed: {line}" for line in lines]
 
 
