@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,6 +82,6 @@ def test_two_counters_of_the_same_pages_agree_whichever_has_those_read_ahead(
     )
     held = {"pages": 9, "pages_of_pool": 99, "page_bytes": 16_384, "pages_read": pages}
     held["bytes_read"] = pages * 16_384
-    run = SimpleNamespace(seen={"cache": {"before": held}, "work": {"before": work}})
+    run = Evidence({}, {"cache": {"before": held}, "work": {"before": work}}, "", None)
     said = [one for one in checks_physics._memory(run) if "by one counter" in one]
     assert bool(said) is is_told
