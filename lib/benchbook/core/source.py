@@ -213,9 +213,10 @@ class Number(NamedTuple):
         return self.printed if float(self.printed) == self.value else f"{self.value:.8g}"
 
     @property
-    def threads(self) -> int | float:
+    def threads(self) -> int:
         """Its level of threads; KeyError of a table that has none."""
-        return self.at["threads"]
+        level: int = self.at["threads"]
+        return level
 
     def key(self, name: str) -> Any:
         """Return its table or one of its keys; None where that does not apply."""

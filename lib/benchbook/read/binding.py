@@ -164,8 +164,9 @@ def chained(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         was = last.get(server)
         if was is not None and here.started_monotonic_s >= was[1].ended_monotonic_s - OVERLAP_S:
             yield from _jumps(name, seen, here, *was)
-        if books.get("after") and (was is None or here.ended_monotonic_s >= was[1].ended_monotonic_s):
-            last[server] = name, here, books.get("after")
+        then: Mapping[str, int] | None = books.get("after")
+        if then and (was is None or here.ended_monotonic_s >= was[1].ended_monotonic_s):
+            last[server] = name, here, then
 
 
 def _jumps(
