@@ -26,6 +26,7 @@ print('Threads started!', flush=True)
 for _ in range(12): threading.Thread(target=burn, daemon=True).start()
 burn()"""
 BURN = "import sys\nprint('Threads started!', flush=True)\nwhile True: pass"
+LATE = "import time\ntime.sleep(1.5)\nprint('Threads started!', flush=True)\nwhile True: pass"
 DIE_AFTER = "import sys, time\nprint('Threads started!', flush=True)\ntime.sleep(0.6)"
 TURN_S = 0.05
 
@@ -110,6 +111,17 @@ def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group
         assert costs["threads"] == 1
     # The looks are no part of a turn; all of them together take less than 1 % of the time.
     assert told["reading_s"] < 0.01 * (told["window"][1] - told["window"][0])
+    assert group.nobody_is_stopped()
+
+
+def test_who_has_started_leaves_the_cores_to_those_that_have_not(group: Group):
+    """Three arms of eight threads on two cores: the last would start seconds after the first."""
+    group.start(a=BURN, b=LATE)
+    running = group.clock()
+    assert until(lambda: group.state("a") in "Tt", 1.2)
+    assert (group.folder / "b.log").read_bytes() == b"" and group.state("b") not in "Tt"
+    assert running.wait(20) == 0
+    assert {arm for arm, *_ in group.told()["turns"]} == {"a", "b"}
     assert group.nobody_is_stopped()
 
 

@@ -108,8 +108,7 @@ class Clock:
         self.processes = Processes(sorted(every))
         self.turns: list[tuple[str, int, int]] = []
         self.cpu = {name: dict.fromkeys(arm["parts"], 0.0) for name, arm in self.arms.items()}
-        self.outside = dict.fromkeys(self.arms, 0.0)
-        self.longest_outside = dict.fromkeys(self.arms, 0.0)
+        self.outside, self.longest_outside = dict.fromkeys(self.arms, 0.0), dict.fromkeys(self.arms, 0.0)
         self.idle, self.halted = dict.fromkeys(self.arms, 0), dict.fromkeys(self.arms, 0)
         self.longest_stop = dict.fromkeys(self.arms, 0.0)
         self.slowest_s = 0.0
@@ -157,7 +156,7 @@ class Clock:
 
     def wait_until_started(self) -> tuple[float, float]:
         """Return the moments before and after which no client's own clock can have started."""
-        logs = [log for arm in self.arms.values() for log in arm["logs"]]
+        logs = {log: name for name, arm in self.arms.items() for log in arm["logs"]}
         deadline, count = time.monotonic() + self.asked["ready_s"], len(logs)
         is_held, last = bool(self.asked.get("held")), time.monotonic()
         first = last if is_held else self.asked["begun_s"]
@@ -166,7 +165,11 @@ class Clock:
             if is_held:
                 # More than once: one that was slow to stand still would stand still for good.
                 self.processes.go_on()
-            logs = [log for log in logs if not _has_started(log)]
+            else:
+                # Who has started leaves the cores to those that have not.
+                for name in self.arms.keys() - logs.values():
+                    self.processes.send(self.clients[name], signal.SIGSTOP)
+            logs = {log: name for log, name in logs.items() if not _has_started(log)}
             if len(logs) == count:
                 first = looked
             last = time.monotonic()
@@ -356,16 +359,13 @@ def _sleep_until(moment: float) -> None:
 
 def _must_not_wait() -> str:
     """Ask the kernel to let this program run whenever it is ready; return what was given."""
-    try:
+    with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         return "fifo"
-    except OSError:
-        pass
-    try:
+    with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, -15)
         return "nice -15"
-    except OSError:
-        return "none"
+    return "none"
 
 
 def main() -> int:
