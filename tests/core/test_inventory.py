@@ -8,6 +8,7 @@ import pytest
 
 from benchbook.core import inventory, load
 from benchbook.core.errors import InputErrors
+from benchbook.core.study_sections import Site
 
 GOOD = """
 defaults: {user: bench, port: 2222, known_hosts: known}
@@ -100,6 +101,13 @@ def test_two_names_for_one_host_are_refused(written):
 
 
 STUDY = Path(__file__).parents[2] / "studies" / "quick.yaml"
+
+
+def test_precedence_is_of_the_kinds_whose_programs_run_on_this_machine():
+    theirs = {"kind": "existing", "existing": {"host": "db", "account_file": "x"}}
+    assert Site.model_validate(theirs | {"priority": "ordinary"}).precedence == "ordinary"
+    assert (Site.model_validate(theirs).precedence, Site().precedence) == ("raised", "raised")
+    assert Site(kind="kubernetes").precedence is None
 
 
 @pytest.mark.parametrize(

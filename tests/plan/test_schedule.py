@@ -290,6 +290,16 @@ def test_the_summary_says_what_is_measured_and_how_long_it_takes():
     ]
 
 
+def test_a_study_that_may_stop_says_how_long_it_is_to_the_first_look():
+    # Twenty blocks of 71 s (below) are 24 minutes, and five of them 6.
+    asked = {"workloads": {"oltp_insert": {}}, "threads": (1,), "warm_up": {"pilot_s": 0}}
+    study = make(**asked, plan={"blocks": 20, "discard_s": 3, "stop": "decided"})
+    told = schedule.summary("s", study)
+    assert "measuring   about 6 min to the first look and at most 24 min, " in told
+    study = make(**asked, plan={"blocks": 5, "discard_s": 3, "stop": "decided"})
+    assert "measuring   about 6 min, " in schedule.summary("s", study)
+
+
 @pytest.mark.parametrize(("blocks", "said"), [(1, "about 71 s"), (4, "about 5 min"), (125, "about 2.5 h")])
 def test_long_studies_are_told_in_long_units(blocks: int, said: str):
     # One block of 2 runs: 2 x (3 + 30 + 0.5) + 4 = 71 s.

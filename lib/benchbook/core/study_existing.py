@@ -44,7 +44,7 @@ class Existing(Model):
     """A schema of our own: empty at first, or loaded by this study. Any other is refused."""
     user: str | None = Field(None, pattern=r"^[A-Za-z0-9_.-]{1,80}$", examples=["bench"])
     """Account, with `password_env`; null with `account_file`."""
-    password_env: str | None = Field(None, pattern=r"^[A-Z][A-Z0-9_]{0,63}$", examples=["LAB_DB_PASSWORD"])
+    password_env: str | None = Field(None, pattern=r"^[A-Z][A-Z0-9_]{0,63}$", examples=["BENCH_PASSWORD"])
     """Name of the environment variable that holds the password; null with `account_file`."""
     account_file: str | None = Field(None, min_length=1, examples=["~/.benchbook.cnf"])
     """File with the lines `mysql-user="..."` and `mysql-password="..."` (of PostgreSQL `pgsql-user`,

@@ -69,8 +69,8 @@ class Site(Model):
     """`split` keeps the server on one half of the cores and client and proxy on the other; `shared` pins
     nothing."""
     priority: Literal["raised", "ordinary"] = "raised"
-    """On this machine: `raised` lets what is measured go before other programs (nice −10, where rights
-    allow); `ordinary` leaves them their share, for a machine that others need meanwhile."""
+    """On this machine: `raised` lets what is measured, of kind `existing` its clients, go before other
+    programs (nice −10, where rights allow); `ordinary` leaves them their share."""
     existing: Existing | None = None
     """The endpoint, for `kind: existing`; null for other kinds."""
     sysbench: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["1.0.17"])
@@ -100,9 +100,14 @@ class Site(Model):
             raise ValueError(f"inventory: no key of kind {self.kind}; write kind: ssh, or remove it")
         if self.kind == "ssh" and "cpus" in self.model_fields_set:
             raise ValueError("cpus: no key of kind ssh, where parts have hosts of their own; remove it")
-        if self.kind != "local" and "priority" in self.model_fields_set:
+        if self.precedence is None and "priority" in self.model_fields_set:
             raise ValueError(f"priority: no key of kind {self.kind}, whose machines are others'; remove it")
         return self
+
+    @property
+    def precedence(self) -> Literal["raised", "ordinary"] | None:
+        """What `priority` says of programs on this machine; None where nothing is measured by them."""
+        return self.priority if self.kind in ("local", "existing") else None
 
 
 class Build(Model):

@@ -13,6 +13,7 @@ from benchbook.core import turns as words
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import PlannedRun, fingerprint
+from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Rate
 from benchbook.core.wording import count
@@ -219,6 +220,8 @@ def summary(
     skipped = [arm for arm in study.arms if conditions and arm not in conditions]
     measuring, piloting = seconds(study, runs), pilot_seconds(study)
     twin = sum(run.arm == study.twin for run in runs)
+    share = min(Analysis().looks) / study.plan.blocks if study.plan.stop == "decided" else 1
+    first = f"{_minutes(measuring * share)} to the first look and at most " if share < 1 else ""
     arms = [arm if one.name is None else f"{arm} ({one.name})" for arm, one in study.arms.items()]
     lines = [
         f"{name}",
@@ -231,8 +234,8 @@ def summary(
         f"  runs        {len(runs)}, of them {twin} of the A/A pair; each discards {study.plan.discard_s} s "
         f"and measures {study.plan.run_s} s",
         *(f"  order       {line}" for line in orders(study)),
-        *([f"  priority    {PRIORITY[study.site.priority]}"] if study.site.kind == "local" else []),
-        f"  measuring   about {_minutes(measuring)}, after pilots of about {_minutes(piloting)}",
+        *([f"  priority    {PRIORITY[study.site.precedence]}"] if study.site.precedence else []),
+        f"  measuring   about {first}{_minutes(measuring)}, after pilots of about {_minutes(piloting)}",
         f"  data        {count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows",
     ]
     several = [

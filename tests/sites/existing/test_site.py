@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import sqlalchemy
 
@@ -25,6 +27,7 @@ from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
+from benchbook.sites.contract import Start
 from tests import rooms, walks
 from tests.limits import LIMITS
 
@@ -198,6 +201,34 @@ def test_the_schema_of_another_clone_is_theirs_until_what_they_made_is_dropped(s
         with theirs[1].admin().connect() as connection:
             connection.exec_driver_sql(said)
         assert site.missing("one") is None, "what is advised is enough"
+
+
+@pytest.fixture
+def nice() -> Iterator[None]:
+    """An ordinary nice value for this process, which holds the server that stands for somebody's."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
+    yield
+    os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to go before others")
+@pytest.mark.parametrize(("priority", "change"), [("raised", -10), ("ordinary", 0)])
+def test_our_clients_go_before_others_only_where_the_study_lets_them(
+    study, open_folder, tmp_path, nice, priority: str, change: int
+):
+    """Clients of a server that others run are ours, and so is the clock that stops them."""
+    asked = study()
+    asked = asked.model_copy(update={"site": asked.site.model_copy(update={"priority": priority})})
+    with sites.open_site(asked, open_folder / "ours") as site:
+        client = site.client(Start(["sleep", "60"], tmp_path / "out", tmp_path / "err"))
+        assert psutil.Process(client.pid).nice() == change
+        # Written down and held from run to run, of all threads of this process.
+        assert str(change) in site.identity("one")["place"]["nice"].split(", ")
+        assert site.server_of("one") == site.server_of("two"), "a place is no server's"
+        site.up("one")
+        assert site.facts("one")["site"]["priority"] == priority
+    assert os.getpriority(os.PRIO_PROCESS, 0) == 0
 
 
 def test_an_index_that_is_gone_is_named_with_what_brings_it_back(study, theirs, open_folder):

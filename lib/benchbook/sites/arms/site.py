@@ -17,8 +17,9 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms.parts import Chain, Part, Where
 from benchbook.sites.contract import Site
+from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import lock, prepared
-from benchbook.sites.processes import end_signals
+from benchbook.sites.processes import end_signals, process
 
 LOOK_S = 1.0
 LOCK = "lab.lock"
@@ -34,6 +35,7 @@ class HeldSite(Site):
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
         self._folder = lab
+        self._before_others = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         self.lab = labs.open_lab(self._folder)
@@ -44,6 +46,8 @@ class HeldSite(Site):
         except BaseException:
             self._lock.release()
             raise
+        if self.study.site.precedence == "raised":
+            self._before_others.enter_context(process.before_others())
         self._signals.catch()
         return self
 
@@ -53,8 +57,14 @@ class HeldSite(Site):
         try:
             self._close(error)
         finally:
+            self._before_others.close()
             self._lock.release()
             self._signals.leave()
+
+    @classmethod
+    def needs(cls, name: str, study: Study) -> str:
+        """Say how busy this machine is."""
+        return f"  machine     {machine.busy()}"
 
     def _is_here(self) -> bool:
         """Say whether parts or clients run on this machine."""

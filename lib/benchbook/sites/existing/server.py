@@ -114,6 +114,14 @@ class Theirs:
         }
 
 
+def unset(asked: Existing) -> list[str]:
+    """Return why there is no password to log in with, as far as this process knows; nothing if there is."""
+    name = asked.password_env
+    if name is None or surroundings.password(name):
+        return []
+    return [f"site.existing.password_env: {name}: this variable is not set; `export {name}=...` first"]
+
+
 def account(asked: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
     """Return the file with the benchmark's account, mode 0600; one from the environment goes into the lab."""
     if asked.account_file is not None:
@@ -124,11 +132,9 @@ def account(asked: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
             raise SiteError(f"{path}: others may read this account; `chmod 600 {path}`")
         return path.resolve()
     assert asked.password_env is not None
+    if why := unset(asked):
+        raise SiteError(why[0])
     password = surroundings.password(asked.password_env)
-    if not password:
-        raise SiteError(
-            f"site.existing.password_env: {asked.password_env}: this variable is not set; set it first"
-        )
     if '"' in password or "\n" in password:
         raise SiteError(
             f"{asked.password_env}: a quote or a new line in it can't be passed on; choose another"

@@ -28,10 +28,10 @@ from benchbook.sites.contract import Start, Taker
 from benchbook.sites.existing import server
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import here
-from benchbook.sites.processes import process
+from benchbook.sites.processes import process, procfs
 from benchbook.sites.processes.before_exec import Where
 
-MARKS = "existing.json"
+MARKS, PLACE = "existing.json", "place"
 TLS_FILES = ("cacert.pem", "client-cert.pem", "client-key.pem")
 NOT_SEEN = ("the server's log", "the server's host", "the server's processes")
 
@@ -62,6 +62,12 @@ class ExistingSite(HeldSite):
         for one in self._clients:
             process.stop(one, grace_s=2.0)
         self._scratch.cleanup()
+
+    @classmethod
+    def foreseen(cls, study: Study, arm: str) -> list[str]:
+        """Without a password nobody is let in."""
+        assert study.site.existing is not None
+        return server.unset(study.site.existing)
 
     def obstacles(self, arm: str) -> list[str]:
         host, port = self._place(arm)
@@ -119,7 +125,8 @@ class ExistingSite(HeldSite):
         return {
             "arm": arm,
             "access": self.study.arms[arm].access,
-            "site": {"kind": "existing", "tls": self.asked.tls, "is_shared": self.asked.is_shared},
+            "site": self.study.site.model_dump(include={"kind", "priority"})
+            | self.asked.model_dump(include={"tls", "is_shared"}),
             **found,
             "network": "as it is there",
             "not_seen": list(NOT_SEEN),
@@ -128,11 +135,12 @@ class ExistingSite(HeldSite):
         }
 
     def identity(self, arm: str) -> dict[str, Any]:
+        """Return the server's, and where our clients may run and how: they take over this process's place."""
         with self.admin(arm).connect() as connection:
-            return self._theirs[arm].identity(connection)
+            return {PLACE: procfs.place(os.getpid()), **self._theirs[arm].identity(connection)}
 
     def server_of(self, arm: str) -> str:
-        name = " ".join(map(str, self.identity(arm).values()))
+        name = " ".join(str(value) for key, value in self.identity(arm).items() if key != PLACE)
         self._servers[self._place(arm)] = name
         return name
 

@@ -22,7 +22,6 @@ from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Start, Taker
 from benchbook.sites.local import evidence, layout, obstacles, running
 from benchbook.sites.local.layout import InLab, Part
-from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import here, prepared
 from benchbook.sites.processes import process
 from benchbook.sites.processes.before_exec import Where
@@ -43,7 +42,6 @@ class LocalSite(ArrangedSite[InLab]):
         self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
         self._arms = dict(study.arms)
         self.chains = self._laid_out(study.engine.name)
-        self._before_others = contextlib.ExitStack()
 
     def _open(self) -> None:
         self._looked = time.time()
@@ -53,8 +51,6 @@ class LocalSite(ArrangedSite[InLab]):
             self._parts.clear()
         me = process.known("owner", os.getpid(), self.lab.token)
         process.write_pidfile(self.lab.pidfile("owner"), me)
-        if self.study.site.priority == "raised":
-            self._before_others.enter_context(process.before_others())
 
     def _close(self, error: BaseException | None) -> None:
         try:
@@ -62,7 +58,6 @@ class LocalSite(ArrangedSite[InLab]):
             if running.present(self.lab.token, self.lab.run):
                 self._parts.clear()
         finally:
-            self._before_others.close()
             self.lab.pidfile("owner").unlink(missing_ok=True)
 
     def change_places(self, block: int) -> None:
@@ -81,11 +76,6 @@ class LocalSite(ArrangedSite[InLab]):
             self._arms[name] = self.study.arms[arm]
             self.chains = self._laid_out(self.study.engine.name)
             self._parts.forget(self.chains, self.chains)
-
-    @classmethod
-    def needs(cls, name: str, study: Study) -> str:
-        """Say how busy this machine is."""
-        return f"  machine     {machine.busy()}"
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
