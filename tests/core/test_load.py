@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchbook.commands import cli, repro
+from benchbook.commands import cli, studies
 from benchbook.core import explain, load, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Params
@@ -316,11 +316,11 @@ def test_a_file_in_place_of_a_name_is_answered_with_the_name(root: Path):
 
 def test_sections_that_say_nothing_may_be_left_out(root: Path):
     """Without them the baseline is measured against itself everywhere, and no claim is answered."""
-    absent = "|".join(repro.OPTIONAL)
+    absent = "|".join(studies.OPTIONAL)
     short = re.sub(rf"^(?:{absent}):.*\n(?:  .*\n)*", "", TABLE["study"], flags=re.M)
     (root / "studies" / "good.yaml").write_text(short)
     study = load.study("good")
     assert study.has_twin("a", 4) and study.claims == () and study.dataset.tables == 2
-    repro.complete("good")
-    assert set(repro.OPTIONAL) <= set(yamlfile.read(root / "studies" / "good.yaml").data)
+    studies.complete("good")
+    assert set(studies.OPTIONAL) <= set(yamlfile.read(root / "studies" / "good.yaml").data)
     assert load.study("good") == study

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import repro
+from benchbook.commands import studies
 from benchbook.core import load, paths, sizes, yamlfile
 from benchbook.core.errors import InputErrors
 
@@ -77,7 +77,7 @@ def test_a_mistake_in_a_size_has_the_line_where_it_stands(root: Path):
 
 def test_the_file_is_written_once_and_is_the_study_then(root: Path, capsys):
     full, file = load.study("good-full"), paths.study("good-full").file
-    repro.write_size("good-full")
+    studies.write_size("good-full")
     assert "written from studies/good.yaml" in capsys.readouterr().out
     text = file.read_text()
     assert (
@@ -86,11 +86,11 @@ def test_the_file_is_written_once_and_is_the_study_then(root: Path, capsys):
     )
     assert re.search(r"^threads: \[8, 16\] +# as printed$", text, re.M)
     assert load.study("good-full") == full == load.study_file(file)
-    repro.write_size("good-full")
-    repro.write_size("good")
+    studies.write_size("good-full")
+    studies.write_size("good")
     assert capsys.readouterr().out == "" and paths.studies() == ["good", "good-full"]
     file.write_text(text.replace("777", "778"))
-    repro.write_size("good-full")
+    studies.write_size("good-full")
     assert "is measured as it is; delete it to have it written again" in capsys.readouterr().out
     assert load.study("good-full").dataset.table_size == 778
 
@@ -98,7 +98,7 @@ def test_the_file_is_written_once_and_is_the_study_then(root: Path, capsys):
 def test_a_size_is_written_beside_its_study(root: Path, capsys):
     (root / "studies" / "pool").mkdir()
     (root / "studies" / "good.yaml").rename(root / "studies" / "pool" / "good.yaml")
-    repro.write_size("good-full")
+    studies.write_size("good-full")
     said = "studies/pool/good-full.yaml: written from studies/pool/good.yaml"
     assert capsys.readouterr().out.startswith(said)
     assert (root / "studies" / "pool" / "good-full.yaml").is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import answer, pages, repro
+from benchbook.commands import answer, new, pages, repro, studies
+from benchbook.core import paths
 from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.plan import schedule
 from tests.found import findings
 from tests.house import tree
+from tests.pipeline import clone as clones
 
 QUICK = "  quick: studies/quick.yaml\n"
 LISTED = f"studies:                # what is measured\n{QUICK}\nsources:\n  - tidb-kubernetes\n"
@@ -52,20 +56,20 @@ def test_make_hands_the_study_that_was_named_on(given: list[str], only: str):
 def test_a_study_that_the_pipeline_does_not_know_yet_is_added(clone: Path, capsys):
     file = clone / "params.yaml"
     file.write_text(LISTED)
-    assert repro.enlist(clone, "own") is True
+    assert studies.enlist(clone, "own") is True
     assert file.read_text() == LISTED.replace(QUICK, f"{QUICK}  own: studies/own.yaml\n")
     assert "own added under studies" in capsys.readouterr().out
-    assert repro.enlist(clone, "own") is False
+    assert studies.enlist(clone, "own") is False
     file.write_text("studies: {quick: studies/quick.yaml}\n")
     with pytest.raises(InputErrors, match=r"params\.yaml: studies: own is not there; add the line"):
-        repro.enlist(clone, "own")
+        studies.enlist(clone, "own")
 
 
 def test_a_study_in_a_folder_is_added_with_its_file(clone: Path):
     (clone / "studies" / "pool").mkdir(parents=True)
     (clone / "studies" / "pool" / "own.yaml").write_text("")
     (clone / "params.yaml").write_text(LISTED)
-    repro.enlist(clone, "own")
+    studies.enlist(clone, "own")
     assert "\n  own: studies/pool/own.yaml\n" in (clone / "params.yaml").read_text()
 
 
@@ -95,6 +99,46 @@ def test_one_study_asks_for_no_other_and_its_answer_is_read_last(
         ["pages", False],
         ["answer", "own"],
     ]
+
+
+def test_what_would_be_done_for_a_new_study_is_said_by_a_real_dvc(open_folder: Path):
+    """DVC reads what a stage depends on, dry too, and ends at the first file that is not there yet."""
+    there = clones.make(open_folder / "dry")
+    (there.path / "studies" / "other.yaml").write_text((there.path / "studies" / "tiny.yaml").read_text())
+    listed = there.path / "params.yaml"
+    listed.write_text(listed.read_text().replace("{tiny: studies/tiny.yaml}", "\n  tiny: studies/tiny.yaml"))
+    code = there.path / "data" / "site" / "code"
+    code.mkdir(parents=True)
+    (code / "tiny.json").write_text("{}")
+    stages = [f"{stage}@other" for stage in (*paths.STAGES, "runs")]
+    ask = ("benchbook", "repro", "--study", "other", "--dry")
+    exit_code, said = there.run(*ask)
+    assert (exit_code, re.findall(r"Running stage '(.+)'", said)) == (0, ["code", *stages]), said
+    # As it is after a provision alone.
+    (code / "other.json").write_text("{}")
+    (there.path / "data" / "other").mkdir()
+    (there.path / "data" / "other" / "facts.json").write_text("{}")
+    exit_code, said = there.run(*ask)
+    assert (exit_code, re.findall(r"Running stage '(.+)'", said)[-len(stages) :]) == (0, stages), said
+
+
+def test_a_study_without_its_baseline_fails_at_once_unless_it_was_measured(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A password that nobody set is told before any stage; an answer that is there needs none."""
+    monkeypatch.delenv("BENCH_PASSWORD", raising=False)
+    arms = "a: endpoint=db-a:3306; b: endpoint=db-b:3306"
+    new.write(new.Answers("servers", "own", "Which is it?", arms, "mariadb", ("oltp_point_select",), (1,)))
+    why = "site.existing.password_env: BENCH_PASSWORD: this variable is not set; "
+    why += "`export BENCH_PASSWORD=...` first"
+    with pytest.raises(InputErrors) as caught:
+        list(repro._expected("own"))
+    assert caught.value.errors == [f"own: a, its baseline: {why}"]
+    (clone / "data" / "own").mkdir(parents=True)
+    (clone / "data" / "own" / "facts.json").write_text("{}")
+    assert list(repro._expected("own"))[1] == f"own: a will be skipped: {why}"
+    monkeypatch.setenv("BENCH_PASSWORD", "word")
+    assert list(repro._expected("own")) == [f"own: measured {schedule.PRIORITY['raised']}"]
 
 
 def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypatch: pytest.MonkeyPatch):

@@ -21,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.commands import answer, remake
+from benchbook.commands import answer, remake, studies
 from benchbook.commands import pages as made
-from benchbook.core import files, git, load, paths, sizes, yamlfile
+from benchbook.core import git, load, paths, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.plan import schedule
 from benchbook.sites.arms import obstacles
@@ -36,8 +36,6 @@ LOW_BYTES = 500 << 20
 # What DVC ends with, whatever failed.
 DVC_FAILED = 255
 FAILED = "failed; mend what the stage says above"
-# Sections of a study file that may be left out, and what they are then.
-OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
 # A stage that is stopped ends its servers in order first.
 ENDING_S = 30.0
 
@@ -59,13 +57,13 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
     With `study` only that study is measured; it is added to params.yaml if it is not there yet.
     """
     root = paths.root()
-    if wrong := unlisted(root):
+    if wrong := studies.unlisted(root):
         raise InputErrors(wrong)
     if study:
         load.to_measure(study)
-        write_size(study)
-        complete(study)
-        enlist(root, study)
+        studies.write_size(study)
+        studies.complete(study)
+        studies.enlist(root, study)
     chosen = [study] if study else list(load.params().studies)
     with alone(root):
         wrong = [*locks(root), *tracked(root), *no_stages(root, arguments)]
@@ -73,11 +71,8 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
             raise InputErrors(wrong)
         if not _is_asking(arguments):
             print(f"this machine now: {machine.busy()}", flush=True)
-            for name in chosen:
-                if (site := load.study(name).site).kind == "local":
-                    print(f"{name}: measured {schedule.PRIORITY[site.priority]}", flush=True)
-                for arm, why in obstacles.foreseen(load.study(name)).items():
-                    print(f"{name}: {arm} will be skipped: {why}", flush=True)
+            for line in [line for name in chosen for line in _expected(name)]:
+                print(line, flush=True)
         code, is_stopped = _repro(root, list(arguments), study)
         if is_stopped:
             print(f"\n{answer.ended('stopped', chosen)}", file=sys.stderr)
@@ -91,11 +86,22 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
     return code
 
 
+def _expected(name: str) -> Iterator[str]:
+    """Yield what a study will meet; InputErrors where it has no baseline here, and none was found before."""
+    study = load.study(name)
+    skipped = obstacles.foreseen(study)
+    if study.baseline in skipped and not paths.study(name).facts.is_file():
+        raise InputErrors([f"{name}: {study.baseline}, its baseline: {skipped[study.baseline]}"])
+    if study.site.precedence:
+        yield f"{name}: measured {schedule.PRIORITY[study.site.precedence]}"
+    yield from (f"{name}: {arm} will be skipped: {why}" for arm, why in skipped.items())
+
+
 def pages(_: argparse.Namespace) -> int:
     """Rebuild the record, the audits and the pages about everything; nothing is measured."""
     root = paths.root()
     with alone(root):
-        if wrong := [*unlisted(root), *locks(root), *tracked(root)]:
+        if wrong := [*studies.unlisted(root), *locks(root), *tracked(root)]:
             raise InputErrors(wrong)
         code = made.make(with_record=True)
     if wrong := remake.trouble():
@@ -123,7 +129,10 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     is_whole = study is not None or not any("@" in word for word in arguments)
     pages = [f"{page}@{name}" for name in chosen for page in ("report", "runs")]
     targets = pages if is_whole else _beside(arguments)
-    code, is_stopped = _dvc(root, ["repro", *arguments, *targets])
+    for words in _dry(chosen) if is_whole and DRY & set(arguments) else [targets]:
+        code, is_stopped = _dvc(root, ["repro", *arguments, *words])
+        if code or is_stopped:
+            break
     if code or is_stopped:
         made.stand_in(root)
     if code and not is_stopped:
@@ -137,69 +146,31 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     return code, False
 
 
-def _tell(root: Path, studies: Sequence[str]) -> None:
+def _dry(chosen: Sequence[str]) -> Iterator[list[str]]:
+    """Yield what to ask DVC in turn to see what it would do, for dry, too, it reads what stages depend on.
+
+    The first stage of a study that left nothing is asked for; those after it run in any case, and are forced.
+    """
+    first, later = [], []
+    for name in chosen:
+        where = paths.study(name)
+        left = {f"{stage}@{name}": getattr(where, leaves) for stage, (_, leaves) in paths.STAGES.items()}
+        left = {"code": paths.code(name), **left, f"runs@{name}": where.run_pages}
+        stages = list(left)
+        begins = next((at for at, stage in enumerate(stages) if not left[stage].exists()), len(stages))
+        first += stages[begins : begins + 1] or stages[-2:]
+        later += stages[begins + 1 :]
+    yield list(dict.fromkeys(first))
+    if later:
+        yield ["--force", "--single-item", *later]
+
+
+def _tell(root: Path, names: Sequence[str]) -> None:
     """Print each study's answer, where it lies among recorded sessions, why, and the way to its page."""
-    for study in studies:
+    for study in names:
         if output := answer.text(study):
             page = root / "reports" / "studies" / f"{study}.html"
             print("\n".join(["", *output, *([f"Report: {page}"] if page.is_file() else [])]), flush=True)
-
-
-def write_size(name: str) -> None:
-    """Write the file of a study at another size, which DVC follows; one that is there is kept as it is."""
-    study = sizes.origin(name)
-    if study is None:
-        return
-    where, whole, wanted = paths.study(name), paths.study(study), sizes.text(name, study)
-    if not where.file.is_file():
-        files.write_text(whole.file.with_name(f"{name}.yaml"), wanted)
-        print(f"{where.shown}: written from {whole.shown}; commit it before its first run", flush=True)
-    elif where.file.read_text(encoding="utf-8") != wanted:
-        print(
-            f"{where.shown} differs from this size in {whole.shown}, and is measured as it is; "
-            "delete it to have it written again",
-            flush=True,
-        )
-
-
-def complete(name: str) -> None:
-    """Write the sections that a study file leaves out, for DVC stops at a key that it follows and misses."""
-    where = paths.study(name)
-    document = yamlfile.read(where.file, where.shown)
-    absent = {key: text for key, text in OPTIONAL.items() if key not in document.data}
-    if absent:
-        lines = "".join(f"{key}: {text}\n" for key, text in absent.items())
-        files.write_text(where.file, where.file.read_text(encoding="utf-8").rstrip("\n") + f"\n{lines}")
-        print(f"{where.shown}: {', '.join(absent)} written with their defaults; commit it", flush=True)
-
-
-def unlisted(root: Path) -> list[str]:
-    """Say what to write where `params.yaml` names studies without the files that DVC follows."""
-    document = yamlfile.read(root / "params.yaml", "params.yaml")
-    named = document.data.get("studies")
-    if not isinstance(named, list):
-        return []
-    lines = "".join(f"\n  {name}: {paths.study(str(name)).shown}" for name in named)
-    return [
-        f"{document.where(('studies',))}: studies: a list of names, and DVC needs the file of each; write\n"
-        f"studies:{lines}"
-    ]
-
-
-def enlist(root: Path, study: str) -> bool:
-    """Add a study to params.yaml; return whether it was added, InputErrors if it can't be."""
-    file, line = root / "params.yaml", f"{study}: {paths.study(study).shown}"
-    if study in yamlfile.read(file).data.get("studies", {}):
-        return False
-    text = file.read_text(encoding="utf-8")
-    found = re.search(r"^studies:[^\n\S]*(?:#[^\n]*)?\n(?P<items>(?:[^\n\S]+[^\n]+\n)+)", text, re.M)
-    if found is None:
-        raise InputErrors([f"params.yaml: studies: {study} is not there; add the line `  {line}`"])
-    indent = re.match(r"\s*", found["items"])[0]  # type: ignore[index]
-    text = f"{text[: found.end()]}{indent}{line}\n{text[found.end() :]}"
-    files.write_text(file, text)
-    print(f"params.yaml: {study} added under studies, what the pipeline measures", flush=True)
-    return True
 
 
 @contextlib.contextmanager
@@ -345,7 +316,8 @@ def cache_space(root: Path) -> str:
     return f"{free >> 10} KiB are free on the disk of {folder}" + (": it is full" if free < LOW_BYTES else "")
 
 
-ASKING = {"--dry", "-n", "--help", "-h", "--no-commit"}
+DRY = {"--dry", "-n"}
+ASKING = DRY | {"--help", "-h", "--no-commit"}
 
 
 def _is_asking(arguments: Sequence[str]) -> bool:

@@ -1,14 +1,19 @@
-"""Commands about study files: whether they are in order, what they plan, and what is written from them."""
+"""Commands about study files: whether they are in order, what they plan, and what is written of them."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from benchbook.commands import lab
-from benchbook.core import load, paths, pooled, sizes
+from benchbook.core import files, load, paths, pooled, sizes, yamlfile
 from benchbook.core.errors import InputErrors
+
+# Sections of a study file that may be left out, and what they are then.
+OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -97,3 +102,60 @@ def reference(arguments: argparse.Namespace) -> int:
     }
     root = paths.root()
     return max(made.keep(root / name, text, "reference", arguments.check) for name, text in pages.items())
+
+
+def write_size(name: str) -> None:
+    """Write the file of a study at another size, which DVC follows; one that is there is kept as it is."""
+    study = sizes.origin(name)
+    if study is None:
+        return
+    where, whole, wanted = paths.study(name), paths.study(study), sizes.text(name, study)
+    if not where.file.is_file():
+        files.write_text(whole.file.with_name(f"{name}.yaml"), wanted)
+        print(f"{where.shown}: written from {whole.shown}; commit it before its first run", flush=True)
+    elif where.file.read_text(encoding="utf-8") != wanted:
+        print(
+            f"{where.shown} differs from this size in {whole.shown}, and is measured as it is; "
+            "delete it to have it written again",
+            flush=True,
+        )
+
+
+def complete(name: str) -> None:
+    """Write the sections that a study file leaves out, for DVC stops at a key that it follows and misses."""
+    where = paths.study(name)
+    document = yamlfile.read(where.file, where.shown)
+    absent = {key: text for key, text in OPTIONAL.items() if key not in document.data}
+    if absent:
+        lines = "".join(f"{key}: {text}\n" for key, text in absent.items())
+        files.write_text(where.file, where.file.read_text(encoding="utf-8").rstrip("\n") + f"\n{lines}")
+        print(f"{where.shown}: {', '.join(absent)} written with their defaults; commit it", flush=True)
+
+
+def unlisted(root: Path) -> list[str]:
+    """Say what to write where `params.yaml` names studies without the files that DVC follows."""
+    document = yamlfile.read(root / "params.yaml", "params.yaml")
+    named = document.data.get("studies")
+    if not isinstance(named, list):
+        return []
+    lines = "".join(f"\n  {name}: {paths.study(str(name)).shown}" for name in named)
+    return [
+        f"{document.where(('studies',))}: studies: a list of names, and DVC needs the file of each; write\n"
+        f"studies:{lines}"
+    ]
+
+
+def enlist(root: Path, study: str) -> bool:
+    """Add a study to params.yaml; return whether it was added, InputErrors if it can't be."""
+    file, line = root / "params.yaml", f"{study}: {paths.study(study).shown}"
+    if study in yamlfile.read(file).data.get("studies", {}):
+        return False
+    text = file.read_text(encoding="utf-8")
+    found = re.search(r"^studies:[^\n\S]*(?:#[^\n]*)?\n(?P<items>(?:[^\n\S]+[^\n]+\n)+)", text, re.M)
+    if found is None:
+        raise InputErrors([f"params.yaml: studies: {study} is not there; add the line `  {line}`"])
+    indent = re.match(r"\s*", found["items"])[0]  # type: ignore[index]
+    text = f"{text[: found.end()]}{indent}{line}\n{text[found.end() :]}"
+    files.write_text(file, text)
+    print(f"params.yaml: {study} added under studies, what the pipeline measures", flush=True)
+    return True
