@@ -41,21 +41,26 @@ BUILD = (
 )
 
 
-def search(slow_from: int, unbuilt: tuple[int, ...] = (), undecided: tuple[int, ...] = ()) -> bisect.Search:
+def search(
+    slow_from: int, unbuilt: tuple[int, ...] = (), undecided: tuple[int, ...] = (), half: float = 0.025
+) -> bisect.Search:
     """Return a search over sixteen commits, the first slower one by its place from 0 on."""
 
-    def ask(commit: str, minutes: float):
+    def ask(commit: str, minutes: float, margin: float):
         place = COMMITS.index(commit)
         asked.append((place, minutes))
+        margins.append(margin)
         if place in unbuilt:
             raise commits.NotBuiltError("no compiler")
         if place in undecided:
-            return "undecided", "-2 %"
-        return ("slower", "-5 %") if place >= slow_from else ("not slower", "0 %")
+            return bisect.Told("undecided", "-2 %")
+        told = bisect.Told("slower", "-5 %", half)
+        return told if place >= slow_from else bisect.Told("not slower", "0 %")
 
     asked: list[tuple[int, float]] = []
-    made = bisect.Search(COMMITS, ask, 5.0, lambda _: None)
-    made.asked = asked  # type: ignore[attr-defined]
+    margins: list[float] = []
+    made = bisect.Search(COMMITS, ask, 5.0, 0.03, lambda _: None)
+    made.asked, made.margins = asked, margins  # type: ignore[attr-defined]
     return made
 
 
@@ -76,6 +81,14 @@ def test_an_undecided_gate_gets_more_minutes_and_then_ends_the_search():
     made = search(12, undecided=(7,))
     assert bisect.narrowed(made) == COMMITS
     assert made.asked == [(15, 5.0), (7, 5.0), (7, 10.0), (7, 20.0)]
+
+
+@pytest.mark.parametrize(("half", "then"), [(0.025, 0.03), (0.17, 0.17)])
+def test_the_others_are_asked_for_half_of_what_the_bad_commit_lost(half: float, then: float):
+    """A gate that tells 17 % from nothing is short where one of 3 % stays undecided for long."""
+    made = search(11, half=half)
+    assert bisect.narrowed(made) == [COMMITS[11]]
+    assert made.margins == [0.03, *[then] * (len(made.asked) - 1)]
 
 
 def test_a_bad_commit_that_is_not_slower_leaves_nothing_to_look_for():

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from benchbook.commands import built, gate, gate_report
 from benchbook.compare.noninferiority import Answer
-from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.errors import BenchbookError, InputErrors, given
 from benchbook.sites.engines import commits
 
 GOOD, ASKED = "good", "asked"
@@ -23,8 +25,17 @@ TRIES = 3
 """Gates for one commit, each with twice the minutes of the one before, until its answer is decided."""
 NOT_FOUND = 2
 
-Gate = Callable[[str, float], tuple[Answer, str]]
-"""Asks whether a commit is slower than the good one within so many minutes; returns answer and effect."""
+
+class Told(NamedTuple):
+    """What a gate says of a commit: the answer, each effect in words, and half of what was lost at least."""
+
+    answer: Answer
+    effect: str
+    half: float = 0.0
+
+
+Gate = Callable[[str, float, float], Told]
+"""Asks whether a commit is slower than the good one by a margin, within so many minutes."""
 
 
 @dataclass
@@ -34,8 +45,9 @@ class Search:
     commits: Sequence[str]
     ask: Gate
     minutes: float
+    margin: float
     say: Callable[[str], None] = print
-    known: dict[str, tuple[Answer, str]] = field(default_factory=dict)
+    known: dict[str, Told] = field(default_factory=dict)
     unbuilt: set[str] = field(default_factory=set)
 
     def answer(self, commit: str) -> Answer | None:
@@ -43,15 +55,14 @@ class Search:
         minutes = self.minutes
         for _ in range(TRIES):
             try:
-                self.known[commit] = self.ask(commit, minutes)
+                told = self.known[commit] = self.ask(commit, minutes, self.margin)
             except commits.NotBuiltError as error:
                 self.say(f"bisect: {commit[:10]}: left out: {error}")
                 self.unbuilt.add(commit)
                 return None
-            answer, effect = self.known[commit]
-            self.say(f"bisect: {commit[:10]}: {answer}: {effect}")
-            if answer != "undecided":
-                return answer
+            self.say(f"bisect: {commit[:10]}: {told.answer}: {told.effect}")
+            if told.answer != "undecided":
+                return told.answer
             minutes *= 2
         return "undecided"
 
@@ -59,7 +70,8 @@ class Search:
 def narrowed(search: Search) -> list[str]:
     """Return the commits among which the first slower one is, oldest first; one, where all could be decided.
 
-    The last commit is asked first. BenchbookError where it is not slower: then there is nothing to look for.
+    The last commit is asked first, and the others whether they have lost half of what it lost at least, where
+    that is more than the margin: short gates tell that. BenchbookError where it is not slower.
     """
     last = search.commits[-1]
     if (answer := search.answer(last)) != "slower":
@@ -67,6 +79,9 @@ def narrowed(search: Search) -> list[str]:
             f"the bad commit {last[:10]} is {answer or 'not to be built'}: there is nothing to look for; "
             "ask with a smaller --slower or more --minutes"
         )
+    if (half := search.known[last].half) > search.margin:
+        search.margin = half
+        search.say(f"bisect: the others are asked for half of what is lost at least: {100 * half:.1f} %")
     low, high = 0, len(search.commits) - 1
     while open_ := [one for one in range(low, high) if search.commits[one] not in search.unbuilt]:
         middle = min(open_, key=lambda one: abs(2 * one - low - high + 1))
@@ -103,12 +118,12 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"bisect: {len(after)} commits after {good[:10]}", flush=True)
     with built.builder(how, arguments.work) as build:
         baseline = build(good)
-        search = Search(
-            after,
-            lambda commit, minutes: _ask(asked, {GOOD: baseline, ASKED: build(commit)}, minutes),
-            asked.minutes,
-            partial(print, flush=True),
-        )
+
+        def ask(commit: str, minutes: float, margin: float) -> Told:
+            of = dataclasses.replace(asked, minutes=minutes, margin=margin)
+            return _ask(of, {GOOD: baseline, ASKED: build(commit)})
+
+        search = Search(after, ask, asked.minutes, asked.margin, partial(print, flush=True))
         left = narrowed(search)
     print(told(search, left, partial(git, "log", "-1", "--format=%h %s")))
     return 0 if len(left) == 1 else NOT_FOUND
@@ -119,15 +134,18 @@ def told(search: Search, left: Sequence[str], describe: Callable[[str], str]) ->
     first = "the first slower commit" if len(left) == 1 else f"the first slower commit is one of {len(left)}"
     lines = [f"{first}:"]
     for commit in left:
-        answer, effect = search.known.get(commit, ("not asked", ""))
-        shown = "could not be built" if commit in search.unbuilt else f"{answer} {effect}".strip()
+        known = search.known.get(commit)
+        seen = f"{known.answer} {known.effect}" if known else "not asked"
+        shown = "could not be built" if commit in search.unbuilt else seen
         lines.append(f"  {describe(commit).strip()}: {shown}")
     return "\n".join(lines)
 
 
-def _ask(asked: gate.Asked, binaries: Mapping[str, Path], minutes: float) -> tuple[Answer, str]:
+def _ask(asked: gate.Asked, binaries: Mapping[str, Path]) -> Told:
     found = gate.measure(
-        dataclasses.replace(asked, study=built.arms(asked.study, binaries), minutes=minutes),
+        dataclasses.replace(asked, study=built.arms(asked.study, binaries)),
         say=lambda line: print(f"  {line}", file=sys.stderr, flush=True),
     )
-    return found.answer, "; ".join(f"{one.workload} {gate_report.effect(one)}" for one in found.decisions)
+    effects = "; ".join(f"{one.workload} {gate_report.effect(one)}" for one in found.decisions)
+    slower = (given(one.interval.log_high) for one in found.decisions if one.answer == "slower")
+    return Told(found.answer, effects, -math.expm1(min(slower, default=0.0) / 2))

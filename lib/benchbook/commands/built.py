@@ -55,9 +55,8 @@ def arms(study: Study, binaries: Mapping[str, Path]) -> Study:
     first = study.arms[study.baseline].model_dump(exclude_unset=True)
     of_arm = {key: value for key, value in (first.get("engine") or {}).items() if key != "build"}
     made = {name: first | {"engine": of_arm | {"binary": str(path)}} for name, path in binaries.items()}
-    whole = {name: getattr(study, name) for name in type(study).model_fields}
     engine = study.engine.model_copy(update={"build": None})
-    return Study.model_validate(whole | {"engine": engine, "arms": made})
+    return Study.model_validate(dict(study) | {"engine": engine, "arms": made})
 
 
 @contextmanager

@@ -157,7 +157,7 @@ def ask(name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Pa
         raise InputErrors(wrong)
     kept = {arm: one for arm, one in study.arms.items() if arm == study.baseline or not arms or arm in arms}
     plan = study.plan.model_copy(update={"seed": study.plan.seed or store.draw_seed()})
-    study = Study.model_validate(_plain(study) | {"arms": kept, "aa": None, "claims": (), "plan": plan})
+    study = Study.model_validate(dict(study) | {"arms": kept, "aa": None, "claims": (), "plan": plan})
     return Asked(name, study, float(margin[1]) / 100, float(length[0]), params.limits, params.analysis)
 
 
@@ -198,7 +198,8 @@ def _measure(
     )
     stop = _Stop(asked, found, runs, base, end_s, say)
     walk = _walk(asked, of, runs, site, base, stop)
-    stop.look(is_over=True)
+    if found.answer == "undecided":
+        stop.look(is_over=True)
     found.ended = walk.stopped or found.ended or f"all {blocks} blocks are made"
 
 
@@ -333,7 +334,7 @@ def _planned(study: Study, blocks: int, run_s: int, turn_ms: int | None = None) 
     """Return the study with other blocks, seconds of a run, and milliseconds of a turn (None: as it has)."""
     plan = study.plan.model_dump() | {"blocks": blocks, "run_s": run_s, "budget_minutes": 100_000}
     plan |= {"turn_ms": turn_ms} if turn_ms else {}
-    return Study.model_validate(_plain(study) | {"plan": plan})
+    return Study.model_validate(dict(study) | {"plan": plan})
 
 
 def _walk(
@@ -367,7 +368,3 @@ def _keep(base: Path, keep: Path, found: Found) -> None:
             (shutil.copytree if place.is_dir() else shutil.copyfile)(place, keep / place.name)
     files.write_json(keep / "facts.json", {"study": found.asked.name, "arms": found.facts})
     files.write_json(keep / "gate.json", gate_report.record(found))
-
-
-def _plain(study: Study) -> dict[str, Any]:
-    return {name: getattr(study, name) for name in type(study).model_fields}
