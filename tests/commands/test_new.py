@@ -35,7 +35,8 @@ def test_options_alone_make_a_file_that_plan_accepts(root, capsys):
     assert study.question == question and study.baseline == "small"
     assert study.arms["large"].engine.settings == {"innodb_buffer_pool_size": 268435456}
     assert study.threads == (1, 8) and list(study.workloads) == ["oltp_point_select", "oltp_read_write"]
-    assert "5, order drawn by each session" in schedule.summary("pool", study)
+    summary = schedule.summary("pool", study)
+    assert "20 at most, fewer once all is decided at a look, order drawn by each session" in summary
     assert "make plan STUDY=pool" in capsys.readouterr().out
     text = (root / "studies" / "pool.yaml").read_text()
     assert text.count("#") > 8 and text.startswith("# yaml-language-server")
@@ -83,6 +84,34 @@ def test_each_of_the_six_questions_becomes_a_study_that_is_planned(root, capsys,
     if about == "servers":
         assert (study.site.existing.host, study.site.existing.port) == ("db-a", 3306)
         assert (second.endpoint.host, second.endpoint.port) == ("db-b", 3307)
+
+
+TPCC = """
+-- what it takes
+sysbench.cmdline.options = {
+   scale =
+      {"Scale factor (warehouses)", 100},
+   trx_level = {"Isolation level (RC, RR or SER)", "RR"},
+   table_options = {"Extra table options, e.g. 'COLLATE latin1_bin'", ""},
+   force_pk = {"Force a key", false},
+}
+"""
+
+
+def test_the_options_of_a_script_are_written_with_its_own_defaults(root):
+    """A hundred warehouses are ten gigabytes: who did not write the script must see it."""
+    folder = root / "workloads"
+    folder.mkdir()
+    (folder / "common.lua").write_text(TPCC)
+    (folder / "tpc-c.lua").write_text('require("common")\nfunction event() end\n')
+    words = ["--about", "script", "--name", "mine", "--question", "Which?", "--load", "workloads/tpc-c.lua 4"]
+    assert cli.main(["new", *words]) == 0
+    found = load.study("mine").workloads["tpc_c"]
+    assert found.options == {"scale": 100, "trx_level": "RR", "force_pk": False}
+    text = (root / "studies" / "mine.yaml").read_text()
+    assert "scale: 100              # Scale factor (warehouses)" in text
+    assert cli.main(["new", *words[:3], "other", *words[4:-1], "workloads/gone.lua 4"]) == 1
+    assert not (root / "studies" / "other.yaml").exists()
 
 
 def test_two_engines_get_the_same_memory_durability_log_and_isolation(root):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from benchbook.compare.claims.effects import ClaimedEffect
@@ -18,12 +20,12 @@ OPEN = [0.96, 1.05, 0.93, 1.06, 0.99]
 def ask(make_study, make_runs, no_histograms):
     """Return what the rule says with the runs of some blocks, of a study of two arms and 20 blocks."""
 
-    def asked(ratios, claims=(), stop="decided", arms=("direct", "haproxy"), planned=20):
+    def asked(ratios, claims=(), stop="decided", arms=("direct", "haproxy"), planned=20, say=print):
         study = make_study(arms=arms, blocks=planned).model_dump()
         study["plan"]["stop"] = stop
         runs = make_runs({arm: {4: values} for arm, values in ratios.items()})
         tables = {"runs": runs, "histograms": no_histograms}
-        rule = Rule(Study.model_validate(study), Analysis(), claims, lambda: tables, {})
+        rule = Rule(Study.model_validate(study), Analysis(), claims, lambda: tables, {}, say=say)
         return rule(max(len(values) for values in ratios.values()))
 
     return asked
@@ -42,6 +44,17 @@ def test_one_open_contrast_keeps_all_going(ask):
     arms = ("direct", "haproxy", "tiproxy")
     assert ask({"haproxy": CLEAR, "tiproxy": OPEN}, arms=arms) is None
     assert ask({"haproxy": CLEAR, "tiproxy": CLEAR}, arms=arms) is not None
+
+
+def test_what_a_look_shows_is_said_at_once_and_nothing_between_looks(ask):
+    """0.69 is 31 % lower; five ratios about 1 leave the question open."""
+    arms, told = ("direct", "haproxy", "tiproxy"), []
+    ask({"haproxy": CLEAR, "tiproxy": OPEN}, arms=arms, say=told.append)
+    ask({"haproxy": CLEAR + CLEAR[:2], "tiproxy": OPEN + OPEN[:2]}, arms=arms, say=told.append)
+    (line,) = told
+    clear, open_ = line.replace("\N{NO-BREAK SPACE}", " ").split("; ")
+    assert re.fullmatch(r"after 5 blocks: \w+ haproxy qps −30\.8 % \(−3.+ to −.+ %\)", clear), clear
+    assert re.fullmatch(r"\w+ tiproxy qps −0\.3 % \(−.+ to \+.+ %\), open", open_), open_
 
 
 def test_before_the_first_look_nothing_is_even_read(make_study):

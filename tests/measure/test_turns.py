@@ -157,6 +157,9 @@ def test_a_kill_in_the_turns_voids_the_whole_group_and_leaves_nobody_stopped(sto
     # A busy machine may cost one more.
     attempts = {folder.manifest().attempt for folder in store.kept()}
     assert len(attempts) == 1 and min(attempts) >= 2
+    # What befell all three runs of a group is told once.
+    told = [line for line in store.said if line.startswith("    ")]
+    assert told and max(map(told.count, told)) < min(attempts)
 
 
 @pytest.mark.server

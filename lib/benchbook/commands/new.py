@@ -15,6 +15,7 @@ from pathlib import PurePath
 from benchbook.core import load, paths, registry, traits, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.explain import validate
+from benchbook.core.own_scripts import OwnScript
 from benchbook.core.study import Study
 from benchbook.core.study_sections import NAME, Engine
 
@@ -48,6 +49,7 @@ EXAMPLES = {
 }
 NEXT = {
     SERVERS: "It needs an account, its password in BENCH_PASSWORD and an empty schema: docs/existing.md.\n",
+    SCRIPT: "Its options are the script's defaults, which may be large: docs/writing-a-study.md.\n",
     VERSIONS: "`benchbook gate {} --slower 3%` answers in minutes; which commit it was: docs/gate.md.\n",
 }
 
@@ -128,12 +130,9 @@ def write(answers: Answers) -> None:
     where = paths.study(answers.name)
     content = _valid(answers, where.shown)
     where.file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        # Exclusive: another program may have made it meanwhile.
-        with where.file.open("x", encoding="utf-8") as stream:
-            stream.write(content)
-    except FileExistsError:
-        raise InputErrors([f"--name: {where.shown} is there already; choose another name"]) from None
+    # Exclusive: another program may have made it meanwhile.
+    with where.file.open("x", encoding="utf-8") as stream:
+        stream.write(content)
     try:
         load.study_file(where.file)
     except (InputErrors, BenchbookError):
@@ -186,7 +185,8 @@ workloads:
 threads: [{", ".join(map(str, answers.threads))}]
 
 plan:
-  blocks: 5                   # verdicts at 5, 10 and 20; more can be added later, and no run is made twice
+  blocks: 20                  # at most: looks are at 5, 10 and 20, and more can be added later
+  stop: decided               # at the first look that leaves nothing open
   discard_s: {discard_s:<15} # not counted, at the start of each run
   run_s: {run_s:<19} # {why}
   max_repeats: 6
@@ -224,7 +224,11 @@ engine:
 
 def _workload(word: str) -> str:
     if word.endswith(LUA):
-        return f"  {PurePath(word).stem.lower().replace('-', '_')}: {{script: {word}}}"
+        name = PurePath(word).stem.lower().replace("-", "_")
+        declared = OwnScript(name, (paths.root() / word).resolve(), {}).declared().items()
+        options = [f"      {f'{key}: {default}':<24}# {about}" for key, (default, about) in declared]
+        head = ["    options:                  # as the script declares them, with its own defaults"]
+        return "\n".join([f"  {name}:", f"    script: {word}", *(head + options if options else [])])
     return f"  {word}: {{rand_type: uniform}}"
 
 

@@ -19,8 +19,10 @@ from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.contrasts import Evidence
 from benchbook.compare.contrasts import judged as judged_study
 from benchbook.compare.judgement import Judged
+from benchbook.compare.sentences import ends, percent
 from benchbook.compare.verdicts import DECIDED
 from benchbook.core.claim import Claim
+from benchbook.core.errors import given
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.core.wording import count
@@ -51,6 +53,17 @@ def undecided(judged: Sequence[Judged]) -> list[str]:
     )
 
 
+def so_far(judged: Sequence[Judged]) -> str:
+    """Say what a look shows of each question, and which are still open."""
+    told = []
+    for one in judged:
+        contrast, seen = one.candidate.effect.contrast, one.candidate.effect.interval
+        number = f"{percent(given(seen.effect))} ({ends(seen)})" if seen.is_known else seen.reason
+        is_open = "" if is_decided(one) else ", open"
+        told.append(f"{contrast.workload} {contrast.treatment} {contrast.metric} {number}{is_open}")
+    return "; ".join(dict.fromkeys(told))
+
+
 def stopped_at(study: Study, judged: Sequence[Judged]) -> int | None:
     """Return the look at which a study may end, None if it must go on.
 
@@ -69,6 +82,7 @@ class Rule:
     are the arms' facts, `asked` the claims that no contrast answers: those it judges need a verdict, too.
 
     Nothing but the looks decides: between them new blocks are not used, so asking more often changes nothing.
+    What a look shows is said at once.
     """
 
     study: Study
@@ -77,6 +91,7 @@ class Rule:
     tables: Callable[[], Mapping[str, Any]]
     facts: Mapping[str, Mapping[str, Any]]
     asked: Sequence[measured.Asked] = ()
+    say: Callable[[str], None] = print
 
     def __call__(self, blocks: int) -> str | None:
         """Return why to stop after so many blocks, None to go on."""
@@ -86,7 +101,10 @@ class Rule:
         runs, histograms = (_frame(tables[name]) for name in ("runs", "histograms"))
         runs, _ = pairs.usable(turns.of_one_order(runs, self.study)[0])
         evidence = Evidence(self.study, runs, histograms, self.analysis)
-        look = stopped_at(self.study, judged_study(evidence, self.claims, min(self.analysis.looks))[0])
+        judged = judged_study(evidence, self.claims, min(self.analysis.looks))[0]
+        if blocks in self.analysis.looks:
+            self.say(f"after {count(blocks, 'block')}: {so_far(judged)}")
+        look = stopped_at(self.study, judged)
         if look is None or blocks >= self.study.plan.blocks or self._is_open(runs, tables):
             return None
         planned = self.study.plan.blocks

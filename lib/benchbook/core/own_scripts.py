@@ -19,6 +19,8 @@ LUA = ".lua"
 MOST_BYTES = 4_000_000
 COMMENT = re.compile(r"--\[(=*)\[.*?\]\1\]|--[^\n]*", re.DOTALL)
 REQUIRED = re.compile(r"""\brequire\b\s*\(?\s*(?:(["'])([\w.-]+)\1(?!\s*\.\.))?""")
+OPTIONS = "sysbench.cmdline.options"
+DECLARED = re.compile(r"""(\w+)\s*=\s*\{\s*"([^"\n]*)"\s*,\s*("[^"\n]*"|[\w.]+)\s*\}""")
 # A file that is read by these would be part of the run and not of its identity.
 READERS = re.compile(r"\b(dofile|loadfile)\b")
 
@@ -47,6 +49,12 @@ class OwnScript:
             found[file.name] = text = self._read(file)
             waiting += self._required(file, COMMENT.sub("", text))
         return found
+
+    def declared(self) -> dict[str, tuple[str, str]]:
+        """Return the options that it declares by name: the default as it is written, and what it is for."""
+        code = "\n".join(COMMENT.sub("", text) for text in self.texts().values())
+        found = DECLARED.findall(code.partition(OPTIONS)[2])
+        return {name: (default, about) for name, about, default in found if default not in ("nil", '""')}
 
     def digests(self) -> dict[str, str]:
         """Return the SHA-256 of script and modules by name."""

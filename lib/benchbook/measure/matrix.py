@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -242,16 +242,18 @@ def _group(state: Walk, members: list[PlannedRun], ready: servers.Ready) -> bool
             _gone(state, members, error)
             state.left.update(run.run_id for run in members)
             return False
-        verdicts = {}
+        verdicts: dict[str, Judgement] = {}
         for run, folder in zip(batch, folders, strict=True):
             verdict = state.judge(folder)
             state.sysbench_s += folder.times().sysbench_s / len(batch)
             state.done += 1
             runfolder.keep(folder, state.raw)
             state.left.discard(run.run_id)
+            # What befell a group in turns befell each of its runs; it is told once.
+            told = {reason for one in verdicts.values() for reason in one.reasons}
             if verdict.status != "valid":
                 verdicts[run.run_id] = verdict
-            _tell(state, run, verdict)
+            _tell(state, run, verdict, told)
         if verdicts:
             voided = next(run for run in members if run.run_id in verdicts)
             state.left.update(void_group(voided, members, state.raw, state.void, verdicts))
@@ -268,7 +270,7 @@ def _of(state: Walk, run: PlannedRun, ready: servers.Ready) -> Run:
     return Run(run, state.opened, arm, first, state.limits, tuple(others), begins, ready.rows)
 
 
-def _tell(state: Walk, run: PlannedRun, verdict: Judgement) -> None:
+def _tell(state: Walk, run: PlannedRun, verdict: Judgement, told: Collection[str]) -> None:
     left = len(state.left)
     left_s = left * (time.monotonic() - state.began) / state.done
     state.say(
@@ -276,7 +278,8 @@ def _tell(state: Walk, run: PlannedRun, verdict: Judgement) -> None:
         f"{count(run.threads, 'thread')} · {run.arm}: {_outcome(verdict)} · {_clock(left_s)} left"
     )
     for reason in verdict.reasons if verdict.status != "valid" else ():
-        state.say(f"    {reason}")
+        if reason not in told:
+            state.say(f"    {reason}")
 
 
 def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
