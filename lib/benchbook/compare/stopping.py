@@ -82,7 +82,7 @@ class Rule:
     are the arms' facts, `asked` the claims that no contrast answers: those it judges need a verdict, too.
 
     Nothing but the looks decides: between them new blocks are not used, so asking more often changes nothing.
-    What a look shows is said at once.
+    What a look shows is printed at once.
     """
 
     study: Study

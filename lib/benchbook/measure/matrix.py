@@ -249,7 +249,7 @@ def _group(state: Walk, members: list[PlannedRun], ready: servers.Ready) -> bool
             state.done += 1
             runfolder.keep(folder, state.raw)
             state.left.discard(run.run_id)
-            # What befell a group in turns befell each of its runs; it is told once.
+            # What befell a group in turns befell each of its runs, and is shown once.
             told = {reason for one in verdicts.values() for reason in one.reasons}
             if verdict.status != "valid":
                 verdicts[run.run_id] = verdict
