@@ -22,12 +22,15 @@ from tests import beside
 from tests.walks import Store, judge
 
 Make = Callable[..., Study]
+CALM = {"oltp_read_write": {"rate": 50}}
 
 
 @pytest.fixture
 def store(site: Any, make_study: Make, tmp_path: Path, request: pytest.FixtureRequest) -> Store:
-    """A walk with one connection, which takes a core where two take two; a test may ask for more."""
-    return Store(site, make_study(threads=(getattr(request, "param", 1),)), tmp_path)
+    """A walk with one connection that leaves others the cores; one that asks for more is at full load."""
+    more = getattr(request, "param", None)
+    asked = {"threads": (more,)} if more else {"threads": (1,), "workloads": CALM}
+    return Store(site, make_study(**asked), tmp_path)
 
 
 @pytest.mark.server

@@ -26,7 +26,9 @@ from tests.walks import Store
 
 pytestmark = pytest.mark.server
 Make = Callable[..., Study]
-RUNS = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 3, "order": "runs", "max_repeats": 3}
+RUNS = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 3, "order": "runs", "max_repeats": 3}
+# What a stranger does shows at any load; turns have no rate.
+CALM = {"oltp_read_write": {"rate": 50}}
 
 
 def walked(
@@ -50,8 +52,8 @@ def walked(
 
 @pytest.fixture(params=["runs", "turns"])
 def study(request: pytest.FixtureRequest, make_study: Make) -> Study:
-    plan = {"runs": RUNS, "turns": {**PLAN, "run_s": 3}}[request.param]
-    return make_study(plan=plan, threads=(1,), aa=None)
+    asked = {"runs": {"plan": RUNS, "workloads": CALM}, "turns": {"plan": {**PLAN, "run_s": 2}}}
+    return make_study(**asked[request.param], threads=(1,), aa=None)
 
 
 def test_a_tracer_of_a_server_voids_the_run_it_met(site: Any, study: Study, tmp_path: Path):

@@ -29,7 +29,7 @@ STUDY = """
 title: A study of seconds
 question: Does the pipeline find its way from a study file to a report?
 site: {kind: local, port: PORT}
-engine: {name: mariadb}
+engine: {name: mariadb, settings: {innodb_buffer_pool_size: 32M, innodb_log_file_size: 8M}}
 arms:
   direct: {access: direct}
   haproxy: {access: haproxy}

@@ -26,7 +26,9 @@ STUDY = """
 title: A study of seconds on hosts
 question: Does the pipeline find its way over SSH?
 site: {kind: ssh, inventory: rack, port: 33060}
-engine: {name: mariadb, settings: {innodb_buffer_pool_size: 64M, innodb_flush_log_at_trx_commit: 2}}
+engine:
+  name: mariadb
+  settings: {innodb_buffer_pool_size: 64M, innodb_log_file_size: 8M, innodb_flush_log_at_trx_commit: 2}
 arms:
   direct: {access: direct}
   haproxy: {access: haproxy}
