@@ -69,7 +69,7 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
         wrong = [*locks(root), *tracked(root), *no_stages(root, arguments)]
         if wrong:
             raise InputErrors(wrong)
-        if not _is_asking(arguments):
+        if not (is_asking := ASKING & set(arguments)):
             print(f"this machine now: {machine.busy()}", flush=True)
             for line in [line for name in chosen for line in _expected(name)]:
                 print(line, flush=True)
@@ -77,7 +77,7 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
         if is_stopped:
             print(f"\n{answer.ended('stopped', chosen)}", file=sys.stderr)
             return 130
-        missing = [] if _is_asking(arguments) else absent(root)
+        missing = [] if is_asking else absent(root)
     if missing:
         raise BenchbookError(
             f"DVC could not keep {', '.join(missing)} in its cache ({cache_space(root)}); free some space, "
@@ -138,7 +138,7 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     if code and not is_stopped:
         print(answer.ended(FAILED, chosen), file=sys.stderr, flush=True)
         return 1 if code == DVC_FAILED else code, False
-    if is_stopped or _is_asking(arguments):
+    if is_stopped or ASKING & set(arguments):
         return code, is_stopped
     # The pages that every page leads to, without the record. The answer comes last, where it is read.
     code = made.make(with_record=False) if is_whole or targets else 0
@@ -318,10 +318,6 @@ def cache_space(root: Path) -> str:
 
 DRY = {"--dry", "-n"}
 ASKING = DRY | {"--help", "-h", "--no-commit"}
-
-
-def _is_asking(arguments: Sequence[str]) -> bool:
-    return bool(ASKING & set(arguments))
 
 
 def _dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:

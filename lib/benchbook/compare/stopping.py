@@ -39,20 +39,6 @@ def is_decided(judged: Judged) -> bool:
     return judged.label in DECIDED
 
 
-def undecided(judged: Sequence[Judged]) -> list[str]:
-    """Name the questions that are still open: a claim, or workload, treatment and metric."""
-    return list(
-        dict.fromkeys(
-            one.candidate.claim.id
-            if one.candidate.claim
-            else f"{contrast.workload} {contrast.treatment} {contrast.metric}"
-            for one in judged
-            if not is_decided(one)
-            for contrast in [one.candidate.effect.contrast]
-        )
-    )
-
-
 def so_far(judged: Sequence[Judged]) -> str:
     """Say what a look shows of each question, and which are still open."""
     told = []
@@ -71,7 +57,7 @@ def stopped_at(study: Study, judged: Sequence[Judged]) -> int | None:
     is asked is decided there.
     """
     looks = {one.candidate.look for one in judged}
-    if study.plan.stop != "decided" or len(looks) != 1 or undecided(judged):
+    if study.plan.stop != "decided" or len(looks) != 1 or not all(map(is_decided, judged)):
         return None
     return looks.pop()
 
