@@ -133,3 +133,24 @@ def test_a_contrast_is_doubted_by_its_own_width(
     one = finding(effect=effect, low=low, high=high)
     assert len(wide([one])) == is_wide
     assert wide([changed(one, metric="latency_p99_ms")]) == []
+
+
+def test_a_wide_interval_is_told_with_how_far_it_reaches():
+    # From -60 to +66 % are 126, half of which is 63.
+    (said,) = wide([finding(effect=0.01, low=-0.60, high=0.66)])
+    assert said.endswith("the interval reaches 63 % to either side")
+
+
+@pytest.mark.parametrize(
+    ("run_s", "discard_s", "said"),
+    [
+        (45, 10, None),
+        (44, 10, "Runs are short: 44 s measured after 10 s of discard."),
+        (45, 9, "The discard is short: 45 s measured after 9 s of discard."),
+    ],
+)
+def test_a_sound_length_is_45_s_after_10(make_study, run_s: int, discard_s: int, said: str | None):
+    runs = _runs({"direct": 5, "haproxy": 5})
+    voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
+    found = [one.text for one in warnings(make_study(run_s=run_s, discard_s=discard_s), runs, voids, [])]
+    assert [text.partition(" Read")[0] for text in found] == ([said] if said else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -111,3 +112,10 @@ def test_both_errors_are_rare():
             wrong[bad] += decide(blocks(values), MARGIN, LOOKS, is_over=True).answer == bad
     assert wrong["not slower"] <= 70
     assert wrong["slower"] <= 70
+
+
+def test_what_refuses_the_ratios_is_the_reason_when_the_time_is_over():
+    some = blocks([0.0])
+    none = replace(some, ratios=some.ratios.iloc[:0], refusal="a run has no queries")
+    found = decide(none, MARGIN, LOOKS, is_over=True)
+    assert (found.answer, found.why) == ("undecided", "a run has no queries")

@@ -34,6 +34,23 @@ def recorded():
     ]
 
 
+def test_a_session_is_told_by_its_first_arms_machine_and_server():
+    whole = told(json.loads(DATA.read_text())[0]["findings"])
+    facts = {
+        arm: {
+            "machine": {"cpu_model": model, "cores": cores, "kernel": kernel},
+            "engine": {"name": "mariadb", "version": version},
+        }
+        for arm, model, cores, kernel, version in (
+            ("before", XEON, 2, "6.1", "10.11"),
+            ("after", TURIN, 8, "6.12", "11.4"),
+        )
+    }
+    one = brought("s", "2026-11-01T01:00", "a1", whole, facts).session
+    assert (one.cores, one.kernel, one.engine) == (2.0, "6.1", "mariadb 10.11")
+    assert one.processor.name.startswith("Intel")
+
+
 def only(found) -> core.PooledEffect:
     (contrast,) = found.contrasts
     return contrast.whole

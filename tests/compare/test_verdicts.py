@@ -58,6 +58,7 @@ def test_a_point_claim_allows_two_points_or_a_fifth():
         (range_band(0.01, 0.03), 0.005, 0.045),
         (range_band(-0.03, 0.0), -0.045, 0.0),
         (range_band(-0.01, 0.01), -0.03, 0.03),
+        (range_band(0.0, 0.0), -0.02, 0.02),
         # What two measurements may differ by has no direction.
         (near(0.005), -0.015, 0.025),
     ],

@@ -340,3 +340,11 @@ def test_the_order_of_cells_is_drawn_from_these_very_words():
         drawn = {cell: hashlib.sha256(f"7/cells/{block}/{cell}".encode()).digest()[:8] for cell in cells}
         found = dict.fromkeys((run.workload, run.threads) for run in runs if run.block == block)
         assert list(found) == sorted(cells, key=drawn.__getitem__)
+
+
+def test_two_arms_run_abba_over_each_two_groups_of_a_block():
+    runs = schedule.plan_runs("s", make(aa=None, plan={"blocks": 3}), {})
+    groups = [[run.arm for run in members] for _, members in groupby(runs, key=lambda run: run.group)]
+    # Two workloads at two levels in three blocks.
+    assert len(groups) == 12
+    assert all(one == other[::-1] for one, other in zip(groups[::2], groups[1::2], strict=True))
