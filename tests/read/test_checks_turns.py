@@ -46,6 +46,8 @@ def faults(run: Evidence) -> list[str]:
 
 def test_turns_as_planned_pass_and_whole_runs_have_nothing_to_show():
     assert faults(taken()) == []
+    # Five milliseconds are what a system call may take until it is over.
+    assert faults(taken(longest_outside_s=0.005)) == []
     assert faults(corpus.healthy(synthetic.output(), synthetic.planned())) == []
 
 
@@ -77,6 +79,24 @@ def test_turns_as_planned_pass_and_whole_runs_have_nothing_to_show():
 )
 def test_each_fault_of_the_turns_is_told(run: Evidence, said: str):
     assert any(said in fault for fault in faults(run)), faults(run)
+
+
+@pytest.mark.parametrize(
+    ("priority", "stretched", "said"),
+    [
+        # 36 of 40 turns count: four of 50 ms and 32 of 50.6 ms make 50.53 ms, 50.5 are allowed.
+        ("fifo", 36, ["nine turns of ten lasted 50.53 ms, 50 ms planned"]),
+        # Eight of 50 ms and 28 of 50.6 ms make 50.47 ms.
+        ("fifo", 32, []),
+        # Other programs may keep such a clock waiting.
+        ("none", 40, []),
+    ],
+)
+def test_turns_that_are_stretched_into_the_gaps_between_them_are_told(
+    priority: str, stretched: int, said: list[str]
+):
+    lengths = [50.6] * stretched + [50.0] * (40 - stretched)
+    assert faults(taken(written(lengths), clock={"exit_code": 0, "gone": None, "priority": priority})) == said
 
 
 def test_gaps_of_a_third_are_those_that_switching_takes():

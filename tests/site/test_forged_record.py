@@ -191,3 +191,30 @@ def test_what_is_forged_in_a_committed_archive_is_refused_and_named(
 
 def test_the_committed_archive_itself_contradicts_nothing(honest: Path) -> None:
     assert proof.prove(honest, NAME, ROOT).wrong == []
+
+
+def moved(where: paths.StudyPaths) -> None:
+    """Let one arm have done half of its discard in its window: more queries, and no statement more in all."""
+    made = {}
+    for folder in folders(where, "pool-128m"):
+        made[folder.name] = forging.moved((folder / "sysbench.out").read_text(), 0.5)
+        (folder / "sysbench.out").write_text(made[folder.name])
+        forging.seal(folder)
+    for folder in folders(where):
+
+        def beside(seen: dict[str, Any]) -> None:
+            for one in seen.get("beside") or ():
+                if (text := made.get(one["plan"]["run_id"])) is not None:
+                    one["clients"][0]["out"] = text
+
+        change(folder, beside)
+
+
+def test_what_falls_into_the_discard_is_listed_as_not_proven(honest: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(honest, root)
+    moved(paths.StudyPaths(NAME, root))
+    found = proof.prove(root, NAME, ROOT)
+    assert found.wrong == []
+    listed = "sysbench.out: how its transactions lie over the seconds, and how many of all are in its discard"
+    assert any(line.startswith(listed) for line in found.unproven)

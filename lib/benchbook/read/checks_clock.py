@@ -7,6 +7,7 @@ loop the sum of its latencies, since every thread is in a transaction all the ti
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from benchbook.core import turns
@@ -26,6 +27,10 @@ LABEL_S = 0.5
 OUTSIDE_SHARE, OUTSIDE_S = 0.15, 0.05
 """Share of its time that a thread may spend between two transactions, and seconds it may seem to spend more
 than there are, for what sysbench rounds."""
+WHOLE_PAUSE_S, THREAD_S, ARRIVALS = 25.0, 1e-4, 10
+"""Seconds of a window from which on a pause may be as long as the limits say: by default that is a hundredth
+of it, and of a shorter window so much is allowed. For each thread, seconds in which it ends; and at a fixed
+rate, how many times the mean time to the next transaction it may wait for one."""
 TURN_GAP_S = 1.0
 """Seconds for which a client may stand still where arms take turns: while all wait for the window to begin or
 end, and for the turns of the others."""
@@ -33,43 +38,49 @@ end, and for the turns of the others."""
 
 def time(run: Evidence, limits: Limits) -> list[str]:
     """V6: discard and window took what was asked, by all clocks there are."""
-    faults = checks_log.duration(run, limits)
-    faults += _of_our_clock(run)
-    faults += _of_checkpoint(run, limits)
-    return faults + list(_of_latencies(run))
+    found = (_of_our_clock(run), _of_checkpoint(run, limits), _of_end(run, limits), _of_latencies(run))
+    return [*checks_log.duration(run, limits), *itertools.chain(*found)]
 
 
-def _of_our_clock(run: Evidence) -> list[str]:
-    """Return where sysbench's seconds don't fit between our start and our end of it."""
+def _of_our_clock(run: Evidence) -> Iterator[str]:
+    """Yield where sysbench's seconds don't fit between our start and our end of it."""
     seen, total, labels = run.seen, run.final.total_time_s, run.log.intervals.column("second")
     started = seen.get("begun_monotonic_s") or run.get("started_monotonic_s")
     lasted = run.get("ended_monotonic_s") - started
-    slack, faults = CLOCK_S + CLOCK_SHARE * lasted, []
+    slack = CLOCK_S + CLOCK_SHARE * lasted
     if total > lasted + slack:
-        faults.append(f"total time {total:.4f} s, the process lasted {lasted:.4f} s by our clock")
+        yield f"total time {total:.4f} s, the process lasted {lasted:.4f} s by our clock"
     if labels.size and labels[-1] > lasted + slack + LABEL_S:
-        faults.append(f"a report line of second {labels[-1]:g}, the process lasted {lasted:.4f} s")
+        yield f"a report line of second {labels[-1]:g}, the process lasted {lasted:.4f} s"
     most = START_S + START_THREAD_S * run.asked("threads")
     if lasted - total > most + slack:
-        faults.append(
-            f"the process lasted {lasted - total:.2f} s longer than sysbench says, at most {most:.2f} s"
-        )
-    return faults
+        yield f"the process lasted {lasted - total:.2f} s longer than sysbench says, at most {most:.2f} s"
 
 
-def _of_checkpoint(run: Evidence, limits: Limits) -> list[str]:
-    """Return checkpoints at another second than asked, or so late that the client must have stood still."""
-    discard, faults = run.clock_s[0], []
-    most = limits.pause_ms / 1000 + _gap(run)
+def _of_checkpoint(run: Evidence, limits: Limits) -> Iterator[str]:
+    """Yield checkpoints at another second than asked, or so late that the client must have stood still."""
+    discard = run.clock_s[0]
+    most = limits.pause_ms / 1000 + _gap(run) if run.is_in_turns else _pause_s(run, limits)
     for block in run.log.checkpoints:
         # In turns it is printed when the arm goes on, with the second of that moment.
         if block.checkpoint_s != discard and not run.is_in_turns:
-            faults.append(f"the checkpoint is at second {block.checkpoint_s}, {discard} asked")
+            yield f"the checkpoint is at second {block.checkpoint_s}, {discard} asked"
         if block.total_time_s is not None and block.total_time_s - discard > most:
-            faults.append(
-                f"the checkpoint came {block.total_time_s - discard:.4f} s late, at most {most:g} s"
-            )
-    return faults
+            yield f"the checkpoint came {block.total_time_s - discard:.4f} s late, at most {most:g} s"
+
+
+def _of_end(run: Evidence, limits: Limits) -> Iterator[str]:
+    """Yield where a whole run ended later than its threads, each in its last transaction, can have done."""
+    over = printed(run.final.total_time_s, "total time") - sum(run.clock_s)
+    longest_s = printed(run.final.latency_max_ms, "longest latency") / 1000
+    waited_s = ARRIVALS / run.plan["rate"] if run.plan.get("rate") else 0.0
+    most = longest_s + waited_s + _pause_s(run, limits) + THREAD_S * run.asked("threads")
+    if over > most and not run.is_in_turns:
+        yield f"it ended {over:.4f} s late, its longest transaction allows {most:.4f} s"
+
+
+def _pause_s(run: Evidence, limits: Limits) -> float:
+    return limits.pause_ms / 1000 * min(1.0, run.clock_s[1] / WHOLE_PAUSE_S)
 
 
 def _of_latencies(run: Evidence) -> Iterator[str]:

@@ -156,7 +156,7 @@ def work(run: Evidence, limits: Limits) -> list[str]:
     if not done:
         return ["no transactions"]
     if checks_own.is_own(run):
-        return checks_own.work(run) + _rate_faults(run, limits)
+        return [*checks_own.work(run), *_rate_faults(run, limits)]
     one, transactions, spoilt = run.transaction, run.total("transactions"), run.total("ignored_errors")
     faults = []
     if not one.reads + one.writes:
@@ -168,7 +168,7 @@ def work(run: Evidence, limits: Limits) -> list[str]:
             faults.append(f"{count} {name} in {transactions} transactions, {each} each expected")
     if one.writes and not run.total("writes"):
         faults.append("no write changed a row")
-    return faults + _rate_faults(run, limits)
+    return [*faults, *_rate_faults(run, limits)]
 
 
 def error_ratio(run: Evidence) -> float:
@@ -185,22 +185,20 @@ def _ratio(errors: int, transactions: int) -> float:
     return math.inf if errors else 0.0
 
 
-def _rate_faults(run: Evidence, limits: Limits) -> list[str]:
+def _rate_faults(run: Evidence, limits: Limits) -> Iterator[str]:
     rate, window = run.plan.get("rate") or 0, run.log.measured_s
     if not rate or not window:
-        return []
-    faults = []
+        return
     achieved = printed(run.final.transactions, "transactions") / window
     allowed = limits.rate_ratio * rate + ARRIVAL_SPREAD * math.sqrt(rate / window)
     if abs(achieved - rate) > allowed:
-        faults.append(f"{achieved:.1f} transactions/s, {rate} asked")
+        yield f"{achieved:.1f} transactions/s, {rate} asked"
     edges = [report for report in run.log.intervals if report.second == run.asked("discard_s")]
     # The last report line may have lost its queue line to the end of the run.
     ends = [report for report in run.log.intervals[-2:] if report.queue_length is not None]
     for report in (*edges, *ends[-1:]):
         if (report.queue_length or 0) > rate * BACKLOG_S + run.asked("threads"):
-            faults.append(f"{report.queue_length} transactions were waiting at second {report.second:g}")
-    return faults
+            yield f"{report.queue_length} transactions were waiting at second {report.second:g}"
 
 
 def _problems(run: Evidence, *concerns: Concern) -> list[str]:

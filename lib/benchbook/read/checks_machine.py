@@ -91,22 +91,15 @@ def disk(run: Evidence, limits: Limits) -> list[str]:
     """V19: the files are those that were written, with room left on the disk."""
     if run.broken:
         return list(run.broken)
-    faults = []
-    for when in ("before", "after"):
-        free = run.get(f"free_bytes_{when}") / MIB
-        if free < limits.free_mib:
-            faults.append(f"{free:.0f} MiB free {when} the run, at least {limits.free_mib} MiB")
-    return faults
+    mib, least = {when: run.get(f"free_bytes_{when}") / MIB for when in ("before", "after")}, limits.free_mib
+    low = {when: free for when, free in mib.items() if free < least}
+    return [f"{free:.0f} MiB free {when} the run, at least {least} MiB" for when, free in low.items()]
 
 
 def pauses(run: Evidence, limits: Limits) -> list[str]:
     """V20: the client's machine never stood still; in turns V23 looks at the length of each."""
-    if run.is_in_turns:
-        return []
-    pause = run.get("longest_pause_ms")
-    if pause <= limits.pause_ms:
-        return []
-    return [f"the machine paused for {pause:.0f} ms, at most {limits.pause_ms:g} ms"]
+    pause, most = 0.0 if run.is_in_turns else run.get("longest_pause_ms"), limits.pause_ms
+    return [f"the machine paused for {pause:.0f} ms, at most {most:g} ms"] if pause > most else []
 
 
 def arrangement(run: Evidence, limits: Limits) -> list[str]:
@@ -132,24 +125,24 @@ def arrangement(run: Evidence, limits: Limits) -> list[str]:
     return faults + [f"the arm asks for {key}, and there was none" for key in lacking]
 
 
-def _load_faults(load: dict[str, Any]) -> list[str]:
+def _load_faults(load: dict[str, Any]) -> Iterator[str]:
     """What keeps connections beside a run from being those asked for, by driver's and server's word."""
     text = f" ({load['error']})" if load.get("error") else ""
-    faults = [] if load["stayed"] else ["the driver of connections ended before the run did"]
+    if not load["stayed"]:
+        yield "the driver of connections ended before the run did"
     if "idle" in load:
         idle = load["idle"]
         for when, count in (("before", idle["opened"]), ("after", idle["held"])):
             if count != idle["asked"]:
-                faults.append(f"{count} of {idle['asked']} idle connections were open {when} the run{text}")
+                yield f"{count} of {idle['asked']} idle connections were open {when} the run{text}"
             # Ours that asks is one more.
             if not (load.get(f"sessions_{when}") or 0) > idle["asked"]:
                 counted = load.get(f"sessions_{when}")
-                faults.append(f"the server had {counted} sessions {when} the run, {idle['asked']} idle ones")
+                yield f"the server had {counted} sessions {when} the run, {idle['asked']} idle ones"
     if "short" in load:
         asked, achieved = load["short"]["asked_per_s"], load["short"]["achieved_per_s"] or 0.0
         if achieved < LEAST_SHORT * asked:
-            faults.append(f"{achieved:.1f} short connections a second, {asked} asked{text}")
-    return faults
+            yield f"{achieved:.1f} short connections a second, {asked} asked{text}"
 
 
 AGAIN_SHARE, AGAIN_LEAST = 1e-4, 20

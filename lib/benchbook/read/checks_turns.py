@@ -7,7 +7,9 @@ import io
 import itertools
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import fmean
 
 from benchbook.core.params import Limits
 from benchbook.read.evidence import Evidence, Missing
@@ -26,6 +28,9 @@ GAP_SHARE = 0.35
 threads 23 % of them on a busy machine. Turns that are forged to half their length leave the half unused."""
 EARLY_US = 2
 """Microseconds by which a turn may seem shorter than planned: both of its ends are rounded down."""
+USUAL, LATE_SHARE = 0.9, 0.01
+"""Share of the turns, the longest left out, that a clock which waits for nobody ends in time, and share of
+their length by which they may be late all the same."""
 OUTSIDE_S = 0.005
 """Processor time of a client between two of its turns: what is left of a system call when it is stopped."""
 
@@ -66,84 +71,77 @@ def turns(run: Evidence, limits: Limits) -> list[str]:
         return []
     if run.turns is None:
         raise Missing("no file of the turns")
-    faults = _clock_faults(run)
     taken = read(run.turns)
-    return faults + _length_faults(run, taken) + _still_faults(run, len(taken)) + _late_faults(run)
+    of_turns = (*_length_faults(run, taken), *_still_faults(run, len(taken)))
+    return [*_clock_faults(run), *of_turns, *_late_faults(run)]
 
 
-def _clock_faults(run: Evidence) -> list[str]:
+def _clock_faults(run: Evidence) -> Iterator[str]:
     clock = run.get("turns", "clock")
     code, gone = clock.get("exit_code"), clock.get("gone")
     when = " out of its turn" if clock.get("gone_out_of_turn") else ""
-    if code == 0:
-        return []
-    why = {
-        None: "",
-        "start": ": not all clients had started in time",
-    }.get(gone, f": process {gone} of the group ended{when}")
-    return [f"the clock of the turns ended with {code}{why}"]
+    why = {None: "", "start": ": not all clients had started in time"}
+    if code != 0:
+        told = why.get(gone, f": process {gone} of the group ended{when}")
+        yield f"the clock of the turns ended with {code}{told}"
 
 
-def _late_faults(run: Evidence) -> list[str]:
-    """Return turns that went on when sysbench's discard or its time was over: they count in another window.
+def _late_faults(run: Evidence) -> Iterator[str]:
+    """Yield turns that went on when sysbench's discard or its time was over: they count in another window.
 
     Evidence made before turns waited for threads to stand still has no moment of its own for that.
     """
     clock = run.get("turns", "clock")
     if clock.get("discarded") is None or clock.get("started") is None:
-        return []
+        return
     (first, _), (discard, length) = clock["started"], run.clock_s
     late = {
         "discard": clock["discarded"] - first - discard,
         "time": clock["window"][1] - first - discard - length,
     }
-    return [
-        f"turns went on {over:.3f} s after the {name} of a client was over"
-        for name, over in late.items()
-        if over > 0
-    ]
+    for name, over in late.items():
+        if over > 0:
+            yield f"turns went on {over:.3f} s after the {name} of a client was over"
 
 
-def _length_faults(run: Evidence, taken: list[Turn]) -> list[str]:
-    arm, partners = run.asked("arm"), run.asked("partners")
-    planned_ms, faults = run.asked("turn_ms"), []
+def _length_faults(run: Evidence, taken: list[Turn]) -> Iterator[str]:
+    arm, partners, planned_ms = run.asked("arm"), run.asked("partners"), run.asked("turn_ms")
     counts = Counter(turn.arm for turn in taken)
     if set(counts) != set(partners) or len(set(counts.values())) != 1:
         shown = ", ".join(f"{name} {counts[name]}" for name in partners)
-        faults.append(f"the arms had different numbers of turns: {shown}")
-    longest_ms = max(((turn.end_us - turn.begin_us) / 1000 for turn in taken), default=0.0)
-    if longest_ms > STRETCH * planned_ms:
-        faults.append(f"a turn lasted {longest_ms:.0f} ms, {planned_ms} ms planned")
-    shortest_us = min((turn.end_us - turn.begin_us for turn in taken), default=math.inf)
-    if shortest_us < 1000 * planned_ms - EARLY_US:
-        faults.append(f"a turn lasted {shortest_us / 1000:.3f} ms, no clock ends one before its {planned_ms}")
+        yield f"the arms had different numbers of turns: {shown}"
+    lasted_us = sorted(turn.end_us - turn.begin_us for turn in taken) or [1000 * planned_ms]
+    if lasted_us[-1] > STRETCH * 1000 * planned_ms:
+        yield f"a turn lasted {lasted_us[-1] / 1000:.0f} ms, {planned_ms} ms planned"
+    if lasted_us[0] < 1000 * planned_ms - EARLY_US:
+        yield f"a turn lasted {lasted_us[0] / 1000:.3f} ms, no clock ends one before its {planned_ms}"
+    usual_ms = fmean(lasted_us[: math.ceil(USUAL * len(lasted_us))]) / 1000
+    if run.get("turns", "clock").get("priority") == "fifo" and usual_ms > (1 + LATE_SHARE) * planned_ms:
+        yield f"nine turns of ten lasted {usual_ms:.2f} ms, {planned_ms} ms planned"
     whole_us = taken[-1].end_us - taken[0].begin_us if taken else 0
-    unused = 1 - sum(turn.end_us - turn.begin_us for turn in taken) / whole_us if whole_us else 0.0
+    unused = 1 - sum(lasted_us) / whole_us if whole_us else 0.0
     if unused > GAP_SHARE:
-        faults.append(f"for {100 * unused:.0f} % of the time between first and last turn no arm had one")
+        yield f"for {100 * unused:.0f} % of the time between first and last turn no arm had one"
     if any(later.begin_us < turn.end_us for turn, later in itertools.pairwise(taken)):
-        faults.append("two turns overlap")
+        yield "two turns overlap"
     seconds = {name: active_s(taken, name) for name in partners}
     mine, asked = seconds[arm], run.get("turns", "asked")
     if counts[arm] < LEAST_SHARE * asked:
-        faults.append(f"{counts[arm]} turns were taken, {asked} asked")
+        yield f"{counts[arm]} turns were taken, {asked} asked"
     if max(seconds.values()) > (1 + ACTIVE_SHARE) * min(seconds.values()):
         shown = ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items())
-        faults.append(f"the arms ran for different times: {shown}")
+        yield f"the arms ran for different times: {shown}"
     if abs(mine - run.get("turns", "active_s")) > 1e-6:
-        faults.append(f"the turns make {mine:.6f} s, recorded are {run.get('turns', 'active_s'):.6f} s")
+        yield f"the turns make {mine:.6f} s, recorded are {run.get('turns', 'active_s'):.6f} s"
     began, ended = run.get("started_monotonic_s"), run.get("ended_monotonic_s")
     if taken and not began <= taken[0].begin_us / 1e6 <= taken[-1].end_us / 1e6 <= ended:
-        faults.append("turns lie outside the run")
-    return faults
+        yield "turns lie outside the run"
 
 
-def _still_faults(run: Evidence, count: int) -> list[str]:
+def _still_faults(run: Evidence, count: int) -> Iterator[str]:
     outside, idle = run.get("turns", "longest_outside_s"), run.get("turns", "idle")
-    faults = []
     if outside > OUTSIDE_S:
-        faults.append(f"the client used {1000 * outside:.1f} ms of a core out of its turn")
+        yield f"the client used {1000 * outside:.1f} ms of a core out of its turn"
     mine = count / len(run.asked("partners"))
     if idle > IDLE_SHARE * mine:
-        faults.append(f"the client stood still in {idle} of its {mine:.0f} turns")
-    return faults
+        yield f"the client stood still in {idle} of its {mine:.0f} turns"
