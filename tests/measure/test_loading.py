@@ -49,10 +49,10 @@ def test_loaders_that_do_not_end_are_killed_and_named_when_the_longest_time_is_o
         return loaders[-1]
 
     now = iter([0.0, 92.9, 93.1])
-    monkeypatch.setattr(loading.time, "monotonic", lambda: next(now))
-    monkeypatch.setattr(loading.time, "sleep", lambda _: None)
+    monkeypatch.setattr(sysbench.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(sysbench.time, "sleep", lambda _: None)
     study = make_study(dataset={"tables": 2, "table_size": 3000})
-    found = loading.load_tables(
+    found = sysbench.load_tables(
         SimpleNamespace(client=client), study, "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret")
     )
     assert found == (["loading did not end within 93 s"], 93.0)
@@ -61,6 +61,6 @@ def test_loaders_that_do_not_end_are_killed_and_named_when_the_longest_time_is_o
 
 def test_a_sysbench_that_goes_on_ends_with_what_it_was_started_for():
     child = Held()
-    with loading.started(SimpleNamespace(client=lambda start: child), object()) as given:
+    with sysbench.started(SimpleNamespace(client=lambda start: child), object()) as given:
         assert given is child and child.ended == []
     assert child.ended == ["killed", "waited for"]

@@ -152,7 +152,8 @@ def test_the_cores_are_those_of_the_clients_machine(told: dict[str, Any], cores:
     ("pages", "is_told"), [(8192, False), (8193, True), (7783, False), (7782, True)],
 )
 def test_a_pool_has_the_pages_of_its_size_but_for_a_twentieth(pages: int, is_told: bool):
-    seen = run({"cache": {"before": {"pages_of_pool": pages, "page_bytes": 16384}, "after": None}})
+    known = {"page_bytes": 16384, "pages": 900, "pages_read": 1000, "bytes_read": 1000 * 16384}
+    seen = run({"cache": {"before": known | {"pages_of_pool": pages}, "after": None}})
     due = (
         f"evidence.json: cache.before: the pool has {pages} pages of 16384 bytes, facts.json has a pool of "
         "134217728 bytes"
@@ -188,8 +189,9 @@ def test_a_monitor_goes_on():
 def look(begun: float, ended: float, before: int, after: int, **changed: Any) -> dict[str, Any]:
     """Return what was seen of a run of one server, which counted so many connections at both ends."""
     return {
-        "started_monotonic_s": begun,
-        "ended_monotonic_s": ended,
+        **dict.fromkeys(("started_utc", "ended_utc"), BEGUN),
+        **{"started_monotonic_s": begun, "ended_monotonic_s": ended, "clock_step_s": 0.0},
+        "sysbench_s": ended - begun,
         "identity_before": {"pid": 10, "started": 5.0},
         "ledger": {"before": {"Connections": before}, "after": {"Connections": after}},
         **changed,
@@ -197,7 +199,8 @@ def look(begun: float, ended: float, before: int, after: int, **changed: Any) ->
 
 
 def since(connections: int, seconds: float) -> dict[str, Any]:
-    return {"state": {"between": {"connections": connections, "seconds": seconds}}}
+    known = {"uptime_s": 10, "own": 3, "counters": {}, "is_shared": False}
+    return {"state": {"between": known | {"connections": connections, "seconds": seconds}}}
 
 
 @pytest.mark.parametrize(

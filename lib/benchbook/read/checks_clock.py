@@ -28,9 +28,8 @@ OUTSIDE_SHARE, OUTSIDE_S = 0.15, 0.05
 """Share of its time that a thread may spend between two transactions, and seconds it may seem to spend more
 than there are, for what sysbench rounds."""
 WHOLE_PAUSE_S, THREAD_S, ARRIVALS = 25.0, 1e-4, 10
-"""Seconds of a window from which on a pause may be as long as the limits say: by default that is a hundredth
-of it, and of a shorter window so much is allowed. For each thread, seconds in which it ends; and at a fixed
-rate, how many times the mean time to the next transaction it may wait for one."""
+"""Seconds of a window from which on a pause may be as long as the limits say, for shorter ones in proportion;
+for a thread to end; and at a fixed rate, mean times to the next transaction that it may wait for one."""
 TURN_GAP_S = 1.0
 """Seconds for which a client may stand still where arms take turns: while all wait for the window to begin or
 end, and for the turns of the others."""
