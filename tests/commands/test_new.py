@@ -94,6 +94,7 @@ sysbench.cmdline.options = {
    trx_level = {"Isolation level (RC, RR or SER)", "RR"},
    table_options = {"Extra table options, e.g. 'COLLATE latin1_bin'", ""},
    force_pk = {"Force a key", false},
+   mysql_storage_engine = {"Storage engine", "innodb"},
 }
 """
 
@@ -107,9 +108,12 @@ def test_the_options_of_a_script_are_written_with_its_own_defaults(root):
     words = ["--about", "script", "--name", "mine", "--question", "Which?", "--load", "workloads/tpc-c.lua 4"]
     assert cli.main(["new", *words]) == 0
     found = load.study("mine").workloads["tpc_c"]
-    assert found.options == {"scale": 100, "trx_level": "RR", "force_pk": False}
+    assert found.options == {
+        "scale": 100, "trx_level": "RR", "force_pk": False, "mysql_storage_engine": "innodb"
+    }  # fmt: skip
     text = (root / "studies" / "mine.yaml").read_text()
     assert "scale: 100              # Scale factor (warehouses)" in text
+    assert '"innodb" # Storage engine' in text
     assert cli.main(["new", *words[:3], "other", *words[4:-1], "workloads/gone.lua 4"]) == 1
     assert not (root / "studies" / "other.yaml").exists()
 

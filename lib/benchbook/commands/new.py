@@ -226,7 +226,7 @@ def _workload(word: str) -> str:
     if word.endswith(LUA):
         name = PurePath(word).stem.lower().replace("-", "_")
         declared = OwnScript(name, (paths.root() / word).resolve(), {}).declared().items()
-        options = [f"      {f'{key}: {default}':<24}# {about}" for key, (default, about) in declared]
+        options = [f"      {f'{key}: {default}':<23} # {about}" for key, (default, about) in declared]
         head = ["    options:                  # as the script declares them, with its own defaults"]
         return "\n".join([f"  {name}:", f"    script: {word}", *(head + options if options else [])])
     return f"  {word}: {{rand_type: uniform}}"
