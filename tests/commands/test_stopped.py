@@ -10,32 +10,52 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from benchbook.core import record
+from benchbook.sites.arms import clean
 from benchbook.sites.processes import procfs
+from tests import rooms
+from tests.faults import leftovers
 from tests.pipeline.clone import ROOT, Clone, make
 
 MARK = "BENCHBOOK_TEST_MARK"
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL)
 STUDIES = ("lab-ladder", "lab-socket")
-# How often each command is killed, and the seconds within which that is drawn.
-KILLS, WITHIN_S = int(os.environ.get("BENCHBOOK_KILLS", "1")), 6.0
+PORT = rooms.port(480)
+# How often each command is killed, and the seconds within which that is drawn; servers take some to come up.
+KILLS, WITHIN_S, HOLDING_S = int(os.environ.get("BENCHBOOK_KILLS", "1")), 6.0, 20.0
 COMMANDS: dict[str, tuple[str, ...]] = {
     "verify": ("verify", "data/record/lab-ladder/{first}.tar.xz"),
+    "rerun": ("rerun", "data/record/lab-ladder/{first}.tar.xz"),
     "remake": ("remake",),
     "pages": ("pages",),
-    "history": ("history",),
     "findings": ("findings",),
+    "claims": ("claims",),
+    "publish": ("publish",),
+    "review": ("review", "HEAD"),
+    "check": ("check",),
+    "plan": ("plan", "tiny", "--runs"),
     "repro": ("repro", "audit"),
+}
+# These start servers.
+MEASURING: dict[str, tuple[str, ...]] = {
+    "up": ("up", "tiny"),
+    "stage": ("stage", "provision,prepare,warm-up,run-matrix,parse", "tiny"),
+    "repro": ("repro", "--study", "tiny"),
+    "gate": ("gate", "tiny", "--minutes", "2"),
+    "session": ("session", "tiny", "--minutes", "5", "--anyway"),
+    "doctor": ("doctor", "--noise"),
 }
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
+def clone(open_folder: Path) -> Iterator[Clone]:
     """A clone with a record of two studies, so that several workers are at work on it."""
-    found = make(tmp_path_factory.mktemp("stopped") / "clone")
+    found = make(open_folder / "stopped")
+    found.study(blocks=2, port=PORT)
     shutil.rmtree(found.path / "data" / "record", ignore_errors=True)
     index = record.Index(
         **{"studies": {name: one for name, one in record.read().studies.items() if name in STUDIES}}
@@ -48,32 +68,27 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     yield found
 
 
-def living(mark: str) -> list[str]:
-    """Return the command lines of living processes that have a mark in their environment."""
-    return [
-        procfs.command(pid)
-        for pid in procfs.pids()
-        if procfs.environment(pid).get(MARK) == mark and procfs.is_alive(pid)
-    ]
+def living(mark: str, clone: Clone) -> list[str]:
+    """Return the command lines of living processes that have a mark in their environment, or are of a lab."""
+    marked = [pid for pid in procfs.pids() if procfs.environment(pid).get(MARK) == mark]
+    found = {*marked, *(child.pid for child in clean.find_processes(clone.lab, set()))}
+    return [procfs.command(pid) for pid in sorted(found) if procfs.is_alive(pid)]
 
 
-def left(mark: str, within_s: float = 15.0) -> list[str]:
+def left(mark: str, clone: Clone, within_s: float = 15.0) -> list[str]:
     deadline = time.monotonic() + within_s
-    while (found := living(mark)) and time.monotonic() < deadline:
+    while (found := living(mark, clone)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_that_is_killed_at_any_moment_leaves_nothing_running(name: str, clone: Clone):
-    drawn = random.Random(f"{name} {os.environ.get('BENCHBOOK_SEED', 1)}")
-    first = min(one.name.removesuffix(".tar.xz") for one in (ROOT / "data/record/lab-ladder").iterdir())
-    words = [word.format(first=first) for word in COMMANDS[name]]
-    for _ in range(KILLS):
-        for folder in (clone.path / "data" / "recorded", clone.path / "reports"):
-            shutil.rmtree(folder, ignore_errors=True)
-        mark, signum, after_s = uuid.uuid4().hex, drawn.choice(SIGNALS), drawn.uniform(0.1, WITHIN_S)
+def stopped(words: list[str], clone: Clone, signum: signal.Signals, after_s: float) -> tuple[str, int, str]:
+    """Start a command and send it a signal; return its mark, its exit code and what it said.
+
+    One that has ended by itself is started again and given half the time.
+    """
+    while True:
+        mark = uuid.uuid4().hex
         process = subprocess.Popen(
             ["benchbook", *words],
             cwd=clone.path,
@@ -84,11 +99,40 @@ def test_a_command_that_is_killed_at_any_moment_leaves_nothing_running(name: str
             start_new_session=True,
         )
         try:
-            process.communicate(timeout=after_s)
-            continue
+            _, said = process.communicate(timeout=after_s)
         except subprocess.TimeoutExpired:
             process.send_signal(signum)
-        _, said = process.communicate(timeout=30)
-        told = f"{name}: {signum.name} after {after_s:.2f} s: {said[-500:]}"
-        assert left(mark) == [], told
-        assert process.returncode in (0, 130, -signum), told
+            _, said = process.communicate(timeout=60)
+            return mark, process.returncode, said
+        assert process.returncode != 2, said
+        after_s /= 2
+
+
+def kill(name: str, words: tuple[str, ...], clone: Clone, within_s: float) -> None:
+    """Kill a command at drawn moments by drawn signals, and look for what is left."""
+    drawn = random.Random(f"{name} {os.environ.get('BENCHBOOK_SEED', 1)}")
+    first = min(one.name.removesuffix(".tar.xz") for one in (ROOT / "data/record/lab-ladder").iterdir())
+    for _ in range(KILLS):
+        for folder in (clone.path / "data" / "recorded", clone.path / "reports"):
+            shutil.rmtree(folder, ignore_errors=True)
+        signum, after_s = drawn.choice(SIGNALS), drawn.uniform(0.1, within_s)
+        mark, code, said = stopped([word.format(first=first) for word in words], clone, signum, after_s)
+        told = f"{name}: {signum.name} after at most {after_s:.2f} s: {said[-500:]}"
+        assert left(mark, clone) == [], told
+        assert code in (0, 130, -signum), told
+        if signum != signal.SIGKILL:
+            assert leftovers.networks(clone.lab) == [], told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_that_is_killed_at_any_moment_leaves_nothing_running(name: str, clone: Clone):
+    kill(name, COMMANDS[name], clone, WITHIN_S)
+
+
+@pytest.mark.slow
+@pytest.mark.server
+@pytest.mark.parametrize("name", MEASURING)
+def test_a_command_that_is_killed_with_servers_leaves_none_of_them(name: str, clone: Clone):
+    kill(name, MEASURING[name], clone, HOLDING_S)
+    assert clean.down(clone.lab).is_clean
