@@ -142,8 +142,10 @@ def test_a_study_says_why_where_the_cost_of_a_query_explains_it():
         "sentence": "a query waits less", "reason": None,
     }  # fmt: skip
     books = {"level": 0.98, "cells": [], "contrasts": [cause], "physics": []}
-    study.__dict__["_found"] = findings(causes=books)
-    assert study.why == ["w, haproxy, 8\xa0threads: a query waits less"]
+    names = {"arms": {"haproxy": "HAProxy"}, "workloads": {"w": "point selects"}}
+    study.__dict__["_found"] = findings(causes=books, names=names)
+    # In the words of its page, not by the keys of its file.
+    assert study.why == ["HAProxy, point selects, 8\xa0threads: a query waits less"]
 
 
 def test_changing_a_table_changes_nothing_for_the_next_reader():
@@ -287,6 +289,11 @@ def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch):
     assert text.startswith("every row: study two-arms, workload oltp_read_write")
     assert "-20.0 %" in repr(bb.effects("two-arms").query("treatment == 'haproxy'"))
     assert "more columns: " in repr(bb.study("two-arms").runs)
+    # A name is whole or not there; a sentence is cut.
+    run = bb.study("two-arms").runs["run_id"].iloc[0]
+    assert run in repr(bb.study("two-arms").runs)
+    claims = repr(bb.source("tidb-kubernetes").claims)
+    assert all(text in claims for text in ("zones-with-concurrency", "does not hold", "…"))
 
 
 def test_an_arm_s_runs_are_a_frame_and_effects_are_pictures():

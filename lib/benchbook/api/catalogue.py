@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchbook.api.columns import documented
+from benchbook.api.columns import documented, frame_html
 from benchbook.api.effects import effects as of_all
-from benchbook.api.names import Named, frame_html
+from benchbook.api.names import Named
 from benchbook.api.source import Source
 from benchbook.api.study import Study
 from benchbook.core import paths, source
@@ -28,7 +28,7 @@ class Studies(Named[Study]):
             return super().__repr__()
         wrong = [step for step in others.next if step.startswith("mend")]
         rest = [f"not measured yet: {', '.join(others.study)}"] if len(others) else []
-        return "\n".join([measured.to_string(index=False), *rest, *wrong])
+        return "\n".join([repr(measured), *rest, *wrong])
 
     def _repr_html_(self) -> str:
         if not self.names:

@@ -9,11 +9,21 @@ import shutil
 
 import pandas as pd
 
-from benchbook.api.names import NotThere, frame_html
-from benchbook.core.errors import did_you_mean
+from benchbook.core.errors import NotThere, did_you_mean
 from benchbook.read.schemas import SCHEMAS, Column
+from benchbook.show.shape import shaped
 
 _INTERVAL = "end of the interval, as a fraction"
+_ENDS: dict[str, Column] = {
+    "low": ("float", "", f"lower {_INTERVAL}"),
+    "high": ("float", "", f"upper {_INTERVAL}"),
+}
+_CONTRAST: dict[str, Column] = {
+    "workload": ("str", "", "workload"),
+    "treatment": ("str", "", "arm in question"),
+    "baseline": ("str", "", "arm compared against"),
+    "metric": ("str", "", "what is compared, a column of `runs`"),
+}
 
 MORE: dict[str, dict[str, Column]] = {
     "schedule": {
@@ -30,44 +40,35 @@ MORE: dict[str, dict[str, Column]] = {
     },
     "findings": {
         "id": ("str", "", "the finding; also its anchor on the study's page"),
-        "workload": ("str", "", "workload"),
-        "metric": ("str", "", "what is compared, a column of `runs`"),
-        "treatment": ("str", "", "arm in question"),
-        "baseline": ("str", "", "arm compared against"),
+        **_CONTRAST,
         "effect": ("float", "", "treatment over baseline, less one: -0.12 is 12 % less"),
-        "low": ("float", "", f"lower {_INTERVAL}"),
-        "high": ("float", "", f"upper {_INTERVAL}"),
-        "level": ("float", "", "confidence of the interval"),
-        "n": ("int", "blocks", "complete blocks that it rests on"),
+        **_ENDS,
         "label": (
             "str",
             "",
             "what is shown: higher, lower, no practical difference, not shown, depends on "
             "threads, no useful interval, or not decided yet",
         ),
+        "level": ("float", "", "confidence of the interval"),
+        "n": ("int", "blocks", "complete blocks that it rests on"),
         "claim": ("str", "", "the claim it answers, `source/claim`"),
         "verdict": ("str", "", "confirmed, contradicted or inconclusive; only with a claim"),
     },
     "effects": {
         "study": ("str", "", "name of the study"),
-        "workload": ("str", "", "workload"),
-        "treatment": ("str", "", "arm in question"),
-        "baseline": ("str", "", "arm compared against"),
-        "metric": ("str", "", "what is compared, a column of `runs`"),
+        **_CONTRAST,
         "threads": ("Int", "", "thread level; missing over all of them"),
         "session": ("str", "", "recorded session; `here` for what was measured in this clone"),
         "effect": ("float", "", "treatment over baseline, less one: -0.12 is 12 % less"),
-        "low": ("float", "", f"lower {_INTERVAL}"),
-        "high": ("float", "", f"upper {_INTERVAL}"),
+        **_ENDS,
+        "label": ("str", "", "what it shows by itself, as in `findings`"),
         "level": ("float", "", "confidence of the interval"),
         "n": ("int", "blocks", "complete blocks"),
-        "label": ("str", "", "what it shows by itself, as in `findings`"),
     },
     "between": {
         "workload": ("str", "", "a workload, or one over the other"),
         "effect": ("float", "", "treatment over baseline, less one; at last that of one over the other's"),
-        "low": ("float", "", f"lower {_INTERVAL}"),
-        "high": ("float", "", f"upper {_INTERVAL}"),
+        **_ENDS,
         "level": ("float", "", "confidence of the interval"),
         "n": ("int", "blocks", "complete blocks that both workloads have"),
         "label": ("str", "", "as in `findings`, without correction for several questions"),
@@ -75,8 +76,7 @@ MORE: dict[str, dict[str, Column]] = {
     "levels": {
         "threads": ("int", "", "threads of sysbench"),
         "effect": ("float", "", "as in `findings`, at this thread level alone"),
-        "low": ("float", "", f"lower {_INTERVAL}"),
-        "high": ("float", "", f"upper {_INTERVAL}"),
+        **_ENDS,
         "level": ("float", "", "confidence of the interval, that of the look"),
         "n": ("int", "blocks", "complete blocks"),
         "label": ("str", "", "as in `findings`, with Holm's correction over the levels of a question"),
@@ -85,8 +85,7 @@ MORE: dict[str, dict[str, Column]] = {
     "by_threads": {
         "threads": ("int", "", "threads of sysbench"),
         "effect": ("float", "", "as in `findings`, at this thread level alone"),
-        "low": ("float", "", f"lower {_INTERVAL}"),
-        "high": ("float", "", f"upper {_INTERVAL}"),
+        **_ENDS,
         "level": ("float", "", "confidence of the interval; exploratory, one interval each"),
         "n": ("int", "blocks", "complete blocks"),
         "q": ("float", "", "expected share of false discoveries if this and all smaller ones are believed"),
@@ -135,47 +134,44 @@ MORE: dict[str, dict[str, Column]] = {
         "next": ("str", "", "what to do next; empty when all is done"),
     },
     "pooled": {
-        "id": ("str", "", "the contrast, workload.treatment.metric"),
-        "workload": ("str", "", "workload"),
-        "treatment": ("str", "", "arm in question"),
-        "baseline": ("str", "", "arm compared against"),
-        "metric": ("str", "", "what is compared, a column of `runs`"),
+        **_CONTRAST,
         "threads": ("Int", "", "thread level; missing over all of them"),
-        "occasions": ("int", "", "sessions, those within 6 hours on one model of processor counted once"),
-        "sessions": ("int", "", "sessions that are pooled"),
-        "processors": ("int", "", "models of processor that are certainly different"),
         "effect": ("float", "", "mean over occasions: treatment over baseline, less one"),
-        "low": ("float", "", f"lower {_INTERVAL}, of the mean at 90 %"),
-        "high": ("float", "", f"upper {_INTERVAL}"),
         "prediction_low": ("float", "", "from here a further session is expected, in nine of ten"),
         "prediction_high": ("float", "", "up to here; missing with fewer than four occasions"),
-        "range_low": ("float", "", "smallest effect of a session"),
-        "range_high": ("float", "", "largest effect of a session"),
-        "tau": ("float", "", "standard deviation between occasions, of logarithms of ratios"),
-        "q": ("float", "", "Cochran's Q of the occasions"),
-        "i_squared": ("float", "", "share of the scatter that the errors of blocks don't explain"),
         "label": (
             "str",
             "",
             "holds elsewhere, same direction, depends on the machine, on average, one session, "
             "not shown, or not computed",
         ),
+        "low": ("float", "", f"lower {_INTERVAL}, of the mean at 90 %"),
+        "high": ("float", "", f"upper {_INTERVAL}"),
+        "range_low": ("float", "", "smallest effect of a session"),
+        "range_high": ("float", "", "largest effect of a session"),
+        "occasions": ("int", "", "sessions, those within 6 hours on one model of processor counted once"),
+        "sessions": ("int", "", "sessions that are pooled"),
+        "processors": ("int", "", "models of processor that are certainly different"),
+        "tau": ("float", "", "standard deviation between occasions, of logarithms of ratios"),
+        "q": ("float", "", "Cochran's Q of the occasions"),
+        "i_squared": ("float", "", "share of the scatter that the errors of blocks don't explain"),
+        "id": ("str", "", "the contrast, workload.treatment.metric"),
         "headline": ("str", "", "all of it in one sentence"),
     },
     "pooled_sessions": {
         "id": ("str", "", "the contrast, as in `pooled`"),
         "threads": ("Int", "", "thread level; missing over all of them"),
         "session": ("str", "", "the session"),
+        "processor": ("str", "", "processor of the machine"),
+        "label": ("str", "", "what the session shows by itself, as in `findings`"),
         "effect": ("float", "", "treatment over baseline in this session, less one"),
         "low": ("float", "", f"lower {_INTERVAL} over its blocks"),
         "high": ("float", "", f"upper {_INTERVAL}"),
         "level": ("float", "", "confidence of that interval"),
         "n": ("int", "blocks", "complete blocks"),
         "standard_error": ("float", "", "of the mean log ratio of its blocks"),
-        "label": ("str", "", "what the session shows by itself, as in `findings`"),
         "reason": ("str", "", "why it is not pooled; missing where it is"),
         "measured": ("str", "", "UTC time of its first run"),
-        "processor": ("str", "", "processor of the machine"),
         "cores": ("float", "", "cores that programs could use"),
         "kernel": ("str", "", "release of the kernel"),
         "steal_pct": ("float", "%", "share of time that the host took for others"),
@@ -225,10 +221,10 @@ MORE: dict[str, dict[str, Column]] = {
     },
     "claims": {
         "claim": ("str", "", "name of the claim within its source"),
-        "says": ("str", "", "what is claimed, in our words"),
+        "verdict": ("str", "", "holds, does not hold, or not derivable"),
         "published": ("str", "", "the number as published"),
         "recomputed": ("str", "", "what follows from the document's own tables"),
-        "verdict": ("str", "", "holds, does not hold, or not derivable"),
+        "says": ("str", "", "what is claimed, in our words"),
     },
 }
 
@@ -268,7 +264,7 @@ def documented(name: str, frame: pd.DataFrame) -> pd.DataFrame:
 FRACTIONS = frozenset(
     {"effect", "low", "high", "prediction_low", "prediction_high", "range_low", "range_high", "tau"}
 )
-_SHORTEST, _LONGEST = 12, 60
+_SHORTEST, _LONGEST = 16, 60
 
 
 class Table(pd.DataFrame):
@@ -305,17 +301,16 @@ def _shared(shown: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     same = [name for name in shown if shown[name].map(str).nunique() == 1]
     if len(same) == len(shown.columns):
         return "", shown
-    known = [f"{name} {shown[name].iloc[0]}" for name in same if pd.notna(shown[name].iloc[0])]
+    known = [f"{name} {one}" for name in same if pd.notna(one := shown[name].iloc[0]) and one != ""]
     return "every row: " + ", ".join(known) if known else "", shown.drop(columns=same)
 
 
 def _fitted(shown: pd.DataFrame, width: int) -> str | None:
-    """Return the table with texts as long as they may be, or None where it is wider all the same."""
+    """Return the table with names whole and sentences as long as they may be; None where it is wider."""
     has_name = shown.index.name is not None
     for longest in range(_LONGEST, _SHORTEST - 1, -4):
-        text = shown.to_string(
-            index=has_name, max_colwidth=longest, max_rows=60, na_rep="", float_format="{:.6g}".format
-        )
+        cut = shown.map(lambda one, most=longest: _cut(str(one), most) if " " in str(one) else one)
+        text = cut.to_string(index=has_name, max_rows=100, na_rep="", float_format="{:.6g}".format)
         if max(map(len, text.splitlines())) <= width:
             return text
     return text if len(shown.columns) == 1 else None
@@ -323,3 +318,15 @@ def _fitted(shown: pd.DataFrame, width: int) -> str | None:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def frame_html(frame: pd.DataFrame) -> str:
+    """Write a small table of texts as HTML, every cell escaped, long ones wrapped and set left."""
+    rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+    return shaped("frame.html.j2", columns=list(frame.columns), rows=rows).text
+
+
+def _cell(value: object) -> object:
+    if value is None or value is pd.NA or value != value:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else value

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
 
+from benchbook.api.columns import Table, frame_html
 from benchbook.core.errors import NotThere, did_you_mean
-from benchbook.show.markup import element, join
+from benchbook.show.markup import element
 
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ class Named(Generic[T]):
     @property
     def table(self) -> pd.DataFrame:
         """One row a member."""
-        return self._table() if self._table else pd.DataFrame({self._kind: self._names})
+        return self._table() if self._table else Table({self._kind: self._names})
 
     def __getitem__(self, key: str | int) -> T:
         if isinstance(key, int):
@@ -114,7 +115,7 @@ class Named(Generic[T]):
         return f"{key}: no such {self._kind}; {near}"
 
     def __repr__(self) -> str:
-        return self.table.to_string(index=False) if self._names else f"no {self._kind}; {self._hint}"
+        return repr(self.table) if self._names else f"no {self._kind}; {self._hint}"
 
     def _repr_html_(self) -> str:
         if not self._names:
@@ -126,19 +127,3 @@ def identifier(name: str) -> str:
     """Turn a name into one that can be written after a dot."""
     plain = re.sub(r"\W", "_", name)
     return f"_{plain}" if plain[:1].isdigit() else plain
-
-
-def frame_html(frame: pd.DataFrame) -> str:
-    """Write a small table of texts as HTML, every cell escaped, long ones wrapped and set left."""
-    head = element("tr", *(element("th", column, style="text-align:left") for column in frame.columns))
-    rows = [
-        element("tr", *(element("td", _cell(value), style="text-align:left") for value in row))
-        for row in frame.itertuples(index=False)
-    ]
-    return element("table", element("thead", head), element("tbody", join(rows))).text
-
-
-def _cell(value: object) -> object:
-    if value is None or value is pd.NA or value != value:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else value

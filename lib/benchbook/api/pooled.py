@@ -6,7 +6,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from benchbook.api.columns import documented
+from benchbook.api.columns import Table, documented
 from benchbook.api.names import Named, NotThere
 from benchbook.compare import pooled_frames
 from benchbook.core import pooled as core
@@ -36,7 +36,7 @@ class Pooled:
     @cached_property
     def sessions(self) -> pd.DataFrame:
         """A row for each effect in each session, with processor, kernel, steal and the rest beside it."""
-        frame = pooled_frames.sessions(self.data)
+        frame = Table(pooled_frames.sessions(self.data))
         frame.attrs["table"] = "pooled_sessions"
         return frame
 

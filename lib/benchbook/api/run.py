@@ -18,6 +18,7 @@ from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
 from benchbook.show import numbers
 from benchbook.show.markup import Html, element
+from benchbook.show.shape import shaped
 
 _WIDTH, _HEIGHT = 360, 48
 
@@ -160,23 +161,6 @@ def _sparkline(series: pd.DataFrame) -> Html | str:
         f"{place * step:.1f},{_HEIGHT - 4 - (_HEIGHT - 8) * value / qps.max():.1f}"
         for place, value in enumerate(qps)
     )
-    discarded = int(series.is_discarded.sum())
-    sentence = (
-        f"QPS in each of {len(qps)} seconds, from 0 to {numbers.significant(qps.max())}; the first "
-        f"{discarded} are not counted"
-    )
-    shade = element(
-        "rect", x=0, y=0, width=f"{discarded * step:.1f}", height=_HEIGHT, fill="currentColor", opacity=0.12
-    )
-    line = element("polyline", points=points, fill="none", stroke="currentColor", stroke_width=1.5)
-    drawing = element(
-        "svg",
-        element("title", sentence),
-        shade,
-        line,
-        width=_WIDTH,
-        height=_HEIGHT,
-        role="img",
-        aria_label=sentence,
-    )
-    return Html(drawing.text + element("div", sentence, style="font-size:smaller").text)
+    discarded, most = int(series.is_discarded.sum()), numbers.significant(qps.max())
+    given = {"seconds": len(qps), "most": most, "discarded": discarded, "shade": f"{discarded * step:.1f}"}
+    return shaped("sparkline.html.j2", points=points, width=_WIDTH, height=_HEIGHT, **given)

@@ -115,10 +115,7 @@ class Study:
     @property
     def why(self) -> list[str]:
         """Why its effects are what they are: a sentence for each that the costs of a query explain."""
-        return [
-            f"{one.workload}, {one.treatment}, {numbers.count(one.threads, 'thread')}: {one.sentence}"
-            for one in causes.known(self._found)
-        ]
+        return [f"{causes.where(one, self._found)}: {one.sentence}" for one in causes.known(self._found)]
 
     @property
     def checks(self) -> pd.DataFrame:

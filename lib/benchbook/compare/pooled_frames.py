@@ -10,11 +10,7 @@ from benchbook.compare import machines
 from benchbook.compare.occasions import moment
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
 
-EFFECTS = (
-    *("id", "workload", "treatment", "baseline", "metric", "threads", "occasions", "sessions", "processors"),
-    *("effect", "low", "high", "prediction_low", "prediction_high", "range_low", "range_high"),
-    *("tau", "q", "i_squared", "label", "headline"),
-)
+_IN_OTHER_WORDS = {"seen", "sessions", "occasions", "tau_pct", "q_p", "short"}
 MODERATORS = ("processor", "cores", "kernel", "steal_pct", "hour", "engine", "proxies")
 
 
@@ -23,14 +19,14 @@ def effects(pooled: Pooled) -> pd.DataFrame:
     rows = [
         {
             **{key: getattr(contrast, key) for key in ("id", "workload", "treatment", "baseline", "metric")},
-            **one.model_dump(include={*EFFECTS} - {"sessions", "occasions"}),
+            **one.model_dump(exclude=_IN_OTHER_WORDS),
             "tau": None if one.tau_pct is None else one.tau_pct / 100,
             "occasions": one.k,
             "sessions": len(one.sessions),
         }
         for contrast, one in _each(pooled)
     ]
-    return pd.DataFrame(rows, columns=list(EFFECTS)).astype({"threads": "Int64"})
+    return pd.DataFrame(rows, columns=None if rows else ["threads"]).astype({"threads": "Int64"})
 
 
 def sessions(pooled: Pooled) -> pd.DataFrame:
@@ -42,6 +38,9 @@ def sessions(pooled: Pooled) -> pd.DataFrame:
         {
             "id": contrast.id,
             "threads": one.threads,
+            "session": seen.session,
+            "processor": machines.name(pooled.session(seen.session).processor),
+            "label": seen.label,
             **seen.model_dump(),
             "measured": pooled.session(seen.session).measured,
             **moderators(pooled.session(seen.session)),
