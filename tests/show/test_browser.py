@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from benchbook.compare.words import WORKLOADS
 from tests.browser import opened, started
+from tests.found import changed
+from tests.show import conftest, synthetic
 
 pytestmark = pytest.mark.browser
 
@@ -58,3 +64,36 @@ def test_figures_follow_the_colour_scheme(browser, built, scheme, is_bright):
     page = _open(browser, built, 800, color_scheme=scheme)
     shot = Image.open(BytesIO(page.locator("img").first.screenshot())).convert("L")
     assert (np.mean(shot) > 128) == is_bright
+
+
+def _causes(workloads: tuple[str, ...]) -> dict[str, Any]:
+    """Return for each workload a cause in a long sentence, and what a query cost each part of both arms."""
+    value = {"value": 40.0, "n": 5}
+    parts = [{"part": one, "busy_cores": value, "a_query": {"cpu_us": value}} for one in ("client", "server")]
+    place = {"parts": ["server"], "cores": 1, "used": {"value": 1.0, "n": 5}, "is_full": True}
+    about = {"threads": 16, "qps": value}
+    cells = [
+        {**about, "workload": one, "arm": arm, "latency_us": None, "parts": parts, "places": [place]}
+        for one in workloads
+        for arm in ("direct", "haproxy")
+    ]
+    told = "because the server's core is full and a query costs it {} % more with HAProxy"
+    empty = {"full": {}, "cost": {}, "added_latency_us": None, "added_cpu_us": None}
+    contrasts = [
+        {**about, **empty, "workload": one, "treatment": "haproxy", "quantity": "capacity", "sentence": said}
+        for place, one in enumerate(workloads)
+        for said in [told.format(place)]
+    ]
+    return {"level": 0.98, "cells": cells, "contrasts": contrasts, "physics": []}
+
+
+def test_a_study_of_seven_workloads_with_all_their_causes_is_three_screens(browser, tmp_path: Path):
+    seven = tuple(WORKLOADS)[:7]
+    made = synthetic.evidence(workloads=dict.fromkeys(seven, (20_000.0, 1)))
+    made = replace(made, findings=changed(made.findings, causes=_causes(seven)))
+    built = conftest.build(made, tmp_path)
+    page = _open(browser, built, 1280)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 3 * 800
+    assert (
+        page.locator("#cost-of-a-query ~ figure img").count() == page.locator(".forest li").count() - 1 == 7
+    )

@@ -95,6 +95,20 @@ def test_what_percentiles_rest_on_is_a_row_an_arm():
     assert pictures.percentiles(findings(finding(**own | {"support": None}), names=NAMES)) == []
 
 
+def test_causes_beyond_four_are_folded_and_none_is_left_out():
+    first = found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0))
+    (one,) = first.causes.contrasts
+    several = [
+        one.model_copy(update={"threads": threads, "sentence": f"because of {threads}", "reason": None})
+        for threads in range(1, 8)
+    ]
+    told = first.causes.model_copy(update={"contrasts": tuple(several)})
+    (why, *_) = causes.shown(first.model_copy(update={"causes": told}))
+    seen, folded = why.text.split("<summary>3 more</summary>")
+    assert (seen.count("because of"), folded.count("because of")) == (4, 3)
+    assert "HAProxy, point selects, 1\xa0thread: because of 1." in seen
+
+
 def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_it_is():
     both = cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0)
     first = found(*both)

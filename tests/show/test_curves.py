@@ -69,7 +69,7 @@ def test_what_one_number_tells_of_few_levels_stays_in_the_forest():
     drawn, ids = curves.of_findings([plain, many])
     assert ids == {"many"} and drawn is not None
     left = forest.of_findings([plain, many], without=ids).rows
-    assert [row.name for row in left] == ["w", "HAProxy"]
+    assert [row.name for row in left] == ["HAProxy on w"]
     assert curves.of_findings([plain]) == (None, set())
 
 

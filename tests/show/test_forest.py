@@ -48,8 +48,8 @@ def test_where_no_number_stands_for_all_levels_each_level_has_its_line(made):
 
 def test_what_could_not_be_computed_is_said_and_not_drawn(made):
     found = changed(made.findings.findings[0], effect=None, low=None, high=None)
-    heading, row = forest.of_findings([found]).rows
-    assert heading.name == "point selects"
+    (row,) = forest.of_findings([found]).rows
+    assert row.name == "HAProxy on point selects"
     assert (row.told, row.dots, row.ends) == ("not computed", (), None)
 
 
@@ -68,3 +68,15 @@ def test_dots_are_full_where_decided_the_bar_has_its_ends_and_a_claim_its_band()
 )
 def test_a_direction_needs_decided_effects_of_one_sign(dots, direction):
     assert forest.Row("", dots=dots).direction == direction
+
+
+def test_workloads_of_one_line_each_need_no_headings_and_those_of_more_have_them(made):
+    one, other = made.findings.findings[:2]
+    plain = [row.name for row in forest.of_findings([one, other]).rows]
+    assert plain == ["HAProxy on point selects", "HAProxy on read-write transactions"]
+    by_level = changed(other, headline=False, label="depends on threads")
+    headed = forest.of_findings([one, by_level]).rows
+    assert [row.name for row in headed if row.kind == "heading"] == [
+        "point selects",
+        "read-write transactions",
+    ]

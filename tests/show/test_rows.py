@@ -12,7 +12,8 @@ from benchbook.core.findings import Finding
 from benchbook.core.pooled import Contrast, Occasion, Pooled, PooledEffect, Processor, Seen, Session
 from benchbook.show import rows
 from benchbook.show.first import answer, mini
-from benchbook.show.lines import Effect, Line
+from benchbook.show.lines import Effect, Line, over_sessions
+from benchbook.show.rows import HEADLINES
 from benchbook.show.standing import Measured, Overview
 from tests import found, sources
 
@@ -102,7 +103,63 @@ def test_sessions_are_dots_and_the_bar_is_where_a_further_one_is_expected():
     # Processors that share a name and differ in their model are two.
     assert told(row.sessions) == "3 sessions, 2 processors"
     expected = line(own, pooled=pooled(*known, prediction_low=-0.5, prediction_high=0.6))
-    assert told(expected.told) == "−50 to +60 %" and expected.ends == (-0.5, 0.6)
+    assert told(expected.beside) == "expect −50 to +60 %" and expected.ends == (-0.5, 0.6)
+
+
+def of_levels(*levels: PooledEffect, treatment: str = "haproxy") -> Contrast:
+    (lab,) = pooled(session(0.1, "higher"), session(0.2, "higher")).values()
+    about = {"id": f"oltp_point_select.{treatment}.qps", "treatment": treatment}
+    return lab.contrasts[0].model_copy(update={**about, "levels": levels, "one_number": False})
+
+
+def at_level(threads: int, effect: float, label: str) -> PooledEffect:
+    (lab,) = pooled(session(effect, "higher"), session(effect, "higher")).values()
+    ends = {"range_low": effect - 0.1, "range_high": effect + 0.1}
+    about = {"threads": threads, "effect": effect, "label": label}
+    return lab.contrasts[0].whole.model_copy(update={**about, **ends})
+
+
+def test_what_threads_turn_is_told_at_each_level_with_what_to_expect_beside():
+    levels = at_level(1, -0.19, "holds elsewhere"), at_level(8, 0.24, "on average")
+    told_ = over_sessions([of_levels(*levels)])
+    seen = Line("", "", **told_)
+    assert told(seen.told) == "−19 % at 1 thread, +24 % at 8"
+    # From the smallest session of the one level to the largest of the other.
+    assert told(seen.beside) == "seen −29 to +34 %" and seen.standing == ("holds elsewhere", "on average")
+    quiet = over_sessions([of_levels(levels[0], at_level(8, 0.01, "not shown"))])
+    assert told(quiet["means"]) == "−19 % at 1 thread, no difference shown at 8"
+    turned = over_sessions([of_levels(levels[0], at_level(8, 0.01, "depends on the machine"))])
+    assert told(turned["means"]) == "−19 % at 1 thread, −9.0 to +11.0 % at 8"
+    assert over_sessions([of_levels(at_level(1, 0.0, "not computed"))])["means"] == "not computed"
+
+
+def test_an_arm_that_no_row_above_tells_of_has_its_own_beside_the_published_findings():
+    """The first finding is illustrated by one arm of a study; what the other arm costs is named nowhere."""
+    audit = sources.audited("tidb-kubernetes")
+    pod = finding(-0.05, -0.06, -0.04, "lower", id="oltp_point_select.pod.qps", treatment="pod")
+    own = found.findings(finding(0.24, 0.2, 0.3, "higher"), pod, **STUDY)
+    shown = {"pod": ["tidb-kubernetes/host-network"]}
+    study = Measured("quick", own, True, illustrates=shown)
+    (group,) = rows.groups(Overview([audit], [study], {}), {"quick": ""}, {})
+    first, last = group.rows[0], group.rows[-1]
+    assert first.question.startswith("Host network") and [one.treatment for one in first.lines] == ["pod"]
+    assert last.question == STUDY["title"] and [one.treatment for one in last.lines] == ["haproxy"]
+    assert last.claims == (), "the claim stands above"
+    by_id = {one.id: one.claim for one in audit.claims}
+    alone = Measured("quick", found.findings(pod, **STUDY), True, illustrates=shown)
+    (group,) = rows.groups(Overview([audit], [alone], {}), {"quick": ""}, {})
+    assert [row.question for row in group.rows] == [by_id[name] for name in HEADLINES]
+
+
+def test_what_was_measured_here_stands_beside_what_is_recorded_with_its_own_numbers():
+    known = pooled(session(-0.17, "lower"), session(0.27, "higher"))
+    one = found.findings(finding(0.9, 0.8, 1.0, "higher"), **STUDY)
+    studies = [Measured("lab", one), Measured("lab", one, True)]
+    (group,) = rows.groups(Overview([], studies, {}), {"lab": "proxies"}, known)
+    here, recorded = group.rows
+    assert here.question == f"{STUDY['title']} (measured in this clone)" != recorded.question
+    assert told(here.lines[0].told) == "+90 %" and here.sessions == "one session on one machine"
+    assert told(group.digest) == "HAProxy: +90 % / −17 to +27 %"
 
 
 def test_a_single_pooled_session_changes_nothing():
@@ -132,7 +189,7 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
         study = Measured("lab", found.findings(own, causes=books, **STUDY), True)
         return rows.groups(Overview([], [study], {}), {})[0].rows[0]
 
-    assert told(row(cause).why) == "server full; a query costs 28 % less"
+    assert told(row(cause).why) == "at 8 threads: server full; a query costs 28 % less"
     assert row(cause).why_way == "record/studies/lab.html#why"
     assert row({**cause, "sentence": None}).why == "" and row().why == ""
     # Another session tells why where the newest doesn't.
@@ -165,7 +222,7 @@ def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
         contrast(effect("not shown", 4), effect("same direction", 2), effect("depends on the machine", 2)),
     )})}  # fmt: skip
     assert told(answer(Overview([audit.model_copy(update={"claims": claims})], [], {}), known)) == (
-        "Of 4 published claims, their own tables bear out 2 and contradict 1. Of 3 effects measured in "
-        "several sessions, 2 had one direction in all of them; for 1 it was the machine that decided."
+        "Of 4 published claims, their own tables bear out 2, contradict 1 and leave 1 open. Of 3 effects "
+        "measured in several sessions, 2 keep one direction, 1 depend on the machine, and 0 stay open."
     )
     assert answer(Overview([], [], {}), {}) == ""

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from bs4 import BeautifulSoup
 
 import benchbook
 from benchbook.api.pooled import pooled as by_name
@@ -96,9 +97,14 @@ def test_joined_studies_begin_with_the_sign_that_turns():
     (table,) = shown.joined([quick, threads])
     (row,) = table.rows
     assert text(row[1]) == "Turns"
-    assert row[2].startswith("−18")
-    assert "lab-threads, EPYC Zen 3" in row[2]
-    assert "quick, Xeon Emerald Rapids" in row[3]
+    smallest, largest = (BeautifulSoup(one.text, "html.parser").a for one in row[2:4])
+    assert smallest.string.startswith("−18") and "lab-threads, EPYC Zen 3" in smallest.string
+    assert "quick, Xeon Emerald Rapids" in largest.string
+    # Every cell leads to its evidence.
+    assert largest["href"] == "record/studies/quick.html#answer"
+    assert re.findall(r'href="([^"#]+)', row[4].text) == [
+        "record/studies/quick.html", "record/studies/lab-threads.html"
+    ]  # fmt: skip
 
 
 def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):

@@ -89,7 +89,6 @@ def test_it_asks_for_nothing_fits_every_width_and_prints(browser, public, name):
 
 def test_one_gets_from_the_first_page_to_a_raw_log_by_clicks(browser, public):
     page = show(browser, public / "index.html", 1400)
-    page.locator("details.group summary").first.click()
     page.locator(".first tbody th a").last.click()
     page.locator("section.answer a.way").first.click()
     assert "#finding-" in page.url
@@ -104,7 +103,6 @@ def test_one_gets_from_the_first_page_to_a_raw_log_by_clicks(browser, public):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_bars_of_the_first_page_have_their_scale_in_sight(browser, public, width):
     page = show(browser, public / "index.html", width)
-    page.locator("details.group summary").first.click()
     table = page.locator(".first").last
     bar = table.locator("tbody .line img").last
     bar.scroll_into_view_if_needed()

@@ -27,7 +27,7 @@ def text(study: str) -> list[str]:
     blocks, runs = found.blocks, _runs(study)
     early = answer.early(found)
     said = [early] if early else [one.text for one in answer.said(found)]
-    why = [f"Why: {cause.sentence}." for cause in causes.known(found)[:1]]
+    why = [f"Why: {causes.where(one, found)}: {one.sentence}." for one in causes.known(found)[:1]]
     basis = f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}{runs}, "
     basis += f"{numbers.minutes(found.machine_minutes)} of machine time"
     lines = [*said, *why, *place(study), f"({basis})"]

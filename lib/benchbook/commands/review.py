@@ -22,7 +22,7 @@ from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Finding, Findings
 from benchbook.show import numbers, page
 from benchbook.show.markup import Html, element, join
-from benchbook.show.shape import badge
+from benchbook.show.shape import badge, shaped
 from benchbook.show.table import Column, Table, long
 from benchbook.show.tables import contrast
 
@@ -88,19 +88,8 @@ def _cell(content: str) -> Any:
 
 
 def _opening(base: str, commit: str, names: Sequence[str]) -> Html:
-    basis = [
-        f"from {commit[:10]}, where this branch left {base}",
-        f"to the files as they are, at {(git.says('rev-parse', '--short=10', 'HEAD') or '').strip()}",
-        numbers.count(len(names), "changed file"),
-    ]
-    return join(
-        [
-            element("h1", f"What changed since {base}"),
-            element("p", "For a reviewer: first what moved in the findings, then why it may have.",
-                    class_="question"),
-            element("ul", *(element("li", item) for item in basis), class_="basis"),
-        ]
-    )  # fmt: skip
+    head = (git.says("rev-parse", "--short=10", "HEAD") or "").strip()
+    return shaped("review.html.j2", base=base, commit=commit[:10], head=head, files=len(names))
 
 
 def _is_settings(name: str) -> bool:

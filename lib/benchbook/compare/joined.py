@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchbook.compare import machines
-from benchbook.compare.pooled_words import percent
 from benchbook.compare.words import METRICS
 from benchbook.core import traits
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
@@ -23,9 +22,6 @@ class Part:
     """What one session of one study says, turned so that all parts of a row compare the same way round."""
 
     study: str
-    site: str
-    session: str
-    measured: str
     processor: str
     effect: float
     sign: int
@@ -57,13 +53,6 @@ class Row:
     def studies(self) -> tuple[str, ...]:
         """The studies, each once."""
         return tuple(dict.fromkeys(part.study for part in self.parts))
-
-    @property
-    def sentence(self) -> str:
-        """The row in a sentence: from the smallest effect to the largest, each with study and processor."""
-        low, high = (choose(self.parts, key=lambda part: part.effect) for choose in (min, max))
-        ends = " to ".join(f"{percent(one.effect)} ({one.study}, {one.processor})" for one in (low, high))
-        return f"{self.first}: {self.name}: {ends}."
 
     @property
     def name(self) -> str:
@@ -141,15 +130,10 @@ def _row(key: tuple[object, ...], parts: Sequence[Part]) -> Row:
 def _parts(pooled: Pooled, contrast: Contrast, effect: PooledEffect, is_turned: bool) -> Iterator[Part]:
     signs = {name: occasion.sign for occasion in effect.occasions for name in occasion.sessions}
     for seen in effect.sessions:
-        session = pooled.session(seen.session)
-        site = pooled.arms.get(contrast.baseline, {}).get("site", "")
         value = seen.effect or 0.0
         yield Part(
             pooled.study,
-            site,
-            seen.session,
-            session.measured,
-            machines.name(session.processor),
+            machines.name(pooled.session(seen.session).processor),
             1 / (1 + value) - 1 if is_turned else value,
             -signs[seen.session] if is_turned else signs[seen.session],
         )

@@ -34,9 +34,10 @@ def percent(fraction: float) -> str:
     return f"{_signed(fraction)}{NBSP}%"
 
 
-def listing(items: Sequence[str], last: str = "and") -> str:
+def listing(items: Sequence[object], last: str = "and") -> str:
     """Join items as a sentence does: a, b and c."""
-    return f"{', '.join(items[:-1])} {last} {items[-1]}" if len(items) > 1 else "".join(items)
+    texts = [str(item) for item in items]
+    return f"{', '.join(texts[:-1])} {last} {texts[-1]}" if len(texts) > 1 else "".join(texts)
 
 
 class Interval(Protocol):

@@ -16,7 +16,7 @@ from benchbook.core.findings import AnswerPart, Finding, Findings, Ladder, Level
 from benchbook.show import causes, numbers
 from benchbook.show.doubts import Doubt, points
 from benchbook.show.evidence import Evidence
-from benchbook.show.lines import Effect, Line, brief, effects_of
+from benchbook.show.lines import Line, brief, effect_of, effects_of
 from benchbook.show.markup import plain, slug
 from benchbook.show.tables import contrast
 
@@ -127,7 +127,7 @@ def _asked(findings: Findings) -> Iterator[Said]:
             )
             yield Said(f"The highest rate is {value} times what is in proportion ({low} to {high}).", way)
         elif one.kind == "trend" and _is_plain(known):
-            line = Line("", "", tuple(_effect(part) for part in known))
+            line = Line("", "", tuple(map(effect_of, known)))
             step = _steps([part.where for part in known])
             shown = f"{_amount(line)} queries per second" if line.decided else "no change was shown"
             ends = f" ({brief(*line.ends)})" if line.ends and not line.decided else ""
@@ -138,12 +138,6 @@ def _is_plain(parts: Sequence[AnswerPart]) -> bool:
     """Tell whether a trend is one of queries over something else than threads, which contrasts show."""
     shares = [part.scale == "share" and " against " not in part.where for part in parts]
     return bool(parts) and all(shares) and _over([part.where for part in parts]) != "threads"
-
-
-def _effect(part: AnswerPart) -> Effect:
-    low, high = given(part.low), given(part.high)
-    label = "higher" if low > 0 else "lower" if high < 0 else "not shown"
-    return Effect(given(part.value), low, high, label)
 
 
 def _steps(places: Sequence[str]) -> str:

@@ -121,10 +121,10 @@ def shown(findings: Findings, earlier: Sequence[tuple[str, Findings]] = ()) -> l
     for session, own in (("", findings), *earlier):
         for one in known(own):
             place = one.workload, one.threads, one.treatment
-            told.setdefault(place, (_where(one, own), f"{_brief(one)}{f' ({session})' if session else ''}"))
+            told.setdefault(place, (where(one, own), f"{_brief(one)}{f' ({session})' if session else ''}"))
     lines: dict[str, list[str]] = {}
-    for where, sentence in told.values():
-        lines.setdefault(sentence, []).append(where)
+    for name, sentence in told.values():
+        lines.setdefault(sentence, []).append(name)
     drawn = found.contrasts if found else ()
     figures = [costs_of_a_query(found, drawn, findings)] if found and drawn else []
     if not lines and not contrasts:
@@ -179,7 +179,8 @@ def tables(findings: Findings) -> list[Table]:
     return [Table("costs-of-a-query", "What a query cost each part", columns, rows, _CAPTION)]
 
 
-def _where(cause: Cause, findings: Findings) -> str:
+def where(cause: Cause, findings: Findings) -> str:
+    """Name what a cause is of, as every page does: HAProxy, point selects, 8 threads."""
     arms, workloads = words.labels(findings, "arms"), words.labels(findings, "workloads")
     names = arms.get(cause.treatment, cause.treatment), workloads.get(cause.workload, cause.workload)
     return ", ".join([*names, numbers.count(cause.threads, "thread")])
@@ -219,6 +220,7 @@ def costs_of_a_query(found: Causes, contrasts: Sequence[Cause], findings: Findin
         tuple(panels),
         "Processor time of a query, client, proxy and server after each other. Hatched: its cores were full, "
         "so its cost decides how many queries are served.",
+        most=2,
     )
 
 

@@ -147,7 +147,9 @@ def _several(contrast: Contrast) -> Curve:
             if seen.effect is not None:
                 sessions.setdefault(seen.session, []).append((one.threads, seen.effect))
     beside = tuple(map(tuple, sessions.values()))
-    return Curve(contrast.names.treatment, f"#finding-{slug(contrast.id)}", tuple(points), beside)
+    return Curve(
+        words.label(contrast.names.treatment), f"#finding-{slug(contrast.id)}", tuple(points), beside
+    )
 
 
 def _drawn(place: str, curves: Sequence[Curve], scale: Scale, shades: Mapping[str, str]) -> Html:

@@ -33,7 +33,8 @@ def answer(seen: Overview, known: rows.Pooled) -> str:
     if held:
         claims = numbers.count(len(seen.claims), "published claim")
         told.append(
-            f"Of {claims}, their own tables bear out {held['holds']} and contradict {held['does not hold']}."
+            f"Of {claims}, their own tables bear out {held['holds']}, contradict {held['does not hold']} "
+            f"and leave {held['not derivable']} open."
         )
     labels = Counter[str](
         effect.label
@@ -45,9 +46,10 @@ def answer(seen: Overview, known: rows.Pooled) -> str:
     )
     if several := sum(labels.values()):
         alike = sum(labels[label] for label in _ALIKE)
+        turns = labels[_TURNS]
         told.append(
-            f"Of {numbers.count(several, 'effect')} measured in several sessions, {alike} had one direction "
-            f"in all of them; for {labels[_TURNS]} it was the machine that decided."
+            f"Of {numbers.count(several, 'effect')} measured in several sessions, {alike} keep one "
+            f"direction, {turns} depend on the machine, and {several - alike - turns} stay open."
         )
     return " ".join(told)
 

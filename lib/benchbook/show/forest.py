@@ -35,6 +35,7 @@ SEVERAL = (
     "A dot is a session, hollow where it decides nothing. The bar is where a further session is expected in "
     "nine of ten, or what was seen in fewer than four occasions; the square is the mean."
 )
+BELOW = "A dot is a session, hollow where it decides nothing; bars are as bands above, squares are means."
 CLAIMED = " Shaded: what was claimed."
 
 
@@ -125,9 +126,16 @@ def of_findings(
     for found in known:
         if found.id not in without:
             own.setdefault(words.of(found, "workload"), []).append(found)
+    drawn = {
+        name: [row for one in several for row in _rows(one, with_levels)] for name, several in own.items()
+    }
     rows: list[Row] = []
-    for workload, several in own.items():
-        rows += [Row(workload, kind="heading"), *(row for one in several for row in _rows(one, with_levels))]
+    for workload, lines in drawn.items():
+        # Where each workload has one line, a heading above it would say what the line can.
+        if all(len(one) == 1 for one in drawn.values()):
+            rows += [replace(lines[0], name=f"{lines[0].name} on {workload}")]
+        else:
+            rows += [Row(workload, kind="heading"), *lines]
     if aa and own:
         rows.append(_row(aa, contrast(aa)))
     bases = dict.fromkeys(words.inside(one, "baseline") for several in own.values() for one in several)
@@ -151,7 +159,7 @@ def over_sessions(found: Pooled, without: Container[str] = ()) -> Forest:
     """
     known = [one for one in found.contrasts if one.id not in without]
     rows = tuple(together(one, effect) for one in known for effect in one.told)
-    return Forest("over-sessions", "Over all sessions", rows, SEVERAL)
+    return Forest("over-sessions", "Over all sessions", rows, BELOW if without else SEVERAL)
 
 
 def by_session(found: Pooled, contrasts: Sequence[pooled.Contrast] | None = None) -> Forest:
@@ -208,7 +216,7 @@ def place(one: pooled.Contrast, effect: PooledEffect) -> str:
     """Name an effect over sessions: HAProxy on point selects, 8 threads."""
     at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
     what = "" if one.metric == "qps" else f", {words.metric(one.metric)}"
-    return f"{one.names.treatment} on {one.names.workload}{what}{at}"
+    return f"{words.label(one.names.treatment)} on {one.names.workload}{what}{at}"
 
 
 def together(one: pooled.Contrast, effect: PooledEffect) -> Row:

@@ -9,13 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchbook.compare.pooled_words import range_of
 from benchbook.compare.sentences import SHOWN
-from benchbook.core.findings import Finding
-from benchbook.core.pooled import Contrast
+from benchbook.core.errors import given
+from benchbook.core.findings import AnswerPart, Finding
+from benchbook.core.pooled import Contrast, PooledEffect
+from benchbook.core.wording import count
 from benchbook.show import numbers
 from benchbook.show.forest import expected
 from benchbook.show.tables import levels_of
 
+_MEANS = ("holds elsewhere", "same direction", "on average", "one session")
 # The words for a finding that was measured once.
 ONE_SESSION = "one session on one machine"
 
@@ -40,8 +44,12 @@ class Line:
     is_opposite: bool = False
     expected: tuple[float, float] | None = None
     """Where a further session is expected, or the range of the sessions; None of one session."""
-    standing: str = ""
-    """What the sessions say together, such as `depends on the machine`; empty of one session."""
+    standing: tuple[str, ...] = ()
+    """What the sessions say together, such as `depends on the machine`; nothing of one session."""
+    means: str = ""
+    """What they come to on average, at each thread level where that differs; empty of one session."""
+    outlook: str = "seen"
+    """Whether `expected` is that, or what was `seen`."""
     treatment: str = ""
     """The arm whose effects these are; empty where several arms are meant."""
 
@@ -62,8 +70,8 @@ class Line:
     @property
     def told(self) -> str:
         """One number, one range, or why there is none."""
-        if self.expected:
-            return brief(*self.expected)
+        if self.means:
+            return self.means
         shown = self.decided
         if not shown:
             labels = {one.label for one in self.effects}
@@ -72,9 +80,10 @@ class Line:
 
     @property
     def beside(self) -> str:
-        """The interval of a single effect, or how many of several are not shown."""
+        """Where a further session is expected, the interval of a single effect, or how many are not shown."""
         if self.expected:
-            return ""
+            ends = brief(*self.expected)
+            return "" if ends == self.means else f"{self.outlook} {ends}"
         if len(self.decided) == len(self.effects) == 1 and self.ends:
             return brief(*self.ends)
         hidden = len(self.effects) - len(self.decided)
@@ -91,11 +100,7 @@ class Line:
 
 def over_sessions(contrasts: Sequence[Contrast]) -> dict[str, Any]:
     """Return effects, expected range and standing of a line that rests on several sessions."""
-    parts = [
-        part
-        for one in contrasts
-        for part in ([one.whole] if one.one_number or not one.levels else one.levels)
-    ]
+    parts = [part for one in contrasts for part in one.told]
     effects = tuple(
         Effect(one.effect, one.low, one.high, one.label or "not shown")
         for part in parts
@@ -104,12 +109,30 @@ def over_sessions(contrasts: Sequence[Contrast]) -> dict[str, Any]:
     )
     ends = [expected(part) for part in parts]
     known = [end for both in ends if both for end in both]
-    labels = list(dict.fromkeys(part.label for part in parts))
     return {
         "effects": effects,
         "expected": (min(known), max(known)) if known and None not in ends else None,
-        "standing": ", ".join(labels[:2]),
+        "outlook": "expect" if any(part.prediction_low is not None for part in parts) else "seen",
+        "standing": tuple(dict.fromkeys(part.label for part in parts)),
+        "means": _means(parts),
     }
+
+
+def _means(parts: Sequence[PooledEffect]) -> str:
+    """Write what effects over sessions come to: one number or range, or one for each of two thread levels."""
+    levels = sorted({part.threads for part in parts if part.threads is not None})
+    told = [_mean([part for part in parts if part.threads in (None, level)]) for level in levels]
+    if len(levels) != 2 or told[0] == told[1]:
+        return _mean(parts)
+    return f"{told[0]} at {count(levels[0], 'thread')}, {told[1]} at {levels[1]:,}"
+
+
+def _mean(parts: Sequence[PooledEffect]) -> str:
+    """Write the means that are shown; the range of sessions where the machine decides."""
+    known = [end for part in parts if part.label == "depends on the machine" for end in range_of(part)]
+    known += [part.effect or 0.0 for part in parts if part.label in _MEANS]
+    none = "no difference shown" if any(part.label == "not shown" for part in parts) else "not computed"
+    return brief(min(known), max(known)) if known else none
 
 
 def brief(low: float, high: float) -> str:
@@ -121,6 +144,13 @@ def brief(low: float, high: float) -> str:
     digits = 1 if min(abs(low), abs(high)) < 0.1 and max(abs(low), abs(high)) < 0.3 else 0
     first, last = numbers.percent(low, digits), numbers.percent(high, digits)
     return last if first == last else numbers.span(low, high, digits)
+
+
+def effect_of(part: AnswerPart) -> Effect:
+    """Return a part of what a claim came to, with its label."""
+    low, high = given(part.low), given(part.high)
+    label = "higher" if low > 0 else "lower" if high < 0 else "not shown"
+    return Effect(given(part.value), low, high, label)
 
 
 def effects_of(own: Iterable[Finding]) -> Iterator[Effect]:

@@ -34,7 +34,7 @@ def opening(known: Studies) -> Html:
 def aa_figure(known: Studies) -> forest.Forest:
     """Draw the A/A effect of every study with its interval."""
     return forest.of_twins(
-        (_name(way, known), f"{way}#finding-{slug(aa.id)}", aa) for way, aa in _pairs(known)
+        (_name(way, known[way]), f"{way}#finding-{slug(aa.id)}", aa) for way, aa in _pairs(known)
     )
 
 
@@ -50,8 +50,7 @@ def aa_table(known: Studies) -> Table:
 
 
 def _row(way: str, found: Findings) -> list[object]:
-    aa = found.aa
-    study = f"{found.study}{_whose(way)}"
+    aa, study = found.aa, _name(way, found)
     if aa is None:
         return [element("a", study, href=way), "no A/A pair", "", "", "", "", ""]
     return [
@@ -96,12 +95,8 @@ def _value(value: object) -> str:
     )
 
 
-def _whose(way: str) -> str:
-    return " (recorded)" if way.startswith("record/") else ""
-
-
-def _name(way: str, known: Studies) -> str:
-    return f"{known[way].study}{_whose(way)}"
+def _name(way: str, found: Findings) -> str:
+    return f"{found.study}{' (recorded)' if way.startswith('record/') else ''}"
 
 
 def _pairs(known: Studies) -> list[tuple[str, Finding]]:

@@ -7,14 +7,14 @@ zero. Spaces before a unit do not break, and a minus is a real minus.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TypeGuard
 
+from benchbook.compare.sentences import NBSP as NBSP
+from benchbook.compare.sentences import listing as listing
 from benchbook.core.findings import Contrast
 
 NOT_COMPUTED = "not computed"
 _MINUS = "\N{MINUS SIGN}"
-NBSP = "\N{NO-BREAK SPACE}"
 
 
 def is_known(value: object) -> TypeGuard[float]:
@@ -69,12 +69,6 @@ def significant(value: float | None, digits: int = 3) -> str:
 def count(number: int, one: str, many: str | None = None) -> str:
     """Write a number with its noun: 1 run, 12 runs."""
     return f"{number:,}{NBSP}{one if number == 1 else many or one + 's'}"
-
-
-def listing(items: Sequence[object], last: str = "and") -> str:
-    """Join items as a sentence does: a, b and c."""
-    texts = [str(item) for item in items]
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} {last} {texts[-1]}" if texts else ""
 
 
 def minutes(value: float | None) -> str:

@@ -58,6 +58,8 @@ class Picture:
     panels: tuple[Panel, ...]
     caption: str
     missing: str = "Nothing was recorded that this figure could show."
+    most: int | None = None
+    """Panels that are seen at once; the others are folded."""
 
     @property
     def alt(self) -> str:

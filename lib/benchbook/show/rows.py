@@ -14,12 +14,11 @@ from benchbook.compare import laws, machines, words
 from benchbook.compare.claims.grades import nearest
 from benchbook.core import traits
 from benchbook.core.audit import Claim
-from benchbook.core.errors import given
-from benchbook.core.findings import Answer, Finding
-from benchbook.core.pooled import Contrast
+from benchbook.core.findings import Finding
+from benchbook.core.pooled import LABELS, Contrast
 from benchbook.core.pooled import Pooled as OfStudy
 from benchbook.show import causes, numbers, opposite
-from benchbook.show.lines import ONE_SESSION, Effect, Line, effects_of, over_sessions
+from benchbook.show.lines import ONE_SESSION, Line, effect_of, effects_of, over_sessions
 from benchbook.show.markup import slug
 from benchbook.show.standing import Measured, Overview
 
@@ -30,6 +29,9 @@ _NEAR = {
     "made": "the effect was made",
     "another question": "another question",
 }
+_NOTHING = {"not shown", "not computed"}
+# From what says most of another machine to what says that each has its own answer.
+_ORDER: list[str] = sorted(LABELS, key=lambda label: label == "depends on the machine")
 _NO = ("opposite", "not seen", "depends on the machine")
 Pooled = Mapping[str, OfStudy]
 # The four findings of the first document, which the page opens with.
@@ -68,15 +70,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """Questions that lie in one folder of `studies/`; the published findings have no folder."""
+    """Questions that lie in one folder of `studies/`; the published findings and `quick` have none."""
 
     name: str
     rows: tuple[Row, ...]
 
     @property
     def digest(self) -> str:
-        """What the first contrast of each question came to."""
-        return " · ".join(f"{row.lines[0].name}: {row.lines[0].told}" for row in self.rows if row.lines)
+        """What the first contrast of each question came to; what is called alike stands together."""
+        told: dict[str, list[str]] = {}
+        for line in (row.lines[0] for row in self.rows if row.lines):
+            told.setdefault(line.name, []).append(line.told)
+        return " · ".join(f"{name}: {' / '.join(dict.fromkeys(several))}" for name, several in told.items())
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ class _Seen(Overview):
 
     def contrasts(self, study: Measured, own: Sequence[Finding]) -> list[Contrast]:
         """Return what several sessions say of findings; nothing where one of them has a single session."""
-        of = self.pooled.get(study.name)
+        of = self.pooled.get(study.name) if study.is_recorded else None
         known = {one.id: one for one in of.contrasts} if of else {}
         found = [known.get(one.id) for one in own]
         several = [one for one in found if one and len(one.whole.sessions) > 1]
@@ -100,38 +105,50 @@ class _Seen(Overview):
         return {**_why(studies, lines), **self._carried(studies, lines)}
 
     def _carried(self, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
-        labels = list(dict.fromkeys(line.standing for line in lines if line.standing))
-        one = studies[0]
-        sessions = self.pooled[one.name].sessions if one.name in self.pooled else ()
-        if labels and len(studies) == 1:
-            several = machines.models([each.processor for each in sessions])
-            told = f"{numbers.count(len(sessions), 'session')}, {numbers.count(several, 'processor')}"
-            return {"sessions": told, "carries": "; ".join(labels[:2]), "carries_way": f"{one.page}#answer"}
-        if len(studies) == 1:
-            return {"sessions": ONE_SESSION}
-        return {
-            "sessions": f"{len(studies)} studies" + ("" if labels else f", each {ONE_SESSION}"),
-            "carries": "; ".join(labels[:2]),
-            "carries_way": f"{one.page}#answer" if labels else "",
-        }
+        seen = {label for line in lines for label in line.standing}
+        known = sorted(seen - _NOTHING or seen, key=_ORDER.index)
+        labels = dict.fromkeys([*known[:1], *known[-1:]])
+        one, *others = studies
+        told = ONE_SESSION
+        if others:
+            told = f"{len(studies)} studies" + ("" if labels else f", each {told}")
+        elif labels:
+            several = [each.processor for each in self.pooled[one.name].sessions]
+            processors = numbers.count(machines.models(several), "processor")
+            told = f"{numbers.count(len(several), 'session')}, {processors}"
+        way = f"{one.page}#answer" if labels else ""
+        return {"sessions": told, "carries": ", ".join(labels), "carries_way": way}
 
 
 def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = None) -> list[Group]:
     """Return the published findings, then the studies by folder; `folders` has the folder of each study.
 
-    `pooled` has what the sessions of a study say together, by its name, as pooled.json holds it. A study
-    whose effects stand in a row above is not named again.
+    `pooled` has what the sessions of a study say together, by its name, as pooled.json holds it. An arm
+    whose effects stand in a row above is not named again. Studies that lie in no folder, such as `quick`,
+    stand with the published findings.
     """
     seen = _Seen(seen.audits, seen.studies, seen.shipped, seen.grades, pooled or {})
     known = {claim.id: claim for claim in seen.claims}
     first = [_headline(seen, known[name]) for name in HEADLINES if name in known]
-    named = {study.page for name in HEADLINES for study in _behind(seen, name)}
-    found = [Group("", tuple(first))] if first else []
-    own: dict[str, list[Row]] = {}
+    above = _above(seen, [name for name in HEADLINES if name in known])
+    own: dict[str, list[Row]] = {"": first}
     for study in seen.studies:
-        if study.page not in named or not first:
-            own.setdefault(folders.get(study.name, ""), []).append(_study(seen, study))
-    found += [Group(_named(folder), tuple(own[folder])) for folder in sorted(own)]
+        left = [one for one in study.found.findings if one.treatment not in above.get(study.page, ())]
+        if left or study.page not in above:
+            claims = () if study.page in above else seen.claims
+            own.setdefault(folders.get(study.name, ""), []).append(_study(seen, study, left, claims))
+    return [Group(_named(folder), tuple(own[folder])) for folder in sorted(own) if own[folder]]
+
+
+def _above(seen: Overview, claims: Sequence[str]) -> dict[str, set[str]]:
+    """Return by a study's page the arms whose effects stand in the row of a claim; all if none is named."""
+    found: dict[str, set[str]] = {}
+    for name in claims:
+        for study in _behind(seen, name):
+            own = {one.treatment for one in study.answers(name)}
+            own |= {arm for arm, shown in study.illustrates.items() if name in shown}
+            every = {one.treatment for one in study.found.findings}
+            found.setdefault(study.page, set()).update(own or every)
     return found
 
 
@@ -143,14 +160,15 @@ def _why(studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, str]:
             return {"why": "the books don't add up", "why_way": f"{study.page}#why"}
         for cause in (one for found in (study.found, *study.explained) for one in causes.known(found)):
             if cause.short and cause.treatment in treatments:
-                return {"why": cause.short, "why_way": f"{study.page}#why"}
+                told = f"at {numbers.count(cause.threads, 'thread')}: {cause.short}"
+                return {"why": told, "why_way": f"{study.page}#why"}
     return {}
 
 
 def _named(folder: str) -> str:
     """Name a folder of studies as a heading does: tidb-cluster is TiDB cluster."""
-    name = " ".join(traits.product(part) for part in folder.split("-"))
-    return name[:1].upper() + name[1:] or "Other studies"
+    name = " ".join({"howto": "how-to"}.get(part, traits.product(part)) for part in folder.split("-"))
+    return name[:1].upper() + name[1:]
 
 
 def _behind(seen: Overview, claim: str) -> list[Measured]:
@@ -195,38 +213,36 @@ def _of_claim(seen: _Seen, study: Measured, claim: Claim) -> Iterator[Line]:
         pairs.setdefault((found.treatment, found.baseline), []).append(found)
     for group in pairs.values():
         turned = opposite.of_pair(group, claim.shares)
-        line = _line(seen, study, study.name, group)
+        line = _line(seen, study, _whose(study), group)
         if line is not None:
             yield replace(line, is_opposite=turned == "all")
     for one in study.asked(name):
-        parts = tuple(_parts(one)) if one.kind == "effect" else ()
-        if parts:
+        known = [part for part in one.parts if part.scale == "share" and numbers.is_known(part.low)]
+        if known and one.kind == "effect":
             way = f"{study.page}#finding-{slug(one.claim)}"
-            yield Line(study.name, way, parts, opposite.parts(one) == "all")
+            yield Line(_whose(study), way, tuple(map(effect_of, known)), opposite.parts(one) == "all")
 
 
-def _parts(one: Answer) -> Iterator[Effect]:
-    for part in one.parts:
-        if part.scale == "share" and numbers.is_known(part.low):
-            high = given(part.high)
-            label = "higher" if part.low > 0 else "lower" if high < 0 else "not shown"
-            yield Effect(given(part.value), part.low, high, label)
+def _whose(study: Measured) -> str:
+    """Return a study's name, with a word for the one that was measured in this clone."""
+    return study.name if study.is_recorded else f"{study.name} here"
 
 
-def _study(seen: _Seen, study: Measured) -> Row:
+def _study(seen: _Seen, study: Measured, own: Sequence[Finding], claims: Sequence[Claim]) -> Row:
+    """Return the row of a study by its findings, with those of the claims that it speaks to."""
     contrasts: dict[tuple[str, str, str], list[Finding]] = {}
-    for found in () if laws.broken(study.found.causes) else study.found.findings:
+    for found in () if laws.broken(study.found.causes) else own:
         key = found.treatment, found.baseline, found.metric
         contrasts.setdefault(key, []).append(found)
     lines = [
-        line for own in contrasts.values() if (line := _line(seen, study, _contrast(own), own)) is not None
+        line for one in contrasts.values() if (line := _line(seen, study, _contrast(one), one)) is not None
     ]
     lines.sort(key=lambda line: not line.decided)
-    claims = [claim for claim in seen.claims if study in _behind(seen, claim.id)]
+    title = study.found.title
     return Row(
-        study.found.title,
+        title if study.is_recorded else f"{title} ({study.whose})",
         study.page,
-        tuple(map(_claimed, claims)),
+        tuple(_claimed(one) for one in claims if study in _behind(seen, one.id)),
         tuple(lines[:_MOST_LINES]),
         more=max(len(lines) - _MOST_LINES, 0),
         **seen.beyond([study], lines),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from benchbook.compare import changes, machines, placed
+from benchbook.compare import changes, machines, placed, words
 from benchbook.compare import joined as same
 from benchbook.compare import placed as checks
 from benchbook.compare.contrast_words import sentence as sentence_of
@@ -150,7 +150,7 @@ def moderating(found: Pooled) -> Table:
         Column("Session"),
         Column("Processor"),
         *(number(*HEADINGS.get(key, (key, ""))) for key in about),
-        *(number(contrast.names.treatment, _place(contrast, one)) for contrast, one in told),
+        *(number(words.label(contrast.names.treatment), _place(contrast, one)) for contrast, one in told),
     ]
     caption = f"What an effect may depend on. None of it is proven to be the cause. {MADE}"
     return Table("moderators", "What differed between sessions", columns, rows, caption)
@@ -181,7 +181,7 @@ def left_out(found: Pooled) -> Table:
     columns = [
         Column("Session"),
         Column("Processor"),
-        *(number(one.names.treatment, one.names.workload) for one in contrasts),
+        *(number(words.label(one.names.treatment), one.names.workload) for one in contrasts),
         long("Why"),
     ]
     caption = f"They stay in the record; they answer another question, or answer it worse. {MADE}"
@@ -209,7 +209,7 @@ def joined(several: Sequence[Pooled]) -> list[Table]:
             badge(row.first),
             _end(row, 0),
             _end(row, -1),
-            numbers.listing(row.studies),
+            join((_way(one, one) for one in row.studies), " "),
             len(row.parts),
         ]
         for row in rows
@@ -241,9 +241,13 @@ def _basis(found: Pooled) -> str:
     return f"{sessions} of one design on {numbers.count(max(several, 1), 'processor')}, {days}{left}."
 
 
-def _end(row: Row, place: int) -> str:
+def _end(row: Row, place: int) -> Html:
     part = sorted(row.parts, key=lambda one: one.effect)[place]
-    return f"{percent(part.effect)} ({part.study}, {part.processor})"
+    return _way(part.study, f"{percent(part.effect)} ({part.study}, {part.processor})")
+
+
+def _way(study: str, told: str) -> Html:
+    return element("a", told, href=f"record/studies/{slug(study)}.html#answer", class_="block")
 
 
 def _value(value: object) -> object:

@@ -103,4 +103,5 @@ def reasons(studies: Sequence[Measured]) -> Table:
         for study in studies
         if (found := causes.known(next(iter(study.explained), study.found)))
     ]
-    return Table("why", "Why", [Column("Study"), long("Because")], rows, empty="No cause is known yet.")
+    columns = [Column("Study"), long("Because")]
+    return Table("causes", "One cause a study", columns, rows, empty="No cause is known yet.")

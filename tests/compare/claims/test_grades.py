@@ -140,11 +140,11 @@ def test_a_study_without_the_arms_of_a_claim_asks_another_question(graded):
         ([0.1], 0.005, "opposite"),
         # 0 +- 1 % ends well before 8 %; -4 % +- 9 % does not.
         ([0.0], 0.01, "not seen"),
-        ([-0.04], 0.09, "too coarse"),
+        ([-0.04], 0.09, "too wide to tell"),
         ([-0.1, 0.1], 0.005, "depends on the machine"),
         ([-0.1, -0.101, -0.099, -0.1], 0.002, "same size"),
         # Scattered so widely, a fifth session may lie anywhere, though all four lie on one side.
-        ([-0.02, -0.1, -0.18, -0.1], 0.002, "too coarse"),
+        ([-0.02, -0.1, -0.18, -0.1], 0.002, "too wide to tell"),
     ],
 )
 def test_outcomes_over_sessions(graded, effects, half, outcome):
@@ -157,7 +157,7 @@ def test_where_no_difference_was_claimed_an_interval_inside_holds_it(graded):
     nothing = claim(band={"point": "0 %"})
     assert graded(session(0.005, 0.005), of=nothing).outcome == "same size"
     assert graded(session(0.05, 0.005), of=nothing).outcome == "opposite"
-    assert graded(session(0.015, 0.01), of=nothing).outcome == "too coarse"
+    assert graded(session(0.015, 0.01), of=nothing).outcome == "too wide to tell"
 
 
 def test_it_carries_over_with_two_processors_and_three_occasions(graded):
@@ -185,14 +185,14 @@ def test_a_claim_of_parts_is_as_good_as_the_part_that_says_least_for_it(graded):
     ]
     seen = found.findings(claims=[found.answer(*parts, claim=NAME)])
     came = graded(grades.Brought(one.session, seen, one.facts))
-    assert came.parts == (("threads 1 to 4", "same direction"), ("threads 4 to 16", "too coarse"))
-    assert came.outcome == "too coarse"
+    assert came.parts == (("threads 1 to 4", "same direction"), ("threads 4 to 16", "too wide to tell"))
+    assert came.outcome == "too wide to tell"
 
 
 def test_the_nearest_study_that_was_asked_comes_first():
     made = grades.Grade("made", "", "same size", occasions=9)
     kin = grades.Grade("kin", "", "opposite", occasions=1)
-    often = grades.Grade("kin", "", "too coarse", occasions=2)
+    often = grades.Grade("kin", "", "too wide to tell", occasions=2)
     close = grades.Grade("close", "", "not asked")
     assert grades.nearest({"a": made, "b": kin, "c": often, "d": close}) == ["c", "b", "a", "d"]
 

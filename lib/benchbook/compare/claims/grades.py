@@ -35,7 +35,7 @@ Outcome = Literal[
     "same direction, larger",
     "same direction",
     "not seen",
-    "too coarse",
+    "too wide to tell",
     "depends on the machine",
     "opposite",
     "not asked",
@@ -261,7 +261,7 @@ def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, f
     if not sign:
         is_off = edges.is_outside(low, high, *band)
         inside = edges.is_inside(low, high, *band)
-        return ("same size" if inside else "opposite" if is_off else "too coarse"), *told
+        return ("same size" if inside else "opposite" if is_off else "too wide to tell"), *told
     near, far = (low, high) if sign > 0 else (-high, -low)
     claimed = sorted(abs(end) for end in band)
     if edges.is_above(near, 0.0):
@@ -272,7 +272,7 @@ def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, f
         return _sized(size, claimed[0], claimed[1]), *told
     if edges.is_below(far, 0.0):
         return "opposite", *told
-    return ("not seen" if edges.is_below(far, claimed[0]) else "too coarse"), *told
+    return ("not seen" if edges.is_below(far, claimed[0]) else "too wide to tell"), *told
 
 
 def _sized(size: float, least: float, most: float) -> Outcome:
