@@ -25,6 +25,15 @@ def burn():
 print('Threads started!', flush=True)
 for _ in range(12): threading.Thread(target=burn, daemon=True).start()
 burn()"""
+# The first of its threads runs only when nothing else on its core wants to.
+LATE = """import os, threading, hashlib
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+def burn():
+    while True: hashlib.sha256(bytes(1_000_000)).digest()
+for _ in range(2): threading.Thread(target=burn, daemon=True).start()
+print('Threads started!', flush=True)
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+burn()"""
 BURN = "import sys\nprint('Threads started!', flush=True)\nwhile True: pass"
 LATE = "import time\ntime.sleep(1.5)\nprint('Threads started!', flush=True)\nwhile True: pass"
 DIE_AFTER = "import sys, time\nprint('Threads started!', flush=True)\ntime.sleep(0.6)"
@@ -150,6 +159,26 @@ def test_a_turn_begins_when_the_last_thread_of_the_one_before_stands_still(group
         # On a machine without a free core it may go on before the last of them had one.
         assert told["longest_outside_s"][name] < 0.005 or max(told["longest_stop_s"].values()) > clock.STILL_S
     assert group.nobody_is_stopped()
+
+
+def test_whichever_thread_runs_stops_a_process_whose_first_one_waits_for_a_core(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    late, asks = subprocess.Popen([sys.executable, "-c", LATE], stdout=subprocess.PIPE), clock.TGKILL
+    took = {"the first": 0.0, "all": 0.0}
+    try:
+        assert late.stdout is not None and late.stdout.readline()
+        for asked in [*took] * 20:
+            time.sleep(0.05)
+            monkeypatch.setattr(clock, "TGKILL", asks if asked == "all" else None)
+            late.send_signal(signal.SIGSTOP)
+            took[asked] += clock._stand_still([late.pid])
+            late.send_signal(signal.SIGCONT)
+    finally:
+        late.kill()
+        late.wait()
+    # On a quiet machine 0.001 s and 0.1 s each; on a busy one both wait for a core.
+    assert took["all"] < took["the first"], took
 
 
 def test_what_serves_one_arm_alone_stands_still_in_the_turns_of_others(group: Group):
