@@ -346,14 +346,19 @@ def test_books_that_break_physics_are_a_doubt(make_runs, make_study):
 
 
 def test_parts_are_no_busier_than_their_machine(make_runs, make_study):
-    # 20,000 x 52 us are 1.04 busy cores, and with other programs 1.06; a machine of 0.74 can't have had them.
+    # 20,000 x 52 us are 1.04 busy cores, and with other programs 1.06; a machine of 0.42 can't have had them.
     same = (20_000, {"client": 20.0, "server": 32.0}, {})
     arms = {"direct": same, "haproxy": same}
     told = {arm: facts() for arm in arms}
-    (broken,) = laws(make_runs, make_study, arms, told=told, machine=0.7).values()
-    assert broken.startswith("all parts used 1.04 cores, and the whole machine 0.74 (direct")
-    # Ticks may miss some of it.
-    assert laws(make_runs, make_study, arms, told=told, machine=0.85) == {}
+    (broken,) = laws(make_runs, make_study, arms, told=told, machine=0.4).values()
+    assert broken.startswith("all parts used 1.04 cores, and the whole machine 0.42 (direct")
+    # Ticks miss some of what sleeps between them: 0.86 busy cores in a machine of 0.58 were measured.
+    assert laws(make_runs, make_study, arms, told=told, machine=0.65) == {}
+    # They miss nothing of a server that fills its core: 30,000 x 32 us beside 0.6 cores of its client.
+    full = dict.fromkeys(arms, (30_000, {"client": 20.0, "server": 32.0}, {}))
+    (broken,) = laws(make_runs, make_study, full, told=told, machine=0.7).values()
+    assert broken.startswith("all parts used 1.56 cores, and the whole machine 1.11 (direct")
+    assert laws(make_runs, make_study, full, told=told, machine=0.85) == {}
 
 
 def test_a_query_cannot_wait_longer_than_it_takes(make_runs, make_study):

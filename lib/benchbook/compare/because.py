@@ -85,8 +85,7 @@ class _Named:
 def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) -> Cause:
     """Return the cause of one effect; `names` are the arms in words. What is open is named in `reason`."""
     limits = [_limits(cell, level, names) for cell in (base, treated)]
-    both = [part for part in base.costs if part in treated.costs]
-    costs = {part: change(treated.cost([part]), base.cost([part]), level) for part in both}
+    costs = {part: change(treated.cost([part]), base.cost([part]), level) for part in base.costs}
     work = differing(base, treated, level)
     found = Cause(
         workload=treated.workload,
