@@ -105,11 +105,12 @@ def pytest_testnodedown(node: Any) -> None:
         BOOK.add(pages)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the one line that all faults add up to; the long set writes it down."""
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int) -> None:
+    """Print the one line that all faults add up to; the long set writes it down when nothing stopped it."""
     if BOOK.injections:
         terminalreporter.write_line(BOOK.sentence())
-        if os.environ.get("BENCHBOOK_WRITE_FAULTS"):
+        is_whole = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if os.environ.get("BENCHBOOK_WRITE_FAULTS") and is_whole:
             BOOK.write()
 
 
