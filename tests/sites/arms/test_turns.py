@@ -26,7 +26,7 @@ print('Threads started!', flush=True)
 for _ in range(12): threading.Thread(target=burn, daemon=True).start()
 burn()"""
 BURN = "import sys\nprint('Threads started!', flush=True)\nwhile True: pass"
-LATE = "import time\ntime.sleep(1.5)\nprint('Threads started!', flush=True)\nwhile True: pass"
+LATE = "import os, time\nwhile not os.path.exists({!r}): time.sleep(0.01)\n" + BURN
 DIE_AFTER = "import sys, time\nprint('Threads started!', flush=True)\ntime.sleep(0.6)"
 TURN_S = 0.05
 
@@ -116,10 +116,12 @@ def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group
 
 def test_who_has_started_leaves_the_cores_to_those_that_have_not(group: Group):
     """Three arms of eight threads on two cores: the last would start seconds after the first."""
-    group.start(a=BURN, b=LATE)
-    running = group.clock()
-    assert until(lambda: group.state("a") in "Tt", 1.2)
+    may_start = group.folder / "may_start"
+    group.start(a=BURN, b=LATE.format(str(may_start)))
+    running = group.clock(whole_s=5.0)
+    assert until(lambda: group.state("a") in "Tt")
     assert (group.folder / "b.log").read_bytes() == b"" and group.state("b") not in "Tt"
+    may_start.touch()
     assert running.wait(20) == 0
     assert {arm for arm, *_ in group.told()["turns"]} == {"a", "b"}
     assert group.nobody_is_stopped()
@@ -198,7 +200,7 @@ def test_what_serves_one_arm_alone_stands_still_in_the_turns_of_others(group: Gr
 def test_a_client_that_is_continued_by_a_stranger_is_seen(group: Group):
     group.start(a=BURN, b=BURN)
     # The clock waits half a second for one that never stands still, and then goes on: 2.2 s for an ABBA.
-    running = group.clock(whole_s=8.0)
+    running = group.clock(whole_s=5.0)
     assert until(lambda: group.state("a") == "T", 10)
     while running.poll() is None:
         os.kill(group.burners["a"].pid, signal.SIGCONT)
