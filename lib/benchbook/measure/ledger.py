@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from benchbook.measure import state, sysbench
 from benchbook.sites.contract import Site
@@ -36,9 +37,21 @@ def session(site: Site, arm: str | None = None, server: int = 0) -> Iterator[Con
     hold back the server's clean-up, and add to the counters that the ledger compares.
     """
     admin = site.admins(arm or site.study.baseline)[server] if server else site.admin(arm)
-    with admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    connection = admin.connect().execution_options(isolation_level="AUTOCOMMIT")
+    try:
         dialect.of(connection).enter(connection, site.database)
         yield connection
+    finally:
+        _close(connection)
+
+
+def _close(connection: Connection) -> None:
+    try:
+        connection.close()
+    except DBAPIError as error:
+        # A server that went away has nothing to roll back, and what it was to serve is void without this.
+        if not error.connection_invalidated:
+            raise
 
 
 def absent(connection: Connection) -> dict[str, dict[str, str]]:
