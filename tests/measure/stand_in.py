@@ -166,6 +166,9 @@ class Connection:
     def __exit__(self, *error: object) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
     def exec_driver_sql(self, statement: str) -> Result:
         return self.execute(statement)
 
