@@ -22,6 +22,7 @@ from tests.limits import LIMITS
 # Servers and clients of two tests at once leave a client no time for a second, or fewer turns.
 STARVED = re.compile(
     r"no transaction in the interval|\d+ turns were taken, \d+ asked$|\d+ transactions were waiting at second"
+    r"|the checkpoint came|it ended [\d.]+ s late|writes changed a row$"
 )
 
 
