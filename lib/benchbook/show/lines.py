@@ -130,7 +130,7 @@ def _means(parts: Sequence[PooledEffect]) -> str:
 def _mean(parts: Sequence[PooledEffect]) -> str:
     """Write the means that are shown; the range of sessions where the machine decides."""
     known = [end for part in parts if part.label == "depends on the machine" for end in range_of(part)]
-    known += [part.effect or 0.0 for part in parts if part.label in _MEANS]
+    known += [given(part.effect) for part in parts if part.label in _MEANS]
     none = "no difference shown" if any(part.label == "not shown" for part in parts) else "not computed"
     return brief(min(known), max(known)) if known else none
 
