@@ -149,7 +149,8 @@ def test_the_cores_are_those_of_the_clients_machine(told: dict[str, Any], cores:
 
 @pytest.mark.parametrize(
     # 128 MiB are 8,192 pages of 16 KiB, and 0.95 of them 7,782.4.
-    ("pages", "is_told"), [(8192, False), (8193, True), (7783, False), (7782, True)],
+    ("pages", "is_told"),
+    [(8192, False), (8193, True), (7783, False), (7782, True)],
 )
 def test_a_pool_has_the_pages_of_its_size_but_for_a_twentieth(pages: int, is_told: bool):
     known = {"page_bytes": 16384, "pages": 900, "pages_read": 1000, "bytes_read": 1000 * 16384}

@@ -101,9 +101,7 @@ def moved(text: str, share: float) -> str:
     return BLOCK.join([_faster(head, 1 - share), _faster(first, more), last])
 
 
-def _restated(
-    block: Summary, text: str, many: int, spent_ms: float, seconds: float, threads: int
-) -> str:
+def _restated(block: Summary, text: str, many: int, spent_ms: float, seconds: float, threads: int) -> str:
     """Return a block's text with `many` more transactions, which took `spent_ms` in all."""
     whole = block.whole()
     each = {name: getattr(block, name) // block.events for name in ("reads", "writes", "other", "total")}
@@ -123,9 +121,7 @@ def _restated(
     for name, value in named.items():
         text = re.sub(rf"^( +{name}: +).+$", rf"\g<1>{value}", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"(events \(avg/stddev\): +)[\d.]+", rf"\g<1>{events / threads:.4f}", text)
-    return re.sub(
-        r"(execution time \(avg/stddev\): +)[\d.]+", rf"\g<1>{sum_ms / threads / 1000:.4f}", text
-    )
+    return re.sub(r"(execution time \(avg/stddev\): +)[\d.]+", rf"\g<1>{sum_ms / threads / 1000:.4f}", text)
 
 
 def _faster(text: str, factor: float) -> str:

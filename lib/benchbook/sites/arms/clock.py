@@ -111,7 +111,8 @@ class Clock:
         self.processes = Processes(sorted(every))
         self.turns: list[tuple[str, int, int]] = []
         self.cpu = {name: dict.fromkeys(arm["parts"], 0.0) for name, arm in self.arms.items()}
-        self.outside, self.longest_outside, self.longest_stop = (dict.fromkeys(self.arms, 0.0) for _ in "123")
+        self.outside = dict.fromkeys(self.arms, 0.0)
+        self.longest_outside, self.longest_stop = dict(self.outside), dict(self.outside)
         self.idle, self.halted = dict.fromkeys(self.arms, 0), dict.fromkeys(self.arms, 0)
         self.slowest_s = 0.0
         self.running = set(self.arms)
