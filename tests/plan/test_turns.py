@@ -45,6 +45,7 @@ def test_a_closed_loop_on_this_machine_takes_turns_and_each_run_names_its_partne
         ({"arms": {"a": {}, "b": {"access": "tiproxy", "capture": True}}}, "arms.b.capture"),
         ({"workloads": {"oltp_point_select": {"rate": 50}}}, "workloads.oltp_point_select.rate"),
         ({"workloads": {"oltp_insert": {}}}, "workloads.oltp_insert"),
+        ({"workloads": {"oltp_point_select": {"order": "runs"}}}, "workloads.oltp_point_select.order"),
         ({"plan": {"run_s": 600}}, "plan.run_s"),
         ({"threads": (1, 250)}, "threads: 250"),
         ({"engine": {"name": "tidb"}}, "engine.name"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from benchbook.compare.pooled import pool
 from benchbook.show import story
-from benchbook.show.standing import Overview
+from benchbook.show.standing import Measured, Overview
+from tests import found, sources
 from tests.compare.sessions import sessions
 
 NOTHING = Overview([], [], {})
@@ -23,3 +24,17 @@ def test_an_effect_of_several_sessions_is_drawn_and_counted_by_how_far_it_carrie
     (row,) = story.forest([found]).rows
     assert row.name == "HAProxy on point selects (made)" and len(row.dots) == 2
     assert "2 sessions" in story.opening(NOTHING, [found]).text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_first_page():
+    """Log ratios of −0.2 and −0.21: −18.1 and −18.9 %, the newest; exp(−0.205) − 1 = −18.5 % is their mean."""
+    over = pool("quick", sessions(-0.2, -0.21))
+    (contrast,) = over.contrasts
+    ours = {key: getattr(contrast, key) for key in ("id", "workload", "baseline", "treatment", "metric")}
+    own = found.findings(found.finding(**ours, effect=-0.189, label="lower"), baseline=contrast.baseline)
+    shown = {contrast.treatment: ["tidb-kubernetes/host-network"]}
+    seen = Overview([sources.audited("tidb-kubernetes")], [Measured("quick", own, True, illustrates=shown)], {})
+    (of_sessions,) = story.measured(seen, [over]).rows
+    (of_one,) = story.measured(seen, []).rows
+    assert of_sessions[4].replace("\N{NO-BREAK SPACE}", " ") == "−18.5 %" and contrast.whole.label in of_sessions[5].text
+    assert of_one[4].replace("\N{NO-BREAK SPACE}", " ") == "−18.9 %" and "lower" in of_one[5].text

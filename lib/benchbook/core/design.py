@@ -69,7 +69,8 @@ def described(study: Study, arms: Arms, methods: Mapping[str, int]) -> dict[str,
     `arms` are those of facts.json; what was skipped is left out, as it was when measuring.
     """
     there = [arm for arm in study.arms if arm in arms]
-    loads = {name: _stated(one, {"script": True}) for name, one in study.workloads.items()}
+    # How a workload was measured, as asked or as pilots had it, stands in the methods.
+    loads = {name: _stated(one, {"script": True, "order": True}) for name, one in study.workloads.items()}
     workloads = [{"script": study.script(name), **options} for name, options in loads.items()]
     plan = study.plan.model_dump(mode="json", exclude_defaults=True, include=set(_OF_PLAN))
     return {

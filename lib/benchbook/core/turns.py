@@ -209,6 +209,8 @@ _REFUSED = {
 
 
 def _of_workload(study: Any, workload: str) -> Iterator[str]:
+    if study.workloads[workload].order == RUNS:
+        yield f"workloads.{workload}.order: runs"
     if study.workloads[workload].rate:
         yield f"workloads.{workload}.rate: transactions come in while the arm stands still"
     if own_scripts.is_own(study.script(workload)) and (study.aa is not None or _share(study)):

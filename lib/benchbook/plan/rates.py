@@ -45,7 +45,7 @@ def piloted(study: Study, workload: str) -> str:
         for name, other in study.workloads.items()
         if (isinstance(other.rate, Rate) or other.rate == 0)
         and study.script(name) == study.script(workload)
-        and other.model_copy(update={"rate": 0, "script": None})
+        and other.model_copy(update={"rate": 0, "script": None, "order": asked.order})
         == asked.model_copy(update={"rate": 0, "script": None})
     )
 

@@ -294,7 +294,8 @@ def _cell(
     options = study.workloads[workload].model_dump(mode="json")
     asked = options.pop("rate")
     rate = asked if isinstance(asked, int) else settled.get(workload, {}).get(threads, 0)
-    options.pop("script")
+    for key in ("script", "order"):
+        options.pop(key)
     if not own_scripts.is_own(study.script(workload)):
         options.pop("options")
     driver = traits.engine(engine_of(study, study.deployed(arm)).name).driver

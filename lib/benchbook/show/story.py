@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from benchbook.compare import machines
+from benchbook.core.findings import Finding
 from benchbook.core.pooled import LABELS, Contrast, Pooled, PooledEffect
 from benchbook.show import causes, numbers
 from benchbook.show.forest import SEVERAL, Forest, place, together
-from benchbook.show.markup import Html, element, slug
+from benchbook.show.markup import Html, element, join, slug
 from benchbook.show.shape import badge
 from benchbook.show.standing import Measured, Overview
 from benchbook.show.table import Column, Table, long, number
@@ -48,18 +49,29 @@ def reports(seen: Overview) -> Table:
                  empty="No report is audited yet: `make pages`.")  # fmt: skip
 
 
-def measured(seen: Overview) -> Table:
-    """List the claims that have an effect measured here beside the published number and the report's own."""
+def measured(seen: Overview, found: Sequence[Pooled]) -> Table:
+    """List the claims that have an effect measured here beside the published number and the report's own.
+
+    What several sessions measured is their mean, as on the first page.
+    """
+    known = {(study.study, contrast.id): contrast for study in found for contrast in study.contrasts}
     rows = [
         [claim.claim, claim.published, badge(claim.verdict), study.name,
-         numbers.effect(found), badge(found.verdict or found.label)]
+         *_shown(one, known.get((study.name, one.id)) if study.is_recorded else None)]
         for claim in seen.claims
-        for study, found in [*seen.answers(claim.id), *seen.shows(claim.id)][:1]
+        for study, one in [*seen.answers(claim.id), *seen.shows(claim.id)][:1]
     ]  # fmt: skip
     columns = [long("Claim"), Column("Published"), Column("Its own tables"), Column("Study"),
                Column("Measured here"), Column("Shown")]  # fmt: skip
     return Table("measured", "What was measured for a claim", columns, rows,
                  empty="Nothing is made yet: `make pages`.")  # fmt: skip
+
+
+def _shown(one: Finding, over: Contrast | None) -> tuple[str, Html]:
+    if one.verdict or over is None or len(over.whole.sessions) < 2:
+        return numbers.effect(one), badge(one.verdict or one.label)
+    whole = numbers.percent(over.whole.effect) if over.one_number else "by threads"
+    return whole, join(map(badge, dict.fromkeys(effect.label for effect in over.told)))
 
 
 def labels(found: Sequence[Pooled]) -> Table:

@@ -112,7 +112,7 @@ def test_events_are_counted_in_what_is_discarded_alone(tmp_path: Path, monkeypat
     client.wait()
     told = watch.counted["client"]
     assert 0.02 < told["cpu_s"] < 0.8
-    assert told["cpu_s"] <= 1.05 * told["instructions"] / 1e9 + 0.01 < 1.0
+    assert told["cpu_s"] <= 1.05 * told["instructions"] / 1e9 + 0.05 < 1.0
     short = Monitor({"client": [os.getpid()]}, tmp_path / "monitor.csv", os.getpid())
     short.counts_s = 60.0
     short.start()
