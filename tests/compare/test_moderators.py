@@ -59,3 +59,30 @@ def test_a_moderator_that_few_sessions_tell_of_is_asked_of_those():
     wakes = (None, *WAKES[1:])
     (best, *_), _ = asked_of((-0.18, -0.12, -0.04, 0.05, 0.17, 0.33), wake_other_core_us=wakes)
     assert best.name == "wake_other_core_us" and len(best.effects) == 5
+
+
+@pytest.mark.parametrize(
+    ("p_values", "rho", "said"),
+    [
+        # On its bound nothing is shown.
+        ((0.05, 0.06), 0.9, None),
+        ((0.049, 0.05), 0.9, "the higher the effect; rank correlation +0.90 over 4 occasions, p = 0.049 "),
+        ((0.03, 0.04), -0.9, "the lower the effect (so does 1 other); rank correlation -0.90 over 4 occ"),
+        ((0.02, 0.03, 0.04), 0.9, "the higher the effect (so do 2 others); rank correlation"),
+    ],
+)
+def test_the_first_of_those_that_order_an_effect_is_told_and_how_many_more_do(p_values, rho, said):
+    pooled = pool("quick", [session(finding(part(0.1, 0.005)), measured="2026-11-10T00:00Z")])
+    (contrast,) = pooled.contrasts
+    values = (1.0, 2.0, 3.0, 4.0)
+    found = [moderators.Ordered("steal_pct", values, values, rho, p, len(p_values)) for p in p_values]
+    told = moderators.sentence(contrast, contrast.whole, found)
+    if said is None:
+        assert told is None
+    else:
+        assert told is not None and told.startswith("HAProxy on point selects: the more steal (%), the ")
+        assert said in told and told.endswith(f"with all {len(p_values)} that were asked.")
+    at_one = contrast.whole.model_copy(update={"threads": 1})
+    assert told is None or " on point selects at 1 thread:" in moderators.sentence(contrast, at_one, found)
+    at_two = contrast.whole.model_copy(update={"threads": 2})
+    assert told is None or " on point selects at 2 threads:" in moderators.sentence(contrast, at_two, found)

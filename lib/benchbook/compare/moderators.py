@@ -78,7 +78,7 @@ def sentence(contrast: Contrast, effect: PooledEffect, found: Sequence[Ordered])
         return None
     best, way = shown[0], "higher" if shown[0].rho > 0 else "lower"
     at = "" if effect.threads is None else f" at {effect.threads} thread{'s' * (effect.threads > 1)}"
-    others = f" (so do {len(shown) - 1} others)" if len(shown) > 1 else ""
+    others = {1: "", 2: " (so does 1 other)"}.get(len(shown), f" (so do {len(shown) - 1} others)")
     names = contrast.names
     return (
         f"{names.treatment} on {names.workload}{at}: the more {WORDS[best.name]}, the "

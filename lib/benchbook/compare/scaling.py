@@ -177,7 +177,7 @@ def collapses(numbers: Sequence[Number]) -> list[Check]:
         for before, after in pairwise(series):
             drop = after.value / before.value - 1 if before.value else 0.0
             busy = _busier(numbers, before, after)
-            if drop >= -COLLAPSE or busy == "":
+            if not edges.is_below(drop, -COLLAPSE) or busy == "":
                 continue
             detail = (
                 f"From {before.threads:g} to {after.threads:g} threads {after.metric.upper()} "
