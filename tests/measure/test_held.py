@@ -122,3 +122,93 @@ def test_what_works_for_a_whole_server_is_a_strangers_on_our_own_server_alone():
     made = {"event mysql.burn": "ENABLED", "settings of all databases.sbtest": "{work_mem=1}"}
     assert state.unasked_of(ASKED | made) == made
     assert state.unasked_of(ASKED | made, is_ours=False) == {}
+
+
+class Words:
+    """An engine's words, and the engine: what it is is whatever it was told to be."""
+
+    def __init__(self) -> None:
+        self.settings = {"cache": "8M", "log_ts": "1", "Ssl_status": "x"}
+        self.tables = {"table own": "InnoDB"}
+        self.counted, self.lacking = {"own": "5"}, {"events": "no right"}
+
+    def variables(self, connection: Any) -> dict[str, str]:
+        return self.settings | {"gtid_executed": str(len(self.settings))}
+
+    def definitions(self, connection: Any) -> tuple[dict[str, str], dict[str, str]]:
+        return dict(self.tables), dict(self.lacking)
+
+    def set_by_hand(self, connection: Any) -> dict[str, str]:
+        return {"cache": "8M"}
+
+    def written(self, connection: Any) -> dict[str, str]:
+        return dict(self.counted)
+
+    def absent(self, connection: Any) -> dict[str, str]:
+        return {"Connections": "not counted here"}
+
+
+def looked_at(**info: Any) -> tuple[Any, Words]:
+    """A session with a server that has just begun."""
+    words = Words()
+    connection = SimpleNamespace(info={"dialect": words, **info}, engine=words)
+    at(connection, 1.0, 1.0)
+    state.begin(connection)
+    return connection, words
+
+
+def test_a_run_is_told_what_changed_since_the_start_and_what_while_it_went_on():
+    connection, words = looked_at()
+    words.settings |= {"cache": "16M", "log_ts": "2"}
+    words.tables |= {"trigger sbtest1.slow": "BEFORE"}
+    words.counted = {"own": "7"}
+    found = state.before(connection)
+    assert found["settings"]["changed_between"] == {"cache": ["8M", "16M"]}
+    assert found["settings"]["at_start"] == state.digest({"cache": "8M"})
+    assert found["settings"]["before"] == state.digest({"cache": "16M"})
+    assert found["tables"]["changed_between"] == {"trigger sbtest1.slow": [None, "BEFORE"]}
+    # What is a stranger's was that when the server was first seen; what came later has changed.
+    assert found["unasked"] == {"tables": {}, "settings": {"cache": "8M"}}
+    assert (found["written_between"], found["not_held"]) == ({"own": ["5", "7"]}, {"events": "no right"})
+    words.settings |= {"cache": "32M"}
+    now = at(connection, 2.0, 2.0)
+    ended = state.after(connection, found, now)
+    # Held against the look before the run; what had changed by then is kept beside it.
+    assert ended["settings"]["changed_in_run"] == {"cache": ["16M", "32M"]}
+    assert ended["settings"]["changed_between"] == {"cache": ["8M", "16M"]}
+    assert ended["tables"]["changed_in_run"] == {}
+    assert ended["tables"]["after"] == found["tables"]["before"]
+    assert connection.info["held"].moment is now
+    # The next run is held against the first look again, and against what was written by the end of this one.
+    again = state.before(connection)
+    assert again["settings"]["changed_between"] == {"cache": ["8M", "32M"]}
+    assert again["written_between"] == {}
+
+
+def test_a_second_session_holds_a_server_to_what_it_was_in_the_first():
+    connection, words = looked_at()
+    words.settings["cache"] = "16M"
+    state.begin(connection)
+    assert state.before(connection)["settings"]["changed_between"] == {"cache": ["8M", "16M"]}
+
+
+def test_where_an_engine_does_not_count_writes_or_connections_that_is_no_change():
+    connection, words = looked_at(opened=lambda: 2)
+    words.counted = {}
+    assert state.before(connection)["written_between"] == {}
+    at(connection, 1.0, 1.0)
+    found = state.between(connection)
+    assert (found["connections"], found["not_held"]) == (None, {"connections": "not counted here"})
+
+
+def test_a_server_of_somebody_else_has_its_settings_set_by_hand_and_that_is_not_ours_to_tell():
+    connection, _ = looked_at(is_theirs=True)
+    assert state.before(connection)["unasked"] == {"tables": {}}
+
+
+def test_what_an_arm_was_is_kept_from_the_first_call_on():
+    connection, _ = looked_at()
+    assert state.arm_at_start(connection, "direct", {"pid": 1}) == {"pid": 1}
+    assert state.arm_at_start(connection, "direct", {"pid": 2}) == {"pid": 1}
+    assert state.has_begun(connection) and not state.has_begun(keeping())
+    assert state.arm_at_start(keeping(), "direct", {"pid": 2}) == {"pid": 2}

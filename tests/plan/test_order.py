@@ -45,6 +45,13 @@ def test_the_order_of_a_seed_is_the_same_for_ever():
     assert ["".join(group) for group in groups(["A", "B"], 20261120, 1, 4)[0]] == ["BA", "AB", "AB", "BA"]
     assert ["".join(block[0]) for block in groups(list("ABC"), 20261120, 3, 1)] == ["BCA", "CAB", "CBA"]
     assert order.run_seed(20261120, 1, "oltp_point_select", 4) == 82877195
+    # printf 7/table/1 | sha256sum: 1 and what 0xc511d17510b47789 leaves over 2**31 - 2.
+    assert [order.table_seed(7, table) for table in (1, 2)] == [620477802, 58799314]
+
+
+def test_arms_that_write_have_seeds_next_to_each_other():
+    first, *others = (order.run_seed(20261120, 1, "oltp_insert", 4, place) for place in range(3))
+    assert others == [first + 1, first + 2] and first == order.run_seed(20261120, 1, "oltp_insert", 4)
 
 
 @given(SEEDS, st.lists(st.integers(), unique=True, min_size=1, max_size=8), st.integers())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchbook.plan import statements
 
 # 3 reads, a write and 2 others an event; a read and no other with which each of 4 threads begins.
@@ -26,6 +28,25 @@ def test_a_mixture_errors_and_silence_give_no_rule():
     for changed in (pilot(reads=301), pilot(reads=350), pilot(errors=1), pilot(events=0)):
         assert statements.learned({"mine": [changed]}) == {"mine": {}}
     assert statements.learned({"mine": [pilot(), pilot(reads=404)]}) == {"mine": {}}
+
+
+@pytest.mark.parametrize(
+    ("events", "beside", "at_begin"),
+    [
+        # Four threads: more than ten events each, and at most ten statements with which each of them begins.
+        (41, 40, 10),
+        (40, 40, None),
+        (60, 40, 10),
+        (60, 44, None),
+        # What threads do not share equally is none of theirs.
+        (60, 42, None),
+        (60, 0, 0),
+    ],
+)
+def test_a_thread_begins_with_ten_statements_at_the_most(events: int, beside: int, at_begin: int | None):
+    one = pilot(events=events, reads=3 * events + beside, writes=events, other=2 * events)
+    due = RULE | {"thread": {"reads": at_begin, "writes": 0, "other": 0}}
+    assert statements.learned({"mine": [one]}) == {"mine": {} if at_begin is None else due}
 
 
 def test_plans_carry_digests_and_statements_and_nothing_without_own_scripts():

@@ -1,0 +1,327 @@
+"""What measuring works out by itself, without any server: each number here is one that can be redone."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchbook.core.errors import BenchbookError
+from benchbook.measure import clients, dataset, execute, ledger, matrix, own, sysbench, turning
+from tests.measure import stand_in
+from tests.measure.test_sysbench import ENDPOINT, planned
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "count", "ends", "many"),
+    [
+        # 64 windows of 200 are 12,800 ids: fewer are all looked at.
+        (0, 0, 64, None, 0),
+        (3, 3, 64, (3, 3), 1),
+        (1, 12_800, 64, (1, 12_800), 1),
+        # 12,801 - 200 ids in 63 steps are 200 each: windows that just touch.
+        (1, 12_801, 64, (1, 12_800), 64),
+        # (1,000,000 - 200) / 63 is 15,869: the last begins 63 x 15,869 after the first.
+        (1, 1_000_000, 64, (1, 999_947), 64),
+        # One window has nowhere to step to.
+        (5, 204, 1, (5, 204), 1),
+        (5, 205, 1, (5, 204), 1),
+    ],
+)
+def test_ids_are_looked_at_in_windows_evenly_apart(first: int, last: int, count: int, ends: Any, many: int):
+    found = ledger._windows(first, last, count)
+    assert len(found) == many
+    assert (found and (found[0][0], found[-1][1])) == (ends or [])
+    if many > 1:
+        assert len({later[0] - former[0] for former, later in pairwise(found)}) == 1
+        assert {high - low + 1 for low, high in found} == {200}
+        assert all(former[1] < later[0] for former, later in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    ("ids", "there", "found"),
+    [
+        ((None, None), 0, {"first": 0, "last": 0, "asked": 0, "there": 0}),
+        ((3, 1002), 990, {"first": 3, "last": 1002, "asked": 1000, "there": 990}),
+        # Of two tables each has half of the 64 windows, 200 ids in each.
+        ((1, 100_000), 150, {"first": 1, "last": 100_000, "asked": 6400, "there": 32 * 150}),
+    ],
+)
+def test_a_sample_tells_the_ids_and_how_many_of_those_asked_for_are_there(
+    ids: Any, there: int, found: dict[str, int]
+):
+    words = SimpleNamespace(tables=lambda _: ["sbtest1", "sbtest2", "others"])
+    answer = SimpleNamespace(one=lambda: ids, scalar_one=lambda: there)
+    connection: Any = SimpleNamespace(info={"dialect": words}, execute=lambda _: answer)
+    assert ledger.sample(connection) == {"sbtest1": found, "sbtest2": found}
+
+
+@pytest.mark.parametrize(("rows", "is_small"), [(4_000_000, True), (4_000_001, False)])
+def test_tables_of_a_script_have_a_checksum_up_to_five_million_rows(
+    monkeypatch: pytest.MonkeyPatch, rows: int, is_small: bool
+):
+    counted = {"account": rows, "log": 1_000_000}
+    monkeypatch.setattr(own, "tables", lambda _: list(counted))
+    monkeypatch.setattr(own, "_count", lambda _, name: counted[name])
+    monkeypatch.setattr(own, "_checksum", lambda _, name: len(name))
+    connection: Any = None
+    assert own.describe(connection) == {
+        "account": {"rows": rows, "checksum": 7 if is_small else None},
+        "log": {"rows": 1_000_000, "checksum": 3 if is_small else None},
+    }
+
+
+def test_tables_that_a_script_made_otherwise_are_named_the_first_three_of_them():
+    one = {name: {"rows": 1} for name in "abcd"}
+    other = {name: {"rows": 2} for name in "abcd"}
+    study: Any = None
+    with pytest.raises(BenchbookError) as error:
+        own.found(study, {"direct": one, "again": dict(one), "before": other})
+    said = str(error.value)
+    assert said.startswith("the script's prepare made other rows for arm before than for direct: a has")
+    assert said.count("recorded are") == 3 and "c has {'rows': 2}, recorded are {'rows': 1}; let it" in said
+
+
+def test_of_loaders_that_fail_the_first_three_are_named(make_study: Any):
+    study = make_study(dataset={"tables": 5, "table_size": 200})
+    site = stand_in.Site(study)
+    site.spoil = lambda client, out: (1, "")
+    with pytest.raises(dataset.DatasetError) as error:
+        dataset.load(site, study)
+    assert str(error.value).count("sysbench ended with exit code 1") == 3
+
+
+def test_a_walk_tells_after_each_run_how_long_is_left_and_what_it_has_not_told_yet(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Two runs took 90 s, and three are left: 3 x 90 / 2 = 135 s."""
+    said: list[str] = []
+    state: Any = SimpleNamespace(left=set("cde"), runs=range(5), began=1000.0, done=2, say=said.append)
+    run: Any = SimpleNamespace(block=1, workload="reads", threads=1, arm="direct")
+    monkeypatch.setattr(matrix, "time", SimpleNamespace(monotonic=lambda: 1090.0))
+    verdict: Any = SimpleNamespace(status="invalid", qps=None, reasons=["V1 exit code", "V6 time"])
+    matrix._tell(state, run, verdict, {"V1 exit code"})
+    assert said == [
+        "[2/5] block 1 · reads · 1 thread · direct: invalid · 2 min 15 s left", "    V6 time"
+    ]  # fmt: skip
+    assert [matrix._clock(seconds) for seconds in (0.4, 59.4, 59.5, 120.0)] == [
+        "0 s", "59 s", "1 min 00 s", "2 min 00 s"
+    ]  # fmt: skip
+
+
+def test_the_overhead_is_what_a_walk_took_beside_sysbench_for_each_run():
+    fields: Any = {"spent_s": 100.0, "sysbench_s": 60.0, "done": 8}
+    nothing: Any = None
+    walk = matrix.Walk(nothing, [], None, Path(), Path(), nothing, {}, **fields)
+    # (100 - 60) / 8
+    assert walk.table()["overhead_s a run"][0] == 5.0
+    walk.done = 0
+    assert walk.table()["overhead_s a run"][0] == 0.0
+
+
+def test_options_are_kept_as_asked_and_those_that_sysbench_took_of_them(tmp_path: Path):
+    run = planned("oltp_point_select")
+    asked = sysbench.general(ENDPOINT, run)
+    taken = {name: value for name, value in asked.items() if name != "time"}
+
+    def client(start: Any) -> Any:
+        assert start.argv == sysbench.show(tmp_path / "sysbench.cnf")
+        shown = {**taken, "luajit-cmd": "on"}
+        start.out.write_text("".join(f"{name.replace('-', '_')}={value}\n" for name, value in shown.items()))
+        ended = SimpleNamespace(wait=lambda timeout: 0, poll=lambda: 0)
+        return SimpleNamespace(popen=ended)
+
+    site: Any = SimpleNamespace(client=client)
+    found = sysbench.write(site, "direct", ENDPOINT, run, tmp_path / "sysbench.cnf")
+    assert found == {"asked": asked, "taken": taken}
+    assert (tmp_path / "sysbench.cnf").read_text() == sysbench.in_file(asked)
+
+
+TURNED = {
+    "turns": [("direct", 1_000, 51_000), ("proxy", 51_500, 101_500), ("direct", 102_000, 150_000)],
+    "asked": {"turns": 40},
+    "stopped": {"direct": "a trigger", "proxy": "a quota"},
+    "cpu_s": {"direct": {"client": 1.5, "server": 2.0}},
+    "counted": {"direct": {"server": {"reads": 7}}},
+    "exit_code": 0,
+    "window": [1.0, 5.0],
+    "outside_s": {"direct": 0.25, "proxy": 0.5},
+}
+
+
+def test_a_run_has_its_own_arms_turns_of_those_of_the_group(tmp_path: Path):
+    """Its arm's two turns took 50,000 and 48,000 us."""
+    run = planned("oltp_point_select", arm="direct")
+    found = turning.evidence(TURNED, run, {"client": {"threads": 8, "cpu_s": 9.0}})
+    assert found["client"] == {"threads": 8, "cpu_s": 1.5}
+    assert found["counted"] == {"server": {"reads": 7}}
+    seen = found["turns"]
+    assert (seen["asked"], seen["count"], seen["active_s"]) == (40, 2, pytest.approx(0.098))
+    assert (seen["stopped"], seen["outside_s"], seen["costs"]) == ("a trigger", 0.25, {})
+    assert [seen["clock"][key] for key in ("exit_code", "window", "gone")] == [0, [1.0, 5.0], None]
+    other = turning.evidence(TURNED, planned("oltp_point_select", arm="proxy"), {"client": {}})
+    assert other["client"] == {"cpu_s": 0.0} and "counted" not in other
+    assert (other["turns"]["count"], other["turns"]["active_s"]) == (1, pytest.approx(0.05))
+    turning.write(TURNED, tmp_path)
+    assert (tmp_path / "turns.csv").read_text() == (
+        "turn,arm,begin_us,end_us\n1,direct,1000,51000\n2,proxy,51500,101500\n3,direct,102000,150000\n"
+    )
+
+
+def test_the_proof_of_a_data_set_has_what_was_asked_beside_what_was_found(make_study: Any):
+    state = {
+        "rows": {"sbtest1": 1200, "sbtest2": 1199},
+        "indexes": {"sbtest1": ["PRIMARY", "k_1"], "sbtest2": ["PRIMARY"]},
+        "checksums": {"sbtest1": 7},
+        "seed": 3,
+    }
+    asked = make_study(dataset={"tables": 2, "table_size": 1200}).dataset
+    good, bad, seed = "the server has what was asked", "DIFFERS", "what seed 3 gives"
+    assert [tuple(row) for row in dataset.proof(state, asked).to_numpy()] == [
+        ("sbtest1", "rows", "1,200", "1,200", good),
+        ("sbtest1", "index", "k_1", "PRIMARY, k_1", good),
+        ("sbtest1", "checksum", seed, 7, "compared before every measurement"),
+        ("sbtest2", "rows", "1,200", "1,199", bad),
+        ("sbtest2", "index", "k_2", "PRIMARY", bad),
+        ("sbtest2", "checksum", seed, "not taken: too large", "none"),
+    ]
+
+
+def test_files_of_own_scripts_that_warm_up_did_not_see_so_are_named(monkeypatch: pytest.MonkeyPatch):
+    now = SimpleNamespace(digests=lambda: {"a.lua": "1", "b.lua": "2", "c.lua": "3"})
+    monkeypatch.setattr(own.own_scripts, "of", lambda study: {"mine": now})
+    known = {"scripts": {"mine": {"sha256": {"a.lua": "1", "b.lua": "9", "d.lua": "4"}}}}
+    study: Any = None
+    assert [text.partition(" is not")[0] for text in own.changed(study, known)] == [
+        f"workloads.mine.script: {name}.lua" for name in "bcd"
+    ]
+    assert len(own.changed(study, {})) == 3
+
+
+def test_what_a_cold_arm_read_at_first_is_its_servers_first_second(tmp_path: Path):
+    monitor = tmp_path / "monitor.csv"
+    assert execute._read_at_first(monitor) is None
+    monitor.write_text("part,read_kib_s\nclient,4\nserver,12.5\nserver,99\n")
+    assert execute._read_at_first(monitor) == 12.5
+    monitor.write_text("part,read_kib_s\nclient,4\nserver,\nserver,99\n")
+    assert execute._read_at_first(monitor) is None
+    monitor.write_text("part,read_kib_s\nclient,4\n")
+    assert execute._read_at_first(monitor) is None
+
+
+class Timed:
+    """A process that ends at a moment of a clock which goes on by what is waited."""
+
+    def __init__(self, clock: stand_in.Clock, lasts_s: float, code: int = 0, is_deaf: bool = False) -> None:
+        self.clock, self.ends_s, self.code, self.is_deaf = clock, clock.now + lasts_s, code, is_deaf
+        self.got: list[int] = []
+
+    def wait(self, timeout: float) -> int:
+        if self.clock.now + timeout < self.ends_s:
+            self.clock.now += timeout
+            raise subprocess.TimeoutExpired("sysbench", timeout)
+        self.clock.now = max(self.clock.now, self.ends_s)
+        return self.code
+
+    def send_signal(self, signum: int) -> None:
+        self.got.append(signum)
+        if signum == signal.SIGKILL or not self.is_deaf:
+            self.ends_s, self.code = self.clock.now, -signum
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> stand_in.Clock:
+    made = stand_in.Clock()
+    made.install(monkeypatch)
+    return made
+
+
+def running(*processes: Timed) -> list[clients.Running]:
+    each = (SimpleNamespace(popen=process) for process in processes)
+    return [clients.Running(number, [], client) for number, client in enumerate(each)]
+
+
+def test_a_client_that_ends_in_time_ended_by_itself_and_one_that_was_killed_by_a_signal(clock):
+    own = running(Timed(clock, 3.0), Timed(clock, 2.0, -signal.SIGSEGV))
+    clients.wait(own[:1], 10.0)
+    assert (own[0].exit_code, own[0].ended_by, own[0].ended_s) == (0, "itself", stand_in.BEGUN_S + 3)
+    clients.wait(own[1:], 10.0)
+    assert (own[1].exit_code, own[1].ended_by) == (-signal.SIGSEGV, "signal")
+
+
+@pytest.mark.parametrize(("is_deaf", "got"), [(False, [15]), (True, [15, 9])])
+def test_a_client_that_does_not_end_is_asked_to_and_then_made_to(clock, is_deaf: bool, got: list[int]):
+    process = Timed(clock, 1000.0, is_deaf=is_deaf)
+    (one,) = running(process)
+    clients.wait([one], 10.0)
+    assert (process.got, one.exit_code, one.ended_by) == (got, -got[-1], "deadline")
+    assert one.ended_s == stand_in.BEGUN_S + 10 + (5 if is_deaf else 0)
+
+
+def test_one_client_that_fails_ends_the_others_and_the_end_of_the_run_is_its(clock):
+    processes = [Timed(clock, 1000.0), Timed(clock, 2.0, 1), Timed(clock, 1000.0)]
+    own = running(*processes)
+    clients.wait(own, 100.0)
+    assert [one.ended_by for one in own] == ["another client", "itself", "another client"]
+    assert [process.got for process in processes] == [[15], [], [15]]
+    assert clients.first_failed(own) is own[1] and clock.now < stand_in.BEGUN_S + 5
+
+
+def test_clients_that_end_well_do_not_end_each_other(clock):
+    own = running(Timed(clock, 2.0), Timed(clock, 4.0), Timed(clock, 3.0))
+    clients.wait(own, 100.0)
+    assert {(one.exit_code, one.ended_by) for one in own} == {(0, "itself")}
+    assert clients.first_failed(own) is own[0]
+
+
+def test_of_clients_that_fail_by_themselves_the_first_in_time_counts():
+    ended = [(1, "itself", 12.0), (1, "itself", 11.0), (-15, "another client", 10.0), (0, "itself", 9.0)]
+    own: list[Any] = [
+        SimpleNamespace(exit_code=code, ended_by=by, ended_s=at, client=SimpleNamespace(begun_s=at / 4))
+        for code, by, at in ended
+    ]
+    assert clients.first_failed(own) is own[1]
+    # 12 / 4 less 9 / 4 are 0.75 s.
+    assert clients.spread_ms(own) == 750.0
+    own[0].client.begun_s = None
+    assert clients.spread_ms(own) is None
+
+
+@pytest.mark.parametrize(
+    ("tried", "given_up", "is_over"),
+    [
+        # A quarter of the groups that were tried, and three at the least; this one is the last of both.
+        (1, 1, False),
+        (3, 3, True),
+        (12, 3, True),
+        (13, 3, False),
+        (16, 4, True),
+        (17, 4, False),
+    ],
+)
+def test_a_walk_ends_where_a_quarter_of_its_groups_was_given_up(
+    monkeypatch: pytest.MonkeyPatch, tried: int, given_up: int, is_over: bool
+):
+    earlier = [f"g{number}" for number in range(tried - 1)]
+    said: list[str] = []
+    study = SimpleNamespace(plan=SimpleNamespace(max_repeats=2))
+    state: Any = SimpleNamespace(
+        study=study, void=Path("void"), tried=set(earlier), abandoned=earlier[: given_up - 1], not_here=None,
+        say=said.append,
+    )  # fmt: skip
+    members: Any = [SimpleNamespace(group="last", run_id="a"), SimpleNamespace(group="last", run_id="b")]
+    for tries, is_given_up in (({"a": 2, "b": 1}, False), ({"a": 2, "b": 3}, True)):
+        monkeypatch.setattr(matrix, "attempts", lambda void, run_id, tries=tries: tries[run_id])
+        assert matrix._is_given_up(state, members) is is_given_up
+    assert said[0] == "last: given up after 2 repeats; the report says so"
+    assert said[1:] == [state.not_here] * is_over
+    assert (state.not_here is not None) == is_over and len(state.abandoned) == given_up
+    assert not is_over or f"{given_up} of {tried} groups of runs were given up after 2 r" in state.not_here

@@ -1,0 +1,82 @@
+"""Several clients and servers of one run: each is named, and all of them are of one moment."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchbook.read import checks_machine, validity
+from benchbook.read.evidence import Excused, Missing
+
+LIMITS: Any = SimpleNamespace(start_spread_ms=50.0, client_wait=0.05)
+
+
+def beginning(told: list[dict[str, Any]], spread: float = 10.0, clients: int = 2) -> list[str]:
+    seen = {"clients": told, "start_spread_ms": spread}
+    setting = {"clients": clients, "servers": 2}
+    run: Any = SimpleNamespace(seen=seen, plan={"arm_setting": setting}, get=seen.__getitem__)
+    return validity.beginning(run, LIMITS)
+
+
+def test_all_clients_of_a_plan_run_on_their_servers_and_begin_at_one_moment():
+    two = [{"server": 0}, {"server": 1}]
+    assert beginning(two) == [] and beginning(two, spread=50.0) == []
+    assert beginning(two, spread=50.4) == ["the clients began 50 ms apart, at most 50 ms"]
+    assert beginning(two[:1]) == ["1 clients ran, 2 asked"]
+    assert beginning([{"server": 1}, {"server": 1}]) == ["client 0 used server 1, not 0"]
+    # Three clients of two servers take them in turn.
+    assert beginning([*two, {"server": 0}], clients=3) == []
+    assert beginning([], clients=1) == [], "one client begins with itself"
+    nothing: Any = SimpleNamespace(seen={})
+    with pytest.raises(Missing):
+        validity.beginning(nothing, LIMITS)
+
+
+def client(waited: float | None, total_s: float | None = 5.0) -> Any:
+    """A client of two threads."""
+    final = None if total_s is None else SimpleNamespace(total_time_s=total_s)
+    return SimpleNamespace(
+        seen={"runqueue_wait_s": waited}, log=SimpleNamespace(final=final), asked=lambda _: 2
+    )
+
+
+def test_each_of_several_clients_gets_the_cores_it_asks_for(monkeypatch: pytest.MonkeyPatch):
+    """Two threads for 5 s may wait for 0.05 of 10 s."""
+    monkeypatch.setattr(checks_machine, "client", lambda run, limits: [])
+    run: Any = SimpleNamespace(clients=[client(0.5), client(0.6), client(None), client(9.0, None)])
+    assert validity.client(run, LIMITS) == [
+        "client 1: threads waited 0.06 s for a core each second, at most 0.05 s"
+    ]
+    run.clients = [client(0.6)]
+    assert validity.client(run, LIMITS) == [], "what one client waited is that of the run"
+    monkeypatch.setattr(checks_machine, "client", lambda run, limits: ["all of them waited"])
+    assert validity.client(run, LIMITS) == ["all of them waited"]
+
+
+def each(*found: list[str] | Exception) -> list[str]:
+    """Check views that come out so."""
+
+    def check(view: Any, limits: Any) -> list[str]:
+        if isinstance(view, Exception):
+            raise view
+        return list(view)
+
+    views: Any = found
+    return validity._each(check, "client", views, LIMITS)
+
+
+def test_faults_of_each_are_named_with_what_is_missing_beside_them():
+    assert each([], []) == []
+    assert each(["exit code 1"]) == ["exit code 1"]
+    assert each([], ["exit code 1", "late"]) == ["client 1: exit code 1", "client 1: late"]
+    assert each(Missing("no log"), ["exit code 1"]) == ["client 1: exit code 1", "client 0: no log"]
+
+
+def test_what_is_missing_of_one_is_missing_and_an_excuse_is_told_once():
+    with pytest.raises(Missing, match=r"^client 1: no log; client 2: no clock$"):
+        each([], Missing("no log"), Missing("no clock"), Excused("not here"))
+    with pytest.raises(Excused, match=r"^not here; nor there$"):
+        each(Excused("not here"), Excused("not here"), Excused("nor there"), [])
+    assert each(Excused("not here"), ["late"]) == ["client 1: late"]
