@@ -518,3 +518,37 @@ def test_at_a_rate_that_is_asked_for_a_query_has_a_cost_and_no_effect_a_cause(ma
     assert (one.quantity, one.qps, one.sentence) == ("cost", None, None)
     assert one.cost["proxy"].value == pytest.approx(0.5, abs=0.01) and one.cost["proxy"].low > 0.45
     assert one.added_cpu_us.value == pytest.approx(20, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "rooms"),
+    [
+        # Parts on the same cores share them; a quota is a part's own, and no more than its cores.
+        ({"client": {"cores": [2, 3]}, "proxy": {"cores": [2, 3]}, "server": {"cores": [0]}},
+         ((("client", "proxy"), 2.0), (("server",), 1.0))),
+        ({"client": {"cores": [1]}, "proxy": {"cores": [1], "quota_cores": 0.5}, "server": {"cores": [1]}},
+         ((("client", "server"), 1.0), (("proxy",), 0.5))),
+        ({"client": {}, "proxy": {"quota_cores": 9.0}}, ((("client", "server"), 4.0), (("proxy",), 4.0))),
+    ],
+)  # fmt: skip
+def test_rooms_are_the_cores_that_parts_share_and_the_quotas_they_have(cpu, rooms):
+    here = {"site": {"kind": "local"}, "machine": {"cores": 4}, "cpu": cpu}
+    assert causes._rooms(here, ("client", "proxy", "server")) == rooms
+    assert causes._rooms({**here, "site": {"kind": "kubernetes"}}, ("client", "proxy", "server")) == ()
+
+
+def test_where_nobody_says_how_many_cores_there_are_there_are_no_rooms():
+    known = {"client": {"cores": [1]}, "server": {"cores": [0, 2]}}
+    bare = {"site": {"kind": "local"}, "cpu": known}
+    assert causes._rooms(bare, ("client", "server")) == ((("client",), 1.0), (("server",), 2.0))
+    assert causes._rooms({**bare, "cpu": {}}, ("client", "server")) == ()
+
+
+def test_data_fit_into_a_pool_of_twice_their_size():
+    def told(got):
+        return {"engine": {"settings": {"innodb_buffer_pool_size": {"got": got}}}}
+
+    twice = 2 * causes.ROW_BYTES * 1000
+    assert causes._fits(1000, told(twice)) and causes._fits(1000, told(str(twice)))
+    assert not causes._fits(1000, told(twice - 1)) and not causes._fits(None, told(twice))
+    assert not causes._fits(1000, told("8M")) and not causes._fits(1000, {})

@@ -118,3 +118,35 @@ def test_a_latency_is_higher_or_lower(value, word):
         for one in ("a", "b")
     ]
     assert f"was 20 % {word} with HAProxy than with direct connections" in said(*own)
+
+
+def test_neighbouring_levels_that_came_to_the_same_are_told_together():
+    reads = contrast(
+        effect("on average", -0.20, -0.30, -0.10, 1),
+        effect("on average", -0.15, -0.30, -0.10, 4),
+        effect("on average", 0.10, 0.05, 0.20, 16),
+    )
+    # 25 words, as many as there may be: with "than direct connections" they are 28.
+    assert said(reads) == (
+        "At 1 and 4 threads HAProxy served 15 to 20 % fewer queries (expect −30 to −10 % elsewhere); "
+        "at 16 threads 10 % more (+5 to +20 %)."
+    )
+
+
+def test_workloads_of_both_signs_are_told_from_one_to_the_other():
+    reads = contrast(effect("same direction", 0.10, -0.10, 0.20))
+    writes = contrast(effect("holds elsewhere", -0.05, -0.08, 0.0), workload="writes")
+    assert said(reads, writes) == (
+        "HAProxy served from 5.0 % fewer to 10 % more queries than direct connections; "
+        "expect −10 to +20 % elsewhere (4 sessions, 4 processors)."
+    )
+
+
+def test_a_level_behind_one_that_depends_on_the_machine_says_what_it_served():
+    reads = contrast(
+        effect("depends on the machine", 0.05, -0.09, 0.13, 4), effect("on average", 0.20, 0.01, 0.45, 64)
+    )
+    assert said(reads) == (
+        "At 4 threads what HAProxy changes against direct connections depends on the machine; "
+        "at 64 threads it served 20 % more queries."
+    )

@@ -51,6 +51,14 @@ def test_a_run_that_lost_its_partner_is_not_held_against_its_arm():
     assert found.fisher_p == pytest.approx(0.22, abs=0.01)
 
 
+def test_a_rate_that_chance_has_once_in_thirty_is_a_finding():
+    """All four of 46 attempts are of the arm that has 20: C(20,4) / C(46,4) = 4845 / 163185."""
+    found = void_counts(
+        _runs({"direct": 26, "haproxy": 16}), _voids({("haproxy", "invalid"): 4}), ARMS[:2], "direct"
+    )
+    assert found.fisher_p == pytest.approx(4845 / 163185) and "itself is a finding" in found.note
+
+
 def test_an_arm_that_never_ran_is_not_tested():
     found = void_counts(_runs({"direct": 10}), _voids({("direct", "invalid"): 1}), ARMS, "direct")
     assert found.fisher_p is None

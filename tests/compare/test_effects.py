@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from benchbook.compare.effects import effect, p_value
+from benchbook.compare.effects import Effect, effect, p_value
+from benchbook.compare.intervals import Interval, ThreadTest
 from benchbook.compare.pairs import block_ratios
 
 # QPS gained per thread level as the documents' own tables give it, in percent, and the geometric mean.
@@ -75,3 +76,20 @@ def test_a_refused_contrast_has_no_effect_but_a_reason(make_runs):
     assert found.interval.effect is None
     assert "cannot be taken" in found.interval.reason
     assert p_value(found.interval) is None
+
+
+@pytest.mark.parametrize(
+    ("p", "means", "depends", "has_headline"),
+    [
+        (0.049, (-0.1, 0.1), True, False),
+        # On its bound a test shows nothing, and nothing is on neither side of nothing.
+        (0.05, (-0.1, 0.1), False, True),
+        (0.049, (0.0, 0.1), True, True),
+        (0.049, (-0.1, 0.0), True, True),
+        (0.049, (None, 0.1), True, True),
+    ],
+)
+def test_one_number_stands_for_levels_unless_their_signs_are_shown_to_differ(p, means, depends, has_headline):
+    by_threads = tuple((4 * place, Interval(5, 0.98, mean)) for place, mean in enumerate(means, start=1))
+    found = Effect(None, Interval(5, 0.98), None, by_threads, ThreadTest(9.0, p, 1, 4))
+    assert (found.depends, found.has_headline, found.spread) == (depends, has_headline, None)

@@ -278,3 +278,24 @@ def test_what_a_wide_aa_pair_withholds_says_how_many_blocks_the_pair_needs(found
     assert one.blocks_to_useful.blocks == made.aa.blocks_to_useful.blocks == 15
     assert "Equal arms (A/A) came out anywhere from" in one.sentence
     assert "About 15 more blocks" in one.sentence
+
+
+def test_a_block_takes_from_its_first_start_to_its_last_end():
+    # 0 to 60, and 100 to 140: 60 and 40 s, whose median is 50.
+    runs = pd.DataFrame({"block": [1, 1, 2], "started_s": [0.0, 50.0, 100.0], "sysbench_s": [10.0, 10.0, 40]})
+    assert findings._block_seconds(runs) == 50.0
+    assert findings._block_seconds(runs.iloc[:0]) is None
+
+
+@pytest.mark.parametrize(
+    ("complete", "n", "following", "note"),
+    [
+        (1, 0, 5, "1 complete block: nothing is decided before 5"),
+        (5, 5, 10, "judged at 5 blocks; the next look is at 10"),
+        (12, 10, 20, "judged at 10 blocks; the next look is at 20"),
+        (20, 20, None, "judged at 20 blocks, the last look"),
+    ],
+)
+def test_a_look_says_where_it_is_and_when_the_next_one_is(complete, n, following, note):
+    found = findings._look(complete, (5, 10, 20), 0.98)
+    assert (found.n, found.next, found.note, found.level) == (n, following, note, 0.98)

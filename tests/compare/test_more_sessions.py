@@ -1,6 +1,7 @@
 """What would narrow a prediction interval: more sessions, or more blocks in each."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -67,6 +68,13 @@ def test_what_has_fewest_occasions_is_needed_most_then_what_is_expected_least_na
     assert lacking("wide", known=4, pct=9.0).sentence == (
         "wide: 4 occasions, ±9.0 points expected of a further one; turns, 5 min"
     )
+
+
+def test_what_fits_to_the_second_is_measured_and_one_of_these_hours_is_not():
+    one, other, here = (lacking(name, known=0, s=300) for name in ("one", "other", "here"))
+    assert chosen([one, other], 600) == [one, other]
+    assert chosen([one, other], 599) == [one]
+    assert chosen([replace(here, is_new_here=False), other], 600) == [other]
 
 
 def test_a_session_in_the_hours_of_another_on_such_a_machine_is_no_occasion_and_not_asked_for():

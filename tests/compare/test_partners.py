@@ -88,3 +88,30 @@ def test_a_block_that_is_left_out_is_missing_from_the_effect_and_named(
         "Block 6: left out on oltp_point_select at 4 threads, because partners started 148 minutes apart and "
         "a server was started in between."
     ]
+
+
+@pytest.mark.parametrize(
+    ("usual", "apart", "is_far"),
+    [
+        # Four times the usual 10 s are more than 10 s above it; above 2 s it is the 10 s that count.
+        (10.0, 40.0, False),
+        (10.0, 40.1, True),
+        (2.0, 12.0, False),
+        (2.0, 12.1, True),
+    ],
+)
+def test_far_is_four_times_the_usual_and_ten_seconds_more(usual: float, apart: float, is_far: bool):
+    assert pairs.blocks(_runs([usual] * 4 + [apart]))[4].is_far == is_far
+
+
+@pytest.mark.parametrize(("after_s", "kept"), [(2.0, 10), (2.1, 8)])
+def test_the_age_of_a_server_is_known_to_the_second_before_and_behind(after_s: float, kept: int):
+    """Block 5 began at 5000 s."""
+    runs = _runs([10.0] * 4 + [2100.0], server={(5, "haproxy"): 5000.0 + after_s})
+    assert len(pairs.usable(runs)[0]) == kept
+
+
+def test_spans_are_told_in_minutes_from_two_on():
+    assert [pairs.span(seconds) for seconds in (0.04, 119.9, 120.0, 150.1)] == [
+        "0.0 s", "119.9 s", "2 minutes", "3 minutes"
+    ]  # fmt: skip

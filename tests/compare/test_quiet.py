@@ -122,3 +122,54 @@ def test_in_turns_the_size_of_results_is_what_the_monitor_saw(names):
         {"run_id": list("abcd"), "part": "server", "sent_mib_s": 200.0, "psi_cpu_pct": None}
     )
     assert "205 KiB a query" in _by_title(_runs(sent_server_mib_s=None), names, paced, monitor)["BBR"].text
+
+
+@pytest.mark.parametrize(("load", "is_told"), [(1.9, False), (2.0, True)])
+def test_as_many_programs_as_cores_are_a_load(names, load: float, is_told: bool):
+    assert ("Load" in _by_title(_runs(), names, _facts(moment={"load_1min": load}))) == is_told
+
+
+@pytest.mark.parametrize(
+    ("used_pct", "is_told", "favours"),
+    [
+        # A tenth of two cores is 0.2: the arms' own 1.0 are 50 % of the machine, so 60 % hold it.
+        ([59.5, 59.5], False, []),
+        ([60.0, 60.0], True, []),
+        # A twentieth is 0.1 core, by which arms may differ: 5 % of the machine. More of it favours one.
+        ([50.0, 54.9], False, []),
+        ([50.0, 55.0], True, []),
+        ([50.0, 55.5], True, ["direct"]),
+    ],
+)
+def test_a_tenth_of_the_cores_is_much_and_a_twentieth_of_them_apart(names, used_pct, is_told, favours):
+    found = _by_title(_runs(cpu_machine_pct=used_pct * 2), names)
+    assert ("Other programs" in found) == is_told
+    assert not is_told or found["Other programs"].favours == favours
+
+
+@pytest.mark.parametrize(("pressure", "is_told"), [(24.9, False), (25.0, True)])
+def test_a_quarter_of_the_time_is_pressure(names, pressure: float, is_told: bool):
+    monitor = pd.DataFrame({"run_id": ["a", "b"], "part": "machine", "psi_cpu_pct": pressure})
+    assert ("CPU pressure" in _by_title(_runs(), names, monitor=monitor)) == is_told
+
+
+@pytest.mark.parametrize(
+    ("steal", "is_told", "favours"),
+    [
+        ([0.0, 0.9], False, []),
+        ([0.0, 1.0], True, []),
+        ([1.1, 0.0], True, ["haproxy"]),
+        ([quiet.STEAL_PCT - 0.1] * 2, False, []),
+        ([quiet.STEAL_PCT] * 2, True, []),
+    ],
+)
+def test_a_point_of_steal_apart_is_told_and_more_of_it_favours_an_arm(names, steal, is_told, favours):
+    found = _by_title(_runs(steal_pct=steal * 2), names)
+    assert ("Steal" in found) == is_told and (not is_told or found["Steal"].favours == favours)
+
+
+@pytest.mark.parametrize(("sent", "is_told"), [(15.6, False), (15.625, True)])
+def test_results_of_16_kib_are_large(names, sent: float, is_told: bool):
+    """15.625 MiB/s over 1,000 queries a second are 16 KiB a query."""
+    paced = _facts(machine={"cores": 2, "congestion_control": "bbr"})
+    assert ("BBR" in _by_title(_runs(sent_server_mib_s=sent), names, paced)) == is_told

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pandas as pd
 import pytest
 
@@ -54,3 +57,31 @@ def test_the_machine_s_time_counts_the_seconds_of_a_group_in_turns_once():
     whole = _runs(sysbench_s=[8.0, 8.0], group=["h"] * 2, order=["runs"] * 2)
     assert turns.machine_s(shared) == pytest.approx(10.7)
     assert turns.machine_s(pd.concat([shared, whole], ignore_index=True)) == pytest.approx(26.7)
+    assert turns.machine_s(whole) == pytest.approx(16.0)
+
+
+def test_a_study_that_says_its_order_keeps_the_runs_of_it_however_few():
+    mixed = pd.concat([_runs(), _runs(run_id=["c", "d"]), _runs(run_id=["e", "f"], order=["runs"] * 2)])
+    study: Any = SimpleNamespace(plan=SimpleNamespace(order="runs"))
+    kept, told = turns.of_one_order(mixed, study)
+    assert list(kept["run_id"]) == ["e", "f"] and told[0].startswith("4 runs measured in the other order")
+    # Where there is none of it, the order of most counts.
+    assert list(turns.of_one_order(_runs(), study)[0]["run_id"]) == ["a", "b"]
+
+
+def test_turns_are_counted_by_arm_and_block_and_what_stands_still_is_told_by_runs_or_facts():
+    # Arm direct has 48 + 40 turns in block 1, HAProxy 52 in each: 88, 52 and 52, of which 52 is the median.
+    runs = pd.concat([
+        _runs(stopped=["a trigger, a quota", ""]),
+        _runs(run_id=["c", "d"], block=[1, 2], turns=[40, 52], active_s=[5.0, 9.0], turn_ms=[50, 100]),
+    ], ignore_index=True)  # fmt: skip
+    facts = {"direct": {"stopped": ["all"]}, "haproxy": {"stopped": ["its pool"]}, "third": {}}
+    found = turns.summary(runs, facts)
+    assert found is not None and (found.turn_ms, found.turns, found.active_s) == ([50, 100], 52, 6.0)
+    assert found.stopped == {"direct": ["a trigger", "a quota"], "haproxy": ["its pool"]}
+
+
+def test_a_run_in_turns_may_lack_a_percentile_and_a_whole_one_is_not_asked():
+    assert not turns.lacks_percentiles(_runs())
+    assert turns.lacks_percentiles(_runs(latency_p99_ms=[2.0, None]))
+    assert not turns.lacks_percentiles(_runs(latency_p99_ms=[2.0, None], order=["runs"] * 2))

@@ -159,3 +159,40 @@ def test_an_arm_is_called_by_what_it_is_known_to_be(name, access, said):
 def test_a_workload_of_another_name_keeps_it_beside_what_its_script_does():
     assert words.workload("rows_10", "select_random_ranges") == "selects of random ranges (rows_10)"
     assert words.workload("own_script", "own_script") == "own_script"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"blocks": 1, "minutes": 0.2}, "About 1 more block, some 1 minute, or"),
+        ({"blocks": 1200, "minutes": 119.9}, "About 1,200 more blocks, some 120 minutes, or"),
+        ({"blocks": 1200, "minutes": 120.0}, "some 2 hours, or"),
+        ({"blocks": 3, "minutes": None}, "About 3 more blocks, or"),
+        ({"blocks": 0, "minutes": 0.0}, "5 blocks). A quieter machine would help."),
+    ],
+)
+def test_what_would_help_is_counted_in_blocks_and_time(more: dict, said: str):
+    assert said in _said(label="no useful interval", blocks_to_useful=more)
+
+
+@pytest.mark.parametrize(("p", "is_told"), [(0.049, True), (0.05, False)])
+def test_levels_are_told_apart_where_the_test_says_so(p: float, is_told: bool):
+    test = {"f": 9.0, "p": p, "df1": 2, "df2": 8}
+    assert ("depends on threads" in _said(levels=LEVELS, depends_on_threads=test)) == is_told
+    assert "depends on threads" not in _said(levels=LEVELS[:1], depends_on_threads=test)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_lost"),
+    [(0.001, 0.1, True), (0.0, 0.1, False), (-0.1, 0.0, False), (-0.1, -0.001, True), (-0.1, 0.1, False)],
+)
+def test_an_interval_that_touches_nothing_lost_no_difference(low: float, high: float, is_lost: bool):
+    said = _said(label="not shown", effect=0.05, low=low, high=high)
+    assert said.startswith(sentences.LOST if is_lost else "No difference in queries per second")
+
+
+def test_an_effect_of_nothing_has_no_sign():
+    assert sentences.percent(-0.0004).replace("\xa0", " ") == "0.0 %"
+    assert sentences.percent(0.0005001).replace("\xa0", " ") == "+0.1 %"
+    assert sentences.listing([1]) == "1" and sentences.listing([1, 2, 3], "or") == "1, 2 or 3"
+    assert sentences.listing([]) == ""
