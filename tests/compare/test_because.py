@@ -113,6 +113,15 @@ def test_the_part_that_waits_longer_stops_half_a_time_more(client, server, at: s
     assert work.waiter(treated, base, False, 0.9) == at
 
 
+@pytest.mark.parametrize("once", [0.75, 1.5])
+def test_once_is_from_three_quarters_to_one_and_a_half(once: float):
+    was = pd.Series([once - 0.25, once, once + 0.25])
+    base, treated = stops((1.0, 1.0), (1.0, 1.0))
+    base.costs["client"] = pd.DataFrame({"voluntary": was})
+    treated.costs["client"] = pd.DataFrame({"voluntary": was + [0.75, 0.75, 1.0]})
+    assert work.waiter(base, treated, True, 0.9) == "client"
+
+
 def test_behind_a_proxy_stops_tell_nothing():
     base, treated = stops((1.0, 1.6), (1.0, 1.0))
     treated.costs["proxy"] = treated.costs["client"]

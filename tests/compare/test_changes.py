@@ -131,3 +131,24 @@ def test_each_level_and_each_machine_is_a_series():
     ]
     # Two machines in turn, one 20 % below the other: no series moved.
     assert told(NOISE + np.log(0.8) * (np.arange(30) % 2), processors=("Xeon", "EPYC")) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        # Two values beyond all before are too few to stand for the latest sessions; three are enough.
+        ([0.0, 5.0, 5.1], 0),
+        ([5.0, 5.1, 5.2], 8),
+        ([-5.0, -5.1, -5.2], 8),
+        # Of two places the one with the wider gap: 4 before the last three, 1 before the last four.
+        ([1.0, 5.0, 5.1, 5.2], 9),
+        ([0.0, 0.0, 0.0], 0),
+    ],
+)
+def test_the_latest_sessions_are_three_at_least_and_lie_beyond_all_before(more: list[float], place: int):
+    assert changes._latest(np.array([0.0, 0.01, -0.01, 0.0, 0.01, 0.0, -0.01, 0.01, *more])) == place
+
+
+def test_five_sessions_come_before_the_latest():
+    assert changes._latest(np.array([0.0, 0.1, 0.0, 0.1, 5.0, 5.1, 5.2])) == 0
+    assert changes._latest(np.array([0.0, 0.1, 0.0, 0.1, 0.0, 5.0, 5.1, 5.2])) == 5

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
+from benchbook.core import histogram
+from benchbook.read import arithmetic
 from benchbook.read.sysbench_log import parse
 from tests.read import synthetic
 
@@ -35,6 +38,8 @@ CHANGES |= {
     "reconnects is -1": (r"reconnects:( +)0 ", r"reconnects:\g<1>-1 "),
     "ignored_errors_per_s is -0.01": (r"(ignored errors: +0 +)\(0\.00", r"\1(-0.01"),
     "errors_per_s is -1.0": (r"err/s: 0\.00", "err/s: -1.00"),
+    # Four decimals: of four threads 0.0002 events may be rounded away, and not twice as many.
+    "125.0001 events a thread make no count": (r"125\.0000/0\.00", "125.0001/0.00"),
     "4 threads with a mean of 125.0 can't deviate by 300.0": (r"125\.0000/0\.00", "125.0000/300.00"),
     "4 threads with a mean of 5.0 can't deviate by 11.0": (r"5\.0000/0\.00", "5.0000/11.00"),
     "a percentile of 0": (r"99th percentile: ", "0th percentile:  "),
@@ -208,3 +213,28 @@ def test_a_table_that_is_loaded_twice_is_named_with_the_step():
     )
     why = parse(out).why
     assert any(reason.endswith("a table has two lines of 'insert'") for reason in why), why
+
+
+def test_a_printed_latency_is_of_its_bucket_or_of_one_beside_it():
+    # Bucket 500 is from 8.057 to 8.203 ms; what is printed is within 0.005 ms of what was measured.
+    assert arithmetic._around(8.13) == (499, 501)
+    assert arithmetic._around(8.203) == (499, 502)
+
+
+def test_the_shortest_and_the_longest_transactions_are_taken_from_either_end():
+    counts = np.array([3, 4, 5])
+    assert [list(arithmetic.shortest(counts, many)) for many in (0, 5, 7, 99)] == [
+        [0, 0, 0], [3, 2, 0], [3, 4, 0], [3, 4, 5]
+    ]  # fmt: skip
+    assert [list(arithmetic.longest(counts, many)) for many in (0, 5, 7, 99)] == [
+        [0, 0, 0], [0, 0, 5], [0, 2, 5], [3, 4, 5]
+    ]  # fmt: skip
+
+
+def test_as_many_transactions_fit_into_a_time_as_the_shortest_of_them_take():
+    """Five of 0.001 ms and ten of 8.1296 ms: the first take 0.005 ms, all of them 81.3 ms."""
+    counts = np.zeros(histogram.BUCKETS, dtype=int)
+    counts[0], counts[500] = 5, 10
+    times = (0.0, 0.0021, 8.1, 8.2, 20.0, 81.0, 82.0)
+    assert [arithmetic.fitting(counts, spent_ms) for spent_ms in times] == [0, 2, 5, 6, 7, 14, 15]
+    assert arithmetic.spent_ms(counts) == pytest.approx(0.005 + 81.2959, abs=1e-4)

@@ -160,6 +160,8 @@ def test_a_few_errors_are_shown_and_many_void_the_run():
         judged = of(out=out)
         assert judged.status == status, judged.reasons
         assert len(judged.warnings) == (status == "valid")
+    (why,) = [reason for reason in judged.reasons if "ignored errors" in reason]
+    assert "1.20 % ignored errors per transaction, at most 1 %" in why
 
 
 def test_limits_move_the_verdict():

@@ -203,6 +203,9 @@ def test_a_contrast_without_an_interval_is_no_outcome(graded):
     assert own.n > 1
     came = graded(grades.Brought(one.session, found.findings(own), one.facts))
     assert (came.outcome, came.low) == ("not asked", None)
+    # One block has no spread, whatever its ends are said to be.
+    once = found.findings(found.changed(own, n=1, low=-0.12, high=-0.08))
+    assert graded(grades.Brought(one.session, once, one.facts)).outcome == "not asked"
 
 
 def test_sides_without_an_arm_have_the_loads_of_the_tables_that_vary_what_they_name(make_study):
@@ -224,3 +227,20 @@ def test_sides_without_an_arm_have_the_loads_of_the_tables_that_vary_what_they_n
     asked = claim(**sides, band={"point": "0 %"})
     came = grades.grade(NAME, asked, source.load("tiproxy-haproxy"), study, [one])
     assert (came.outcome, came.low, came.high) == ("same size", pytest.approx(-0.01), pytest.approx(0.01))
+
+
+@pytest.mark.parametrize(
+    ("band", "where"),
+    [
+        ({"point": "-10 %"}, [""]),
+        ({"range": ["-12 %", "-8 %"]}, [", at threads 4", ", at threads 16"]),
+    ],
+)
+def test_a_range_is_asked_of_each_level_and_a_point_of_their_mean(graded, band, where):
+    one = session(-0.1)
+    (own,) = one.findings.findings
+    levels = [found.level(threads, -0.1, -0.11, -0.09) for threads in (4, 16)]
+    several = found.findings(found.changed(own, levels=levels))
+    came = graded(grades.Brought(one.session, several, one.facts), of=claim(band=band))
+    whole = "tiproxy against haproxy, oltp_point_select"
+    assert [part for part, _ in came.parts] == [f"{whole}{at}" for at in where]
