@@ -110,6 +110,15 @@ def test_the_walk_says_how_far_it_is_and_how_long_is_left(store):
     assert made.said == ["4 runs planned, 4 there already, 0 to make"]
 
 
+def test_an_arm_without_any_other_is_a_group_by_itself(store):
+    made = store(plan=SHORT | {"blocks": 2})
+    # The other arm was skipped, so that there are no facts of it.
+    made.site.in_the_way["proxy"] = "it is not installed"
+    made.runs = schedule.plan_runs("test", made.study, {"direct": {"facts": "1", "data": "2"}})
+    state = made.walk()
+    assert (state.done, made.kept(), made.voids()) == (2, {run.run_id for run in made.runs}, {})
+
+
 def test_each_block_begins_with_the_prepared_data_and_all_arms_anew(store):
     made = store(plan=SHORT | {"blocks": 2})
     made.walk()

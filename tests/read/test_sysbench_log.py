@@ -257,3 +257,15 @@ def test_damage_never_ends_in_an_error(name):
 )
 def test_no_text_is_complete_by_chance(text):
     assert parse(text).status == "truncated"
+
+
+def test_a_line_of_the_timers_belongs_to_its_block_and_other_words_of_debugging_stand_anywhere():
+    out = synthetic.output()
+    begun = out.index("[ 3s ]")
+
+    def status_with(line: str) -> str:
+        return parse(f"{out[:begun]}{line}\n{out[begun:]}").status
+
+    assert status_with("DEBUG: Worker thread (#0) initialized") == "complete"
+    assert status_with("DEBUG: Query execution statistics:") == "truncated"
+    assert status_with("DEBUG:     min:      0.0001s") == "truncated"
