@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -148,3 +149,48 @@ def test_work_that_differs_by_a_tenth_is_told(was, now, told: str | None):
     found = work.differing(made(was), made(now), 0.9)
     assert [one.told.replace(" a query,", ",") for one in found] == ([] if told is None else [told])
     assert [one.is_more for one in found] == ([] if told is None else [now[0] > was[0]])
+
+
+def beside(got: float, others: float, slow_has: bool = True, fast_has: bool = False) -> list[because._Named]:
+    """Return the causes where a server had a core for itself and now gets so much of it beside others."""
+
+    def made(busy: float, others: float, has_neighbour: bool, us: float) -> because._Limit:
+        costs = {"server": pd.DataFrame({"busy_cores": [busy] * 3, "cpu_us": [us] * 3})}
+        of = replace(cell(costs=costs, has_neighbour=has_neighbour), busy=ZEROS + busy + others)
+        return because._Limit(of, "A", ("server",), 1.0, True)
+
+    return list(because._of_neighbour(made(got, others, slow_has, 12.0), made(1.0, 0.0, fast_has, 10.0)))
+
+
+def test_a_neighbour_leaves_what_it_leaves_and_nothing_open():
+    first, second = beside(0.5, 0.5)
+    assert first.sentence == (
+        "because the server's core is full with A, and a neighbour leaves it 0.50 of that with A"
+    )
+    assert second.sentence == f"{first.sentence}, where a query costs 20 % more"
+    assert first.short == "server full; a neighbour leaves it 0.50 of that with A"
+    # Half of the core is half of the queries; at a fifth more a query it is 0.5 / 1.2 of them.
+    assert list(first.predicted) == pytest.approx([math.log(0.5)] * 3)
+    assert list(second.predicted) == pytest.approx([math.log(0.5 / 1.2)] * 3)
+    assert (first.open, second.open) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("got", "others", "has", "is_named"),
+    [
+        # Both together fill nine tenths of the core at the least.
+        (0.5, 0.41, (True, False), True),
+        (0.5, 0.39, (True, False), False),
+        # Others use two thirds of what the server lacks at the least: of 0.2 cores 0.133.
+        (0.8, 0.14, (True, False), True),
+        (0.8, 0.12, (True, False), False),
+        # A server that lacks 3 % of its core has it all.
+        (0.96, 0.04, (True, False), True),
+        (0.975, 0.04, (True, False), False),
+        # A neighbour of one arm alone.
+        (0.5, 0.5, (True, True), False),
+        (0.5, 0.5, (False, False), False),
+    ],
+)
+def test_a_neighbour_is_a_cause_where_it_takes_what_is_lacking(got, others, has, is_named: bool):
+    assert len(beside(got, others, *has)) == 2 * is_named
