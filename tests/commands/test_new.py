@@ -172,6 +172,9 @@ def test_what_the_study_refuses_is_said_with_its_key(root, capsys):
 def test_without_a_terminal_a_missing_answer_is_an_error(root, capsys):
     assert cli.main(["new", "--name", "pool"]) == 2
     assert "--question: missing" in capsys.readouterr().err
+    given = ["--name", "mine", "--question", "Which one?"]
+    assert cli.main(["new", "--about", "script", *given]) == 2
+    assert "give it: Workloads of sysbench, and threads, such as workloads/" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["a; a", "a: x=1; b: x=1", "a; B", "a: =1; b", "a: x=1 2; b", ""])

@@ -54,7 +54,10 @@ def test_what_a_look_shows_is_said_at_once_and_nothing_between_looks(ask):
     (line,) = told
     clear, open_ = line.replace("\N{NO-BREAK SPACE}", " ").split("; ")
     assert re.fullmatch(r"after 5 blocks: \w+ haproxy qps −30\.8 % \(−3.+ to −.+ %\)", clear), clear
-    assert re.fullmatch(r"\w+ tiproxy qps −0\.3 % \(−.+ to \+.+ %\), open", open_), open_
+    assert re.fullmatch(r"\w+ tiproxy qps −0\.3 % \(−.+ to \+.+ %\), open: not shown", open_), open_
+    wide = [2.0, 5.0, 3.0, 4.0, 3.5]
+    ask({"haproxy": wide}, say=told.append)
+    assert told[-1].endswith("%), open: no useful interval")
 
 
 def test_before_the_first_look_nothing_is_even_read(make_study):

@@ -125,6 +125,14 @@ def test_reconnects_void_a_run():
     assert "2 reconnects" in checks_log.errors(corpus.healthy(out, synthetic.planned()), LIMITS)
 
 
+def test_errors_void_a_run_and_the_limit_is_named_with_what_makes_fewer():
+    few, many = (corpus.healthy(synthetic.output(errors=count), synthetic.planned()) for count in (3, 30))
+    assert checks_log.errors(few, LIMITS) == []
+    (said,) = checks_log.errors(many, LIMITS)
+    assert said.startswith("6.00 % ignored errors per transaction, at most 1 %; take fewer threads")
+    assert said.endswith("limits.error_ratio in params.yaml")
+
+
 def test_statements_of_another_script_are_found():
     run = corpus.healthy(synthetic.output(statements=(14, 0, 2)), synthetic.planned())
     assert "no write changed a row" in checks_log.work(run, LIMITS)

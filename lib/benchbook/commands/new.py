@@ -23,8 +23,6 @@ LUA = ".lua"
 # Seconds of discard and run, and what to know of them.
 IN_TURNS = ("0.3", "1", "the arms take turns of 50 ms inside the same second")
 IN_RUNS = ("2", "8", "whole runs, because turns can't be had; 15 and 45 s give narrower intervals")
-
-
 SETTING, PROXY, ENGINES, VERSIONS, SERVERS, SCRIPT = (
     "setting", "proxy", "engines", "versions", "servers", "script",
 )  # fmt: skip
@@ -105,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         if answer is None:
             answer = _ask(one) if sys.stdin.isatty() else one.default
         if not answer:
-            wrong.append(f"--{one.option}: missing, and there is no terminal to ask on; give it as an option")
+            wrong.append(f"--{one.option}: missing, and there is no terminal to ask on; give it: {one.text}")
         elif reason := one.check(answer):
             wrong.append(f"--{one.option}: {reason}")
         told[one.option] = answer.strip()

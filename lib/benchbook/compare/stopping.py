@@ -40,12 +40,12 @@ def is_decided(judged: Judged) -> bool:
 
 
 def so_far(judged: Sequence[Judged]) -> str:
-    """Say what a look shows of each question, and which are still open."""
+    """Say what a look shows of each question, and which are still open with what keeps them so."""
     told = []
     for one in judged:
         contrast, seen = one.candidate.effect.contrast, one.candidate.effect.interval
         number = f"{percent(given(seen.effect))} ({ends(seen)})" if seen.is_known else seen.reason
-        is_open = "" if is_decided(one) else ", open"
+        is_open = "" if is_decided(one) else f", open: {one.verdict or one.label}"
         told.append(f"{contrast.workload} {contrast.treatment} {contrast.metric} {number}{is_open}")
     return "; ".join(dict.fromkeys(told))
 

@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from benchbook.core.errors import InputErrors, did_you_mean
+from benchbook.core.params import Params
 from benchbook.core.yamlfile import Document
 
 T = TypeVar("T", bound=BaseModel)
 Path = tuple[str | int, ...]
+MAPPINGS = ("dict_type", "model_type", "model_attributes_type")
 SECRETS = ("password", "mysql_password", "mysql-password", "secret", "token")
 
 
@@ -78,10 +80,12 @@ def _explain(document: Document, schema: dict[str, Any], path: Path, error: Mapp
         return f"{where}: {key}: missing; add it, {_smallest(node) or write.replace('write', 'such as')}"
     if kind == "extra_forbidden":
         if path[-1] in SECRETS:
-            return (
-                f"{where}: {key}: unknown key; a secret never stands in a file of the repository, remove it"
-            )
-        return f"{where}: {key}: unknown key; {did_you_mean(str(path[-1]), _keys(schema, path[:-1]))}"
+            remedy = "a secret never stands in a file of the repository, remove it"
+        elif key in Params.model_fields:
+            remedy = "it stands in params.yaml, for all studies"
+        else:
+            remedy = did_you_mean(str(path[-1]), _keys(schema, path[:-1]))
+        return f"{where}: {key}: unknown key; {remedy}"
     if value is None:
         return f"{where}: {key}: null: missing value; {write}"
     if kind == "tuple_type":
@@ -136,9 +140,7 @@ def _wrong(kind: str, context: dict[str, Any], write: str) -> str | None:
         "bool_type": "not a truth value; write true or false",
         "invalid_key": "a key must be text; write it in quotes",
         "string_type": "not text; write it in quotes",
-        "dict_type": "expected a mapping; write `key: value` lines below it",
-        "model_type": "expected a mapping; write `key: value` lines below it",
-        "model_attributes_type": "expected a mapping; write `key: value` lines below it",
+        **dict.fromkeys(MAPPINGS, "expected a mapping; write `key: value` lines below it"),
         "too_short": f"too few: at least {context.get('min_length')}; add what is missing",
         "string_too_short": f"too short: at least {context.get('min_length')} characters; write more",
         "string_too_long": f"too long: at most {context.get('max_length')} characters; write less",

@@ -69,7 +69,7 @@ def skip(site: Site, study: Study) -> dict[str, str]:
     skipped = obstacles.of_site(site, study.arms)
     if study.baseline in skipped or all(arm in skipped for arm in study.treatments):
         told = "; ".join(f"{arm}: {reason}" for arm, reason in skipped.items())
-        raise BenchbookError(f"this machine can't make what is to be compared: {told}")
+        raise BenchbookError(f"nothing is left to compare: {told}")
     return skipped
 
 

@@ -244,6 +244,7 @@ def test_a_wrong_password_names_account_and_error_but_not_the_password(study, op
     with sites.open_site(study(), open_folder / "ours") as site:
         why = site.missing("one")
         assert "does not let guest in" in why and "1045" in why and "not-it" not in why
+        assert why.endswith("; see site.existing, arms.one.endpoint")
     monkeypatch.delenv("GUEST_PASSWORD")
     with pytest.raises(SiteError, match="GUEST_PASSWORD: this variable is not set"):
         sites.open_site(study(), open_folder / "ours").__enter__()

@@ -85,7 +85,7 @@ class ExistingSite(HeldSite):
         except sqlalchemy.exc.OperationalError as error:
             user = labs.read_secret(self.secret, theirs.driver)[0]
             said = " ".join(str(error.orig).split())
-            return [f"{host}:{port} does not let {user} in: {said}; see host, port, account and database"]
+            return [f"{host}:{port} does not let {user} in: {said}; see site.existing, arms.{arm}.endpoint"]
 
     def up(self, arm: str) -> Endpoint:
         if why := self.missing(arm):
