@@ -16,6 +16,7 @@ from benchbook.core import files, paths, registry, traits
 from benchbook.core.study import Study
 from tests import forked
 from tests.house import tree
+from tests.installed import package
 
 # A study of each kind of site, engine and way of access that this clone has.
 STUDIES = ("quick", "cluster-access", "lab-upgrade", "tidb-upgrade", "lab-access", "mysql-kubernetes-qos")
@@ -85,6 +86,21 @@ def test_another_engine_or_proxy_is_not_in_it():
     assert tidb in hosts and not {postgresql, mariadb} & set(hosts)
     haproxy, tiproxy = (module(traits.proxy(name).code) for name in ("haproxy", "tiproxy"))
     assert haproxy in local and tiproxy not in local
+
+
+def test_an_engine_and_a_proxy_of_another_package_are_in_it_with_what_they_stand_on(tmp_path: Path):
+    """Else a change in them would leave what was measured with them as if it were made now."""
+    asked = tree.study("quick").model_dump(exclude_defaults=True) | {
+        "engine": {"name": "small"},
+        "arms": {"direct": {}, "behind": {"access": "socat"}},
+    }
+    with package(tmp_path):
+        found = code.of_study(Study.model_validate(asked))
+    others = {tree.ROOT / "tests" / "others" / f"{name}.py" for name in ("small_engine", "socat_proxy")}
+    stands_on = {module(traits.engine("mariadb").code), module("benchbook.sites.proxies.proxy")}
+    assert others | stands_on <= set(found)
+    # Where the package lies on this machine is not said.
+    assert code._named(Path("/opt/some/package/engine.py")) == "package/engine.py"
 
 
 def test_a_changed_byte_changes_the_files_of_its_studies_only(

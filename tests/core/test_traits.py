@@ -43,7 +43,6 @@ ELSEWHERE = {
     "read/rows.py": {"tidb"},
     "sites/hosts/cluster.py": {"tidb"},
     "sites/hosts/tiup.py": {"tidb"},
-    "measure/dataset.py": {"mariadb"},  # the one whose own checksum is taken
 }
 ROOMS = (
     "sites/traits/",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from benchbook.core import traits
 from benchbook.measure import state
+from benchbook.sites.traits import mariadb
 
 STATUS = {
     "Com_insert": "5",
@@ -216,3 +219,19 @@ def test_what_an_arm_was_is_kept_from_the_first_call_on():
     assert state.arm_at_start(connection, "direct", {"pid": 2}) == {"pid": 1}
     assert state.has_begun(connection) and not state.has_begun(keeping())
     assert state.arm_at_start(keeping(), "direct", {"pid": 2}) == {"pid": 2}
+
+
+def test_what_any_engine_says_moves_by_itself_is_not_held(monkeypatch: pytest.MonkeyPatch):
+    clocked = replace(mariadb.TRAITS, name="clocked", moving=frozenset({"clocked_at"}))
+    monkeypatch.setattr(traits, "engines", lambda: {"clocked": clocked})
+    said = {
+        "max_connections": "9",
+        "clocked_at": "7",
+        "timestamp": "7",
+        "gtid_executed": "7",
+        "clocked_ts": "7",
+    }
+    words = SimpleNamespace(
+        variables=lambda _: said, definitions=lambda _: ({}, {}), set_by_hand=lambda _: {}
+    )
+    assert state.see(keeping(dialect=words)).settings == {"max_connections": "9"}

@@ -25,6 +25,7 @@ from benchbook.read import tidy
 from benchbook.sites.arms import loads
 from benchbook.sites.machine import here
 from benchbook.sites.processes import process
+from benchbook.sites.proxies.tiproxy import TiProxy
 from tests.limits import LIMITS
 from tests.measure.conftest import PORT
 from tests.walks import Store
@@ -122,7 +123,7 @@ def test_a_driver_that_dies_voids_the_run_and_the_run_is_repeated(open_store):
 
 @pytest.mark.server
 @pytest.mark.skipif(
-    (TIPROXY := here.find("tiproxy")) is None or not loads.can_capture(Path(TIPROXY)),
+    (TIPROXY := here.find("tiproxy")) is None or TiProxy.unable_to_capture(Path(TIPROXY)),
     reason=f"no TiProxy of 1.3.0 or later in the PATH or in {here.variable('tiproxy')}",
 )
 def test_a_real_tiproxy_captures_while_a_run_goes_on_and_only_in_its_arm(open_store):

@@ -31,11 +31,7 @@ class Socat(Proxy):
     addresses_as = ("TCP-LISTEN:{1},bind={0},fork,reuseaddr", "TCP:{}:{}")
     has_children = True
 
-    def ensure(self) -> None:
-        if self.is_up:
-            return
-        self.version()
-        self._must_have_ports(self.place.port)
+    def _start(self) -> None:
         self._configure("")
         listen = f"TCP-LISTEN:{self.place.port},bind={self.place.address},fork,reuseaddr"
         self._begin([self.binary, listen, f"TCP:{self.servers[0]}"], self.holds_port)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchbook.core import files, load, paths, registry, traits
@@ -26,13 +28,12 @@ def run(_: argparse.Namespace) -> int:
     """Write for each study of params.yaml the SHA-256 of each file of `of_study`; return an exit code."""
     for name in load.params().studies:
         found = of_study(load.study(name))
-        shown = {path.relative_to(PACKAGE.parents[1]).as_posix(): files.sha256(path) for path in found}
-        files.write_json(paths.code(name), shown)
+        files.write_json(paths.code(name), {_named(path): files.sha256(path) for path in found})
     return 0
 
 
 def of_study(study: Study) -> list[Path]:
-    """Return the files of `sites` that measuring a study may run, sorted.
+    """Return the files of `sites` that measuring a study may run, and those of other packages, sorted.
 
     All modules that lie in `sites` itself, and what its kind of site, engines and ways of access import: of
     engines and proxies the modules alone, of other rooms all files, since scripts are started and not
@@ -46,10 +47,13 @@ def of_study(study: Study) -> list[Path]:
         registry.SITES[study.site.kind],
         *(one.code for one in (*engines, *proxies)),
         *(one.cluster for one in engines if study.site.kind == "local"),
+        *(one.pod for one in proxies if study.site.kind == traits.POD_SITE),
     ]
     roots = [*ALWAYS, *_measuring(), *(target.partition(":")[0] for target in targets if target)]
     kept = [path for path in SITES.iterdir() if path.is_file()]
     for path in reached(roots):
+        if not path.is_relative_to(PACKAGE):
+            kept.append(path)
         if not path.is_relative_to(SITES) or path.parent == SITES:
             continue
         room = path.relative_to(SITES).parts[0]
@@ -63,9 +67,13 @@ def _measuring() -> Iterator[str]:
 
 
 def reached(roots: Iterable[str]) -> set[Path]:
-    """Return the files of our modules that some modules import, directly or through others, and their own."""
+    """Return the files of modules that some modules import, directly or through others, and their own.
+
+    Only ours are followed, and those of packages that a root is of.
+    """
     seen: dict[str, Path] = {}
     waiting = list(roots)
+    packages = frozenset({PACKAGE.name, *(name.partition(".")[0] for name in waiting)})
     while waiting:
         name = waiting.pop()
         path = _file(name)
@@ -74,26 +82,37 @@ def reached(roots: Iterable[str]) -> set[Path]:
         seen[name] = path
         parts = name.split(".")
         waiting += [".".join(parts[:depth]) for depth in range(1, len(parts))]
-        waiting += _imports(path.read_text(encoding="utf-8"))
+        waiting += _imports(path.read_text(encoding="utf-8"), packages)
     return {*seen.values()}
 
 
 @cache
-def _imports(source: str) -> tuple[str, ...]:
-    return tuple(imported(source))
+def _imports(source: str, packages: frozenset[str]) -> tuple[str, ...]:
+    return tuple(imported(source, packages))
 
 
-def imported(source: str) -> Iterator[str]:
-    """Yield what Python code imports of ours, wherever in it; a name from a module may be a module too."""
+def imported(source: str, packages: Iterable[str] = (PACKAGE.name,)) -> Iterator[str]:
+    """Yield what Python code imports of packages, wherever in it; a name in a module may be a module too."""
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        yield from (name for name in names if name.split(".")[0] == "benchbook")
+        yield from (name for name in names if name.partition(".")[0] in packages)
 
 
 def _file(module: str) -> Path | None:
+    if module.partition(".")[0] != PACKAGE.name:
+        with contextlib.suppress(ModuleNotFoundError):
+            if (found := find_spec(module)) is not None and found.has_location and found.origin is not None:
+                return Path(found.origin)
+        return None
     base = PACKAGE.parent.joinpath(*module.split("."))
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
+
+
+def _named(path: Path) -> str:
+    """Return a file's name as it is in any clone; of another package the last of its folders."""
+    root = PACKAGE.parents[1]
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else "/".join(path.parts[-2:])

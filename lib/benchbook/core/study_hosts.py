@@ -129,7 +129,7 @@ def refused(
             if proxy is None:
                 able = " or ".join(one for one, of in traits.proxies().items() if kind in of.sites)
                 yield f"arms.{name}.proxy: access is {arm.access}; write {able}, or remove it"
-            elif why := proxy.refused(arm.proxy.settings):
+            elif why := proxy.refused(arm.proxy.settings, arm.load.connections if arm.load else 0):
                 yield f"arms.{name}.proxy.settings.{why}"
         if kind == "ssh" and arm.numa is not None and tiup is None:
             yield f"arms.{name}.numa: binds parts of a cluster; write site.tiup, or cpu.server.cores"

@@ -88,6 +88,8 @@ class Engine(_Traits):
     """Debian's packages that have its program and what it needs beside libraries; `{major}` is filled in."""
     closed_since: str | None = None
     """First version that lets nobody in over a network before it has accounts; None: each does."""
+    has_checksum: bool = False
+    """Its own checksum of a table is the same for the same rows on all of its servers."""
     has_items: bool = False
     """It has a settings file with items beside variables: names with a dash."""
     has_socket: bool = False
@@ -100,6 +102,8 @@ class Engine(_Traits):
     """What makes a cluster of it on this machine (`engine.cluster`), as MODULE:CLASS."""
     clusters_by: frozenset[str] = frozenset()
     """What else makes clusters of it: keys of the section `site`."""
+    moving: frozenset[str] = frozenset()
+    """Its variables that change by themselves, or from start to start, beside those of MySQL's family."""
     block_overhead_s: float = 4.0
     """Seconds between blocks in which data are put back and a server starts, as measured."""
 
@@ -116,13 +120,14 @@ class Proxy(_Traits):
     """The one driver of sysbench that it serves; None: it relays bytes and serves all."""
     relays_tls: bool
     """Encrypted sessions go through it."""
-    refused: Callable[[Settings], str | None]
-    """Returns why a study's settings can't be taken, as `NAME: reason; what to write`, or None."""
+    refused: Callable[[Settings, int], str | None]
+    """Returns why a study's settings can't be taken with so many connections beside sysbench's, as `NAME:
+    reason; what to write`, or None."""
     sites: frozenset[str] = frozenset({"local", "ssh"})
     spreads: bool = False
     """It shares connections out over all servers of a cluster that it is given; a rule leads to one."""
     captures: bool = False
-    """It can record the traffic that goes through it."""
+    """It can record the traffic that goes through it: its class has `capturing`."""
     is_balancer: bool = False
     """It is what a load balancer on this machine is made of."""
     pod: str | None = None
@@ -171,10 +176,10 @@ def product(name: str) -> str:
     return found.product if found is not None else name
 
 
-def only(*words: str) -> Callable[[Settings], str | None]:
+def only(*words: str) -> Callable[[Settings, int], str | None]:
     """Return what refuses all settings but those of some names, for `Proxy.refused`."""
 
-    def refused(asked: Settings) -> str | None:
+    def refused(asked: Settings, connections: int = 0) -> str | None:
         odd = sorted(set(asked) - set(words))
         instead = f"use {', '.join(words)}" if words else "remove it"
         return f"{odd[0]}: not taken; {instead}" if odd else None

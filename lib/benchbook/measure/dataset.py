@@ -263,12 +263,12 @@ def _loads(study: Study, loaded: dict[str, tuple[dict[str, Any], float]]) -> dic
 
 
 def _checksum_kind(study: Study) -> str:
-    """Return MariaDB's own checksum where no other engine takes part, else one that all can make."""
-    names = {engine_of(study, arm).name for arm in study.arms}
-    if names == {"mariadb"}:
+    """Return an engine's own checksum where no other engine takes part, else one that all can make."""
+    engines = {(one := engine_of(study, arm)).name: traits.engine(one.name) for arm in study.arms}
+    if len(engines) == 1 and all(one.has_checksum for one in engines.values()):
         return "own"
     kinds = {traits.MYSQL: "crc32", traits.PGSQL: "md5"}
-    found = {kinds[traits.engine(name).driver] for name in names}
+    found = {kinds[one.driver] for one in engines.values()}
     return found.pop() if len(found) == 1 else "text"
 
 

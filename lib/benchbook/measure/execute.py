@@ -232,22 +232,21 @@ def _beside(making: Sequence[Making]) -> None:
         sharers = [
             {
                 "plan": other.run.planned.to_dict(),
-                "clients": [_said(other, place) for place in range(clients)],
+                "clients": [_said(other, number) for number in range(len(other.endpoints))],
             }
             for other in making
             if other is not one and other.run.connections == one.run.connections
-            for clients in [len(other.endpoints)]
         ]
         if sharers:
             one.evidence["beside"] = sharers
 
 
-def _said(one: Making, place: int) -> dict[str, str]:
+def _said(one: Making, number: int) -> dict[str, str]:
     """Return output and stderr of a client as they stand in its run's folder."""
     folder = runfolder.RunFolder(one.part)
     names = {
-        "out": runfolder.of_client(place, runfolder.OUT),
-        "err": runfolder.of_client(place, runfolder.ERR),
+        "out": runfolder.of_client(number, runfolder.OUT),
+        "err": runfolder.of_client(number, runfolder.ERR),
     }
     return {key: folder.text(name) if (one.part / name).exists() else "" for key, name in names.items()}
 

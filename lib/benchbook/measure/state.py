@@ -17,10 +17,10 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine
 
+from benchbook.core import traits
 from benchbook.core.seen import Between
 from benchbook.sites import settings
 from benchbook.sites.engines import dialect
-from benchbook.sites.tidb import config
 
 Record = dict[str, Any]
 Items = dict[str, str]
@@ -28,8 +28,8 @@ Items = dict[str, str]
 MOST_ITEMS, MOST_LETTERS = 40, 200
 """How many differing items a run keeps, and how much of each value."""
 
-# Variables that move by themselves, or differ from session to session.
-MOVING = settings.VOLATILE | config.VOLATILE | {"gtid_executed", "gtid_purged", "pseudo_slave_mode"}
+# Variables that move by themselves, or differ from session to session, beside those that engines name.
+MOVING = settings.VOLATILE | {"gtid_executed", "gtid_purged", "pseudo_slave_mode"}
 MOVING_ENDS = ("_ts", "_now", "_status")
 
 # What our own looks, and the first words of each session of its own, add to.
@@ -187,10 +187,11 @@ def latest(connection: Connection) -> Moment:
 def see(connection: Connection) -> Look:
     """Read settings and definitions; what the engine or our account lacks is named with its error."""
     words = dialect.of(connection)
+    moving = MOVING.union(*(engine.moving for engine in traits.engines().values()))
     variables = {
         name: value
         for name, value in words.variables(connection).items()
-        if name not in MOVING and not name.endswith(MOVING_ENDS)
+        if name not in moving and not name.endswith(MOVING_ENDS)
     }
     tables, lacking = words.definitions(connection)
     is_ours = not connection.info.get("is_theirs")

@@ -10,20 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from benchbook.core import traits
+from benchbook.core import sysbench_options, traits
 from benchbook.core.runfolder import Manifest
 from benchbook.core.seen import Between, Times
 from benchbook.read import costs
 from benchbook.read.evidence import Evidence
 
 # Where the server is and who asks it: an archive does not say which address is the true one.
-CONNECTION = frozenset(
-    (
-        *("--config-file", "--db-driver", "--mysql-ssl"),
-        *("--mysql-host", "--mysql-port", "--mysql-socket", "--mysql-db"),
-        *("--pgsql-host", "--pgsql-port", "--pgsql-db"),
-    )
-)
+CONNECTION = frozenset(f"--{name}" for name in (sysbench_options.ACCOUNT, *sysbench_options.CONNECTION))
 PROXY = "proxy_config_hash"
 # What server and proxy were started with, by its digests.
 STARTED = ("config_hash", "started_with")

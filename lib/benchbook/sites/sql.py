@@ -12,8 +12,6 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 
 WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server_uid": "@@server_uid"}
-# MariaDB keeps it for us: a word drawn at each start, given on the command line.
-WORD = {"word": "@@report_host"}
 
 
 def engine(
@@ -32,14 +30,12 @@ def engine(
     return made
 
 
-def identity(
-    admin: sqlalchemy.Engine, what: str, *, with_word: bool = False, uid: str = WHO["server_uid"]
-) -> dict[str, Any]:
-    """Return version, datadir, port and server_uid of a MariaDB, and its word if asked; costs one connection.
+def identity(admin: sqlalchemy.Engine, what: str, *, uid: str = WHO["server_uid"]) -> dict[str, Any]:
+    """Return version, datadir, port and server_uid of a MariaDB; costs one connection.
 
     `uid` is what a server of another make has for it. SiteError, which names `what`, if it does not answer.
     """
-    asked = WHO | {"server_uid": uid} | (WORD if with_word else {})
+    asked = WHO | {"server_uid": uid}
     try:
         with admin.connect() as connection:
             row = connection.exec_driver_sql(f"SELECT {', '.join(asked.values())}").one()

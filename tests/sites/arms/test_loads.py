@@ -12,6 +12,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.arms import loads
 from benchbook.sites.local import layout, obstacles, running
 from benchbook.sites.machine import here
+from benchbook.sites.proxies import tiproxy
 
 ANYWHERE = {"server": None, "proxy": None, "client": None}
 
@@ -94,12 +95,11 @@ def test_a_driver_without_a_last_line_leaves_nothing_that_could_pass():
 def test_a_proxy_that_cannot_capture_is_known_by_its_program(tmp_path: Path, monkeypatch):
     old, new = tmp_path / "old", tmp_path / "tiproxy"
     old.write_bytes(b"\0" * 5000 + b"/api/admin/namespace")
-    # The words may lie across two pieces that are read one after the other.
-    monkeypatch.setattr(loads, "CHUNK", 1000)
-    new.write_bytes(b"\0" * 993 + loads.MARK + b"\0" * 5000)
+    new.write_bytes(b"\0" * 993 + tiproxy.MARK + b"\0" * 5000)
     for path in (old, new):
         path.chmod(0o755)
-    assert not loads.can_capture(old) and loads.can_capture(new)
+    able = [tiproxy.TiProxy.unable_to_capture(path) is None for path in (old, new)]
+    assert able == [False, True]
     arm = Arm.model_validate({"access": "tiproxy", "capture": True})
     (chain,) = layout.chains({"one": arm}, 35000, ANYWHERE).values()
     monkeypatch.setenv(here.variable("tiproxy"), str(old))

@@ -7,7 +7,8 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,7 +36,7 @@ from tests.limits import LIMITS
 from tests.walks import Store
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
-MISSING = f"PostgreSQL is not installed: {accounts.INSTALL}"
+MISSING = "PostgreSQL is not installed: apt-get install postgresql"
 needs = pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=MISSING)
 needs_bouncer = pytest.mark.skipif(PgBouncer.installed() is None, reason=str(PgBouncer.obstacle()))
 
@@ -49,6 +50,19 @@ def study(port: int | None = None, **changes: Any) -> Study:
         "dataset": {"tables": 2, "table_size": 20_000},
     }
     return small.study(**own | changes)
+
+
+def test_a_server_of_another_name_is_called_by_that_in_its_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Other(accounts.PostgreSQL):
+        traits = replace(accounts.TRAITS, name="other")
+        folder, binary, version = PurePosixPath("/nowhere"), "postgres", "15.1"
+
+    monkeypatch.setattr(server_settings, "facts", lambda *_: {"name": "postgresql", "tls": "off"})
+    for name in ("running", "admin", "program_facts"):
+        monkeypatch.setattr(Other, name, lambda *_: {})
+    other = object.__new__(Other)
+    other.asked, other.engine = {}, SimpleNamespace(settings={})
+    assert other.facts() == {"name": "other", "tls": "off"}
 
 
 def row(setting: str, unit: str | None, vartype: str, name: str = "x") -> SimpleNamespace:

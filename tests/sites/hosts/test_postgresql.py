@@ -35,7 +35,7 @@ from tests.sites.ssh_hosts import Rack
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB", "synchronous_commit": "off"}
 BOUNCER = here.find("pgbouncer")
-NOT_THERE = f"PostgreSQL is not installed: {accounts.INSTALL}"
+NOT_THERE = "PostgreSQL is not installed: apt-get install postgresql"
 WHY = UNABLE or (None if files.programs(accounts.PROGRAM) else NOT_THERE)
 pytestmark = [pytest.mark.server, pytest.mark.skipif(WHY is not None, reason=str(WHY))]
 

@@ -117,11 +117,11 @@ def test_netem_is_used_only_if_it_can_make_the_distance_of_every_arm() -> None:
     near, far = {"network": "pod", "zones": {"latency_ms": 0}}, {"network": "pod", "zones": {"latency_ms": 2}}
     arms = {name: Arm.model_validate(arm) for name, arm in {"near": near, "far": far}.items()}
     cable = layout.chains(arms, 34000, CPUS, has_netem=True)
-    assert [chain.of("relay") for chain in cable.values()] == [None, None]
+    assert [chain.hop("relay") for chain in cable.values()] == [None, None]
     assert [chain.server.where.latency_ms for chain in cable.values()] == [0, 2]
     assert cable["near"].server != cable["far"].server
     hop = layout.chains(arms | {"host": Arm.model_validate(far | {"network": "host"})}, 34000, CPUS, True)
-    assert all(chain.of("relay") for chain in hop.values()) and hop["far"].server.where.latency_ms is None
+    assert all(chain.hop("relay") for chain in hop.values()) and hop["far"].server.where.latency_ms is None
 
 
 def test_another_engine_or_load_is_another_server_with_a_copy_of_its_own() -> None:

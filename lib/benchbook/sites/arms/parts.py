@@ -92,7 +92,7 @@ class Chain(Generic[Where]):
         """Whether clients come over the servers' own sockets instead of a network."""
         return self.arm.access == registry.SOCKET
 
-    def of(self, kind: str) -> Part[Where] | None:
+    def hop(self, kind: str) -> Part[Where] | None:
         """Return the hop of a kind, or None."""
         return next((part for part in self.hops if part.kind == kind), None)
 

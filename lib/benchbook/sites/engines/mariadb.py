@@ -19,7 +19,6 @@ from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.engines import tls
 from benchbook.sites.engines.server import Server
-from benchbook.sites.machine.abilities import install_command
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.traits.mariadb import TRAITS
 
@@ -45,14 +44,8 @@ class MariaDB(Server):
     def __init__(
         self, machine: Machine, engine: Any, place: labs.Place, tls_from: Callable[[], Machine] | None = None
     ) -> None:
-        super().__init__(machine, place, machine.account(self.traits.account))
-        self.engine, self.lab, self.tls_from = engine, machine.lab, tls_from
-        self.socket, self._opened = f"{self.role}/{SOCKET}", 0
-        self._admin: sqlalchemy.Engine | None = None
-        self.binary = self._find()
-        self.version = self._said_version()
-        self._must_be(engine.version, f"{self._remedy} in that version, or name its program", self.version)
-        settings.must_be_free(engine)
+        super().__init__(machine, engine, place)
+        self.socket, self.tls_from = f"{self.role}/{SOCKET}", tls_from
         self.asked = self._complete(engine.settings)
 
     @property
@@ -175,27 +168,6 @@ class MariaDB(Server):
 
     def _complete(self, asked: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
         return settings.complete(asked)
-
-    @property
-    def _remedy(self) -> str:
-        return f"install it (`{install_command(self.traits.programs[0])}`)"
-
-    def _find(self) -> str:
-        program = self.traits.programs[0]
-        found = self._named_program(program) or self.machine.program(program)
-        if found is None:
-            raise SiteError(f"{program} is not installed{self._where}; {self._remedy}")
-        return found
-
-    def _said_version(self) -> str:
-        answer = self.machine.says([self.binary, *self.traits.version_by])
-        match = self.version_words.search(answer)
-        if match is None:
-            raise SiteError(
-                f"{self.binary}{self._where} is not a {self.traits.product} server (it says "
-                f"{answer.strip()[:80]!r}); name another program {self._key}"
-            )
-        return match[1]
 
     def _installer(self) -> str:
         name, above = self.traits.programs[1], PurePosixPath(self.binary).parent.parent

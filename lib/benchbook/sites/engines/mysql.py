@@ -13,14 +13,12 @@ from typing import Any
 import pymysql
 import sqlalchemy
 
-from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
 from benchbook.sites.settings import Value
 from benchbook.sites.traits.mysql import TRAITS
 
-OLDEST = (8, 0, 30)
 WORDS = re.compile(r"Ver ([0-9]+(?:\.[0-9]+)+)(?!\S*MariaDB)")
 FIRST = "first.sql"
 # What differs from MariaDB's: the log's size has another name, and what would listen or encrypt is off.
@@ -41,6 +39,7 @@ class MySQL(MariaDB):
 
     traits = TRAITS
     version_words = WORDS
+    oldest = (8, 0, 30)
 
     @classmethod
     def obstacle(cls, engine: Any) -> str | None:
@@ -111,12 +110,3 @@ class MySQL(MariaDB):
 
     def _base(self) -> dict[str, object]:
         return super()._places()
-
-    def _said_version(self) -> str:
-        found = super()._said_version()
-        if tuple(map(int, found.split("."))) < OLDEST:
-            raise SiteError(
-                f"{self.binary}{self._where} is {self.traits.product} {found}; version "
-                f"{'.'.join(map(str, OLDEST))} or newer is needed"
-            )
-        return found

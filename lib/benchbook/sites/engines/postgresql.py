@@ -14,7 +14,7 @@ from psycopg import sql as quoting
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import settings, sql
+from benchbook.sites import sql
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
 from benchbook.sites.engines.server import Server
@@ -35,10 +35,7 @@ HBA = "hba.conf"
 STARTED = """
 SELECT current_setting('data_directory'), current_setting('port')::int, current_setting('listen_addresses'),
        current_setting('cluster_name'), extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())"""
-INSTALL = "apt-get install postgresql"
 PROGRAM, DRIVER = TRAITS.programs[0], TRAITS.driver
-VERSION = re.compile(r"\(PostgreSQL\) ([0-9.]+)")
-OLDEST = 15
 IDENTITY = """
 SELECT system_identifier, current_setting('server_version'), current_setting('data_directory'),
        current_setting('port')::int, pg_postmaster_start_time()::text, current_setting('cluster_name')
@@ -51,7 +48,8 @@ class PostgreSQL(Server):
 
     traits = TRAITS
     lists_settings = ("--describe-config",)
-    version_words = VERSION
+    version_words = re.compile(r"\(PostgreSQL\) ([0-9.]+)")
+    oldest = (15,)
     config_name, config_files = "postgresql.conf", (HBA,)
     own_options = frozenset({"--listen_addresses", "--port", "--cluster_name"})
     start_s = 180.0
@@ -60,20 +58,13 @@ class PostgreSQL(Server):
     has_children = True
 
     def __init__(self, machine: Machine, engine: Any, place: labs.Place) -> None:
-        super().__init__(machine, place, machine.account(self.traits.account))
-        self.engine, self.lab = engine, machine.lab
-        self.binary = self._find()
-        self.version = said_version(self.binary, machine.says)
-        remedy = f"install that version (`{INSTALL}-{engine.version}`), or name its program"
-        self._must_be(engine.version, remedy, self.version)
-        settings.must_be_free(engine)
+        super().__init__(machine, engine, place)
         self.asked = server_settings.complete(engine.settings)
         # Sockets are named after the port.
         name = f".s.PGSQL.{place.port}"
         self.socket = f"{self.role}/{name}"
         machine.socket(self.socket)
-        self.leftovers, self._opened = (name, f"{name}.lock"), 0
-        self._admin: sqlalchemy.Engine | None = None
+        self.leftovers = (name, f"{name}.lock")
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -124,20 +115,16 @@ class PostgreSQL(Server):
         self.running()
         asked = (self.asked, self.engine.settings)
         said = server_settings.facts(self.admin(), self.version, *asked, self.folder)
-        return said | self.program_facts(self.binary)
+        return said | {"name": self.traits.name} | self.program_facts(self.binary)
 
     def log_errors(self, mark: int) -> list[str]:
         return [line for line in self.log_since(mark) if CRASH.search(line) and not HARMLESS.search(line)]
 
     def _find(self) -> str:
         """Return its program: the one that is named, else the newest of the version asked for."""
-        if (found := self._named_program(PROGRAM)) is not None:
-            return found
-        there = self.machine.programs(PROGRAM)
-        if not there:
-            raise SiteError(f"{PROGRAM} is not installed{self._where}; run `{INSTALL}`")
-        versions = {one: said_version(one, self.machine.says) for one in there}
-        return next((one for one in there if sql.is_version(versions[one], self.engine.version)), there[0])
+        there = self.machine.programs(PROGRAM) if self.engine.binary is None else []
+        fits = (one for one in there if sql.is_version(self._version_of(one), self.engine.version))
+        return next(fits, there[0]) if there else super()._find()
 
     def _password(self) -> str:
         return self.lab.password(DRIVER)
@@ -183,19 +170,6 @@ class PostgreSQL(Server):
     def _telling(self, mark: int) -> list[str]:
         # What is wrong with a setting stands in the lines before the last, which tells of an error.
         return self.log_since(mark)
-
-
-def said_version(binary: str, says: Callable[[list[str]], str]) -> str:
-    """Return the version of a server program, such as 15.18; SiteError if it is no PostgreSQL for us."""
-    answer = says([binary, "--version"])
-    match = VERSION.search(answer)
-    if match is None:
-        raise SiteError(
-            f"{binary} is not a PostgreSQL (it says {answer.strip()[:80]!r}); correct engine.binary"
-        )
-    if int(match[1].split(".")[0]) < OLDEST:
-        raise SiteError(f"{binary} is PostgreSQL {match[1]}; version {OLDEST} or newer is needed")
-    return match[1]
 
 
 def access(peers: Sequence[str], owner: str) -> dict[str, str]:

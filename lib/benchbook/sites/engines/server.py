@@ -15,7 +15,8 @@ import sqlalchemy
 
 from benchbook.core.errors import SiteError
 from benchbook.core.traits import Engine as Traits
-from benchbook.sites import sql
+from benchbook.sites import lab as labs
+from benchbook.sites import settings, sql
 from benchbook.sites.agent import files
 from benchbook.sites.agent.facts import VERSION
 from benchbook.sites.machine import here, prepared
@@ -27,20 +28,30 @@ from benchbook.sites.machine.supervised import Supervised
 class Server(Supervised, abc.ABC):
     """One server with its program (`binary`) and a data folder, which `prepared.make` makes.
 
-    A class says what it is in `traits`, and finds its version in what its program prints by `version_words`.
+    A class says what it is in `traits`, and finds its version, which is to be `oldest` or newer, in what its
+    program prints by `version_words`. It is made of a machine, the study's engine and a place; one that
+    `encrypts` is given `tls_from` besides, a function that returns a client's machine.
     With the words `lists_settings` its program lists its settings as `listed` finds them, where it can.
-    `word` is drawn at each start, for a server that can say it; `env` goes into its program's environment.
+    `word` is drawn at each start, for a server that can say it.
     """
 
     traits: Traits
     version_words = re.compile(VERSION)
     lists_settings: tuple[str, ...] = ()
     listed = re.compile(r"^([a-z][a-z0-9_-]+)[ \t]", re.M)
-    binary: str
+    oldest: tuple[int, ...] = ()
     socket: str
-    engine: Any
     word = ""
-    env: Mapping[str, str] | None = None
+
+    def __init__(self, machine: Machine, engine: Any, place: labs.Place, user: str | None = None) -> None:
+        super().__init__(machine, place, user or machine.account(self.traits.account))
+        self.engine, self.lab = engine, machine.lab
+        self._admin: sqlalchemy.Engine | None = None
+        self._opened = 0
+        self.binary = self._find()
+        self.version = self._version_of(self.binary)
+        self._must_be(engine.version)
+        settings.must_be_free(engine)
 
     def ensure(self) -> None:
         """Start the server unless it runs and answers, making its data at need; prove that it is ours."""
@@ -93,6 +104,11 @@ class Server(Supervised, abc.ABC):
     def _found(cls) -> str | None:
         program = cls.traits.programs[0]
         return here.find(program) or next(iter(files.programs(program)), None)
+
+    @property
+    def env(self) -> Mapping[str, str] | None:
+        """What its program finds in its environment beside what all have."""
+        return None
 
     @property
     @abc.abstractmethod
@@ -183,12 +199,41 @@ class Server(Supervised, abc.ABC):
         """Its data folder."""
         return self.folder / "data"
 
-    def _must_be(self, asked: str | None, remedy: str, *known: str) -> None:
-        """Refuse a program whose names (`known`) are not the version asked for; `remedy` is what to do."""
-        if not any(sql.is_version(one, asked) for one in known):
+    @property
+    def _remedy(self) -> str:
+        """What brings its program."""
+        return f"install it (`{install_command(self.traits.programs[0])}`)"
+
+    def _find(self) -> str:
+        """Return its program: the one that the study names, or the one in the PATH."""
+        program = self.traits.programs[0]
+        if (found := self._named_program(program) or self.machine.program(program)) is None:
             raise SiteError(
-                f"engine.version: asked {asked}, {self.binary}{self._where} is {known[0]}; {remedy} "
-                f"{self._key}"
+                f"{program} is not installed{self._where}; {self._remedy}, or name its program {self._key}"
+            )
+        return found
+
+    def _version_of(self, program: str) -> str:
+        """Return the version of a program; SiteError if it is another's, or too old."""
+        answer, product = self.machine.says([program, *self.traits.version_by]), self.traits.product
+        if (match := self.version_words.search(answer)) is None:
+            raise SiteError(
+                f"{program}{self._where} is not a {product} server (it says {answer.strip()[:80]!r}); "
+                f"name another program {self._key}"
+            )
+        if tuple(map(int, re.findall("[0-9]+", match[1]))) < self.oldest:
+            least = ".".join(map(str, self.oldest))
+            raise SiteError(
+                f"{program}{self._where} is {product} {match[1]}; version {least} or newer is needed"
+            )
+        return match[1]
+
+    def _must_be(self, asked: str | None) -> None:
+        """Refuse a program that is not the version asked for."""
+        if not any(sql.is_version(one, asked) for one in (self.version, self.version.partition("-")[0])):
+            raise SiteError(
+                f"engine.version: asked {asked}, {self.binary}{self._where} is {self.version}; "
+                f"{self._remedy} in that version, or name its program {self._key}"
             )
 
     @property

@@ -31,22 +31,15 @@ class TiDB(Server):
     """One server, its status port the next. On this machine a program that is missing is built now."""
 
     traits = TRAITS
+    version_words = build.SAID
     config_name, leftovers, crash = "tidb.toml", (data.SOCKET,), CRASH
     own_options = frozenset({"-host", "-P", "-status-host", "-status"})
     start_s, stop_s = 180.0, 60.0
 
     def __init__(self, machine: Machine, engine: Any, place: labs.Place) -> None:
-        super().__init__(machine, place, data.user(machine))
-        self.engine, self.lab = engine, machine.lab
-        self.binary = self._find()
-        self.version = build.said_version(self.binary, machine.says)
-        known = (self.version, self.version.partition("-")[0])
-        self._must_be(engine.version, "name another program", *known)
-        settings.must_be_free(engine)
+        super().__init__(machine, engine, place, data.user(machine))
         self.asked = config.complete(engine.settings, self.version)
         self.status = Status(place.address, place.port + 1, machine)
-        self._admin: sqlalchemy.Engine | None = None
-        self._opened = 0
 
     @classmethod
     def obstacle(cls, engine: Any) -> str | None:
@@ -60,7 +53,7 @@ class TiDB(Server):
         return (build.standing() if refused is None else None), (refused or "").partition("; ")[2]
 
     @property
-    def env(self) -> dict[str, str]:  # type: ignore[override]  # of its own folder
+    def env(self) -> dict[str, str]:
         return {"HOME": str(self.folder), "TMPDIR": str(self.folder / "tmp")}
 
     @property
@@ -128,7 +121,7 @@ class TiDB(Server):
         is_here = self.machine.host is None
         built = {"built_with": (build.built(Path(self.binary)) or {}).get("go")} if is_here else {}
         said = data.facts(self.version, STORAGE, read, variables, self.folder)
-        return said | self.program_facts(self.binary) | built
+        return said | {"name": self.traits.name} | self.program_facts(self.binary) | built
 
     def _connect(self) -> pymysql.Connection:
         self._opened += 1
@@ -137,12 +130,11 @@ class TiDB(Server):
     def _find(self) -> str:
         if isinstance(self.machine, Here):
             return str(build.program(self.lab, self.engine.version, self.engine.binary, self.machine.keep))
-        if (found := self.machine.program(self.traits.programs[0])) is None:
-            raise SiteError(
-                f"{self.machine.host}: tidb-server is not there; put it into the PATH, or write its path "
-                "under `programs` in the inventory"
-            )
-        return found
+        return super()._find()
+
+    @property
+    def _remedy(self) -> str:
+        return "put it there"
 
     def _argv(self, store: str, socket: str) -> list[str]:
         places = [f"-path={self.folder / store}", f"-socket={self.machine.socket(f'{self.role}/{socket}')}"]

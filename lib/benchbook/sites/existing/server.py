@@ -29,7 +29,7 @@ WHO = ("version", "hostname", "port", "server_uid", "server_uuid", "datadir")
 TELLING = (
     "innodb_", "max_", "sync_", "query_cache", "thread_", "table_", "character_set_", "collation_",
     "event_scheduler", "general_log", "log_output", "optimizer_", "slow_query_log", "sql_mode", "binlog_",
-    "log_bin", "tidb_", "performance_schema", "tx_isolation", "transaction_isolation",
+    "log_bin", "performance_schema", "tx_isolation", "transaction_isolation",
 )  # fmt: skip
 CHANGING = ("_ts", "_now", "_status", "_size_max", "last_")
 ALL_SEEN, OWN_SEEN = "all", "our own only: another client on this server would go unseen"
@@ -92,17 +92,17 @@ class Theirs:
         known = MYSQL.variables(connection)
         if differing := settings.differences(asked, known):
             raise SettingsDiffer(differing)
+        engine, version = self.who(connection)
         told = sorted(
             f"{name}={value}"
             for name, value in known.items()
-            if name.startswith(TELLING) and not any(part in name for part in CHANGING)
+            if name.startswith((*TELLING, f"{engine}_")) and not any(part in name for part in CHANGING)
         )
         grants = " ".join(str(row[0]) for row in connection.execute(text("SHOW GRANTS")))
         sees_all = "PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants
-        name, version = self.who(connection)
         return {
             "engine": {
-                "name": name,
+                "name": engine,
                 "version": version,
                 "version_comment": known.get("version_comment"),
                 "settings": settings.recorded(asked, asked, lambda key: settings.read_back(key, known)),

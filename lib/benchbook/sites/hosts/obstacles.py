@@ -12,7 +12,6 @@ from benchbook.core.study_arm import Arm
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.arms.loads import too_few_files
 from benchbook.sites.hosts.roles import having, needed, roles
-from benchbook.sites.proxies.haproxy import FOR_SYSBENCH
 
 
 def of(study: Study, name: str, hosts: Mapping[str, Target]) -> Iterator[str]:
@@ -27,11 +26,6 @@ def of(study: Study, name: str, hosts: Mapping[str, Target]) -> Iterator[str]:
     yield from registry.refused(study.site.kind, arm)
     if arm.load is not None and study.site.tls != "off":
         yield "load: not supported with site.tls; leave that out"
-    if arm.load is not None and arm.proxy is not None:
-        asked = arm.proxy.settings.get("maxconn")
-        least = arm.load.connections + FOR_SYSBENCH
-        if asked is not None and least > int(asked):
-            yield f"arms.{name}.proxy.settings.maxconn: {asked} are too few; write at least {least}"
     if study.site.tiup is not None and (arm.kernel is not None or "server" in arm.cpu):
         yield "kernel and cpu.server: not supported with site.tiup; write numa"
     if study.site.tiup is not None and arm.data is not None and arm.data.prewarm is not None:

@@ -75,7 +75,7 @@ def pod_of(part: Part) -> str:
 
 def service_of(chain: Chain) -> str | None:
     """Return the name of the Service between client and server, or None."""
-    found = chain.of("service")
+    found = chain.hop("service")
     return found.name if found is not None else None
 
 

@@ -50,7 +50,7 @@ def service(names: Names, server: Part, balancer: str | None = None) -> dict[str
     spec = {
         "type": "LoadBalancer" if balancer else "ClusterIP",
         "selector": {"benchbook/lab": dict(names.labels)["benchbook/lab"], "benchbook/part": server.name},
-        "ports": [{"name": "mysql", "port": SERVICE_PORT, "targetPort": server.port, "protocol": "TCP"}],
+        "ports": [{"name": "sql", "port": SERVICE_PORT, "targetPort": server.port, "protocol": "TCP"}],
     }
     return names.manifest("Service", balancer or server.name, server.name, spec=spec)
 

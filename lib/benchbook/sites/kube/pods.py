@@ -48,7 +48,7 @@ def proxy(study: Study, part: Part, digest: str) -> dict[str, Any]:
         "image": here.images.proxy,
         "imagePullPolicy": "IfNotPresent",
         "command": proxies.of(part.program).command(CONFIG),
-        "ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}],
+        "ports": [{"name": "sql", "containerPort": part.port, "protocol": "TCP"}],
         "resources": resources(part.where.room),
         "volumeMounts": [{"name": "config", "mountPath": CONFIG, "readOnly": True}],
     }
@@ -91,7 +91,7 @@ def _ports(part: Part) -> dict[str, Any]:
     """Return a server's port for people to read; one of the node would be reserved even in its sleep."""
     if part.where.network == "host":
         return {}
-    return {"ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}]}
+    return {"ports": [{"name": "sql", "containerPort": part.port, "protocol": "TCP"}]}
 
 
 def tolerations(here: Kubernetes) -> list[dict[str, Any]]:

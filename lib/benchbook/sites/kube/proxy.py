@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 from benchbook.core import traits
 from benchbook.sites import load
@@ -25,11 +24,8 @@ class Proxy(ABC):
 
 
 def of(program: str) -> type[Proxy]:
-    """Return what makes a proxy's pod."""
-    found = traits.proxy(program).pod
-    assert found is not None, "the study was refused"
-    made: Any = load(found)
-    return made  # type: ignore[no-any-return]
+    """Return what makes the pod of a proxy that has one."""
+    return load(str(traits.proxy(program).pod))  # type: ignore[no-any-return]
 
 
 # Connections follow from the open files that a container is allowed, which may be a thousand million.

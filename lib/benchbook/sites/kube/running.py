@@ -74,17 +74,17 @@ class Arms:
 
     def _short_of_cores(self, chain: Chain) -> str | None:
         """Return why the nodes have no room for the cores that an arm's pods ask for, or None."""
-        here = self.space
-        wanted = here.here.cpu_manager
+        space = self.space
+        wanted = space.here.cpu_manager
         if wanted is not None:
-            nodes = facts.cpu_managers(here.cluster, dict(chain.server.where.nodes))
+            nodes = facts.cpu_managers(space.cluster, dict(chain.server.where.nodes))
             other = {name: policy for name, policy in nodes.items() if policy not in (wanted, None)}
             for name, policy in other.items():
                 return f"site.kubernetes.cpu_manager: {wanted}: node {name} has {policy}"
         for part in in_pods(chain):
             if part.where.room.request_cpu and part.where.beside is None:
-                asked = (part.where.room.request_cpu, dict(part.where.nodes), here.namespace)
-                if why := facts.short_of_cores(here.cluster, *asked):
+                asked = (part.where.room.request_cpu, dict(part.where.nodes), space.namespace)
+                if why := facts.short_of_cores(space.cluster, *asked):
                     return f"{part.name}: {why}"
         return None
 
@@ -140,19 +140,19 @@ class Arms:
             now = wait.look(self.space.cluster, self.space.namespace, pod_of(part))
             if now is not None and wait.same(now, known[0]):
                 return now
-        here = self.space
+        space = self.space
         if part.kind == "proxy":
             assert address is not None
-            made = manifests.of_proxy(here.study, here.names, part, address)
+            made = manifests.of_proxy(space.study, space.names, part, address)
         else:
-            made = [manifests.of_client(here.study, here.names, part)]
-        here.apply(part.name, made)
+            made = [manifests.of_client(space.study, space.names, part)]
+        space.apply(part.name, made)
         digest = made[-1]["spec"]["template"]["metadata"]["annotations"][pods.DIGEST]
-        pod = wait.running(here.cluster, here.namespace, pod_of(part), digest, here.here.wait_s)
+        pod = wait.running(space.cluster, space.namespace, pod_of(part), digest, space.here.wait_s)
         if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
-            here.cluster.must(here.namespace, pod_of(part), ["taskset", "-acp", layout.listed(cores), "1"])
+            space.cluster.must(space.namespace, pod_of(part), ["taskset", "-acp", layout.listed(cores), "1"])
         # Its agent takes time to begin, which a run would lack.
-        here.host(pod)
+        space.host(pod)
         self._pods[part.name] = (pod, address)
         return pod
 

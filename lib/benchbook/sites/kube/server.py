@@ -33,36 +33,36 @@ from benchbook.sites.processes.before_exec import Where
 class Server:
     """One server in its pod. Nothing is asked of the cluster before `ensure`.
 
-    What is not said here, the engine's server says (`one`).
+    What is not said here, the engine's server says (`inner`).
     """
 
     def __init__(self, space: StudyNamespace, part: Part) -> None:
         self.space, self.part, self.port = space, part, part.port
-        self._found: Any = None
+        self._pod: Any = None
         self._host: PodHost | None = None
-        self._one: Any = None
+        self._inner: Any = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.one, name)
+        return getattr(self.inner, name)
 
     @property
-    def one(self) -> Any:
+    def inner(self) -> Any:
         """The engine's server on the pod as it is now, made at need; not started."""
-        host = self.space.host(self._found or self.pod())
+        host = self.space.host(self._pod or self.pod())
         if host is not self._host:
             machine = OnPod(self.space.cluster, host, self.space.lab)
             machine.end_left()
             peers = [labs.ANYWHERE_AT, *([labs.OVER_SOCKET] if self.space.here.client_in == "server" else [])]
             place = labs.Place("server", self.address(host.pod), self.port, peers=lambda: peers)
             engine = self.space.study.engine
-            self._one = load(traits.engine(engine.name).code)(machine, engine, place)
+            self._inner = load(traits.engine(engine.name).code)(machine, engine, place)
             self._host = host
-        return self._one
+        return self._inner
 
     @property
     def child(self) -> Any:
         """Its process, None of one that is asleep or was never started."""
-        return self._one.child if self._one is not None else None
+        return self._inner.child if self._inner is not None else None
 
     def find(self) -> None:
         """Find its pod again, made if need be, where that or its container is another one now."""
@@ -72,11 +72,11 @@ class Server:
     def ensure(self) -> Any:
         """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
         self.find()
-        one = self.one
-        if self.space.here.split_cores and not one.is_up:
+        server = self.inner
+        if self.space.here.split_cores and not server.is_up:
             self._keep_to_half()
-        one.ensure()
-        return self._found
+        server.ensure()
+        return self._pod
 
     def pod(self) -> Any:
         """Make the server's pod, or find it, and return it running; the server in it may be asleep."""
@@ -91,7 +91,7 @@ class Server:
                 f"{pod_of(self.part)}: asked for {wanted}, the cluster made it {pod.status.qos_class}; "
                 "look for a LimitRange or a webhook that changes requests"
             )
-        self._found = pod
+        self._pod = pod
         return pod
 
     def address(self, pod: Any) -> str:
@@ -109,7 +109,7 @@ class Server:
 
     def watched(self) -> list[tuple[str, str, int]]:
         """Return what is watched of it as (part, pod, number of the main process)."""
-        return [("server", pod_of(self.part), self.one.running().pid)]
+        return [("server", pod_of(self.part), self.inner.running().pid)]
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other."""
@@ -119,7 +119,7 @@ class Server:
         status = pod.status.container_statuses[0]
         last = status.last_state.terminated
         return {
-            **self.one.identity(),
+            **self.inner.identity(),
             "pod": pod.metadata.uid,
             "node": pod.spec.node_name,
             "container": status.container_id,
@@ -130,12 +130,12 @@ class Server:
         }
 
     def facts(self) -> dict[str, Any]:
-        return {**self.one.facts(), "image": self.space.here.images.server}
+        return {**self.inner.facts(), "image": self.space.here.images.server}
 
     def is_alive(self) -> bool:
         """Say whether pod and container are those that were found."""
         pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
-        return pod is not None and self._found is not None and wait.same(pod, self._found)
+        return pod is not None and self._pod is not None and wait.same(pod, self._pod)
 
     def run(self, *argv: str) -> str:
         return self.space.cluster.must(self.space.namespace, pod_of(self.part), argv)

@@ -158,7 +158,7 @@ def _proxy(of: traits.Proxy) -> Ability:
         found = kind.installed()
         return judge(name, found is not None, found or "not installed", install_command(of.programs[0]))
     path, why = here.find(of.programs[0]), kind.obstacle()
-    is_old = path is not None and of.captures and not loads.can_capture(Path(path).resolve())
+    is_old = path is not None and kind.unable_to_capture(Path(path).resolve()) is not None
     detail = f"{path}{'; too old to capture traffic' if is_old else ''}"
     remedy = f"{(why or '').partition('; ')[2]}; without it such arms are skipped"
     missing = f"not found; only for arms with `access: {name}`"

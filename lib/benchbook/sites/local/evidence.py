@@ -22,7 +22,7 @@ def facts(
     parts: Parts, chain: Chain, study: Study, arm: str, cpus: Mapping[str, list[int] | None]
 ) -> dict[str, Any]:
     """Return what an arm is found to be: engine, proxy, hops, arrangement, machine, and the moment."""
-    proxy, relay, service = chain.proxy, chain.of("relay"), chain.of("service")
+    proxy, relay, service = chain.proxy, chain.hop("relay"), chain.hop("service")
     setting = study.arms[arm]
     found = {
         "arm": arm,
@@ -89,7 +89,7 @@ def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
 def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
     """Run an arm's neighbour and load while the block runs; the record yielded is filled when it ends."""
     record: dict[str, Any] = {}
-    service = chain.of("service")
+    service = chain.hop("service")
     weighed = {name: part for name, part in _rooms(chain).items() if part.where.shares is not None}
     groups = {name: parts.group(part) for name, part in weighed.items()}
     packets = parts.get(service).packets() if service is not None else 0

@@ -49,7 +49,7 @@ def has_netem(arms: Mapping[str, Arm]) -> bool:
 
 
 def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
-    needs = {"pod": chain.server.where.is_pod, "service": chain.of("service") is not None}
+    needs = {"pod": chain.server.where.is_pod, "service": chain.hop("service") is not None}
     groups = [part for part in (*chain.parts, chain.client) if part.where.shares is not None]
     needs["group"] = bool(groups) or arm.neighbour is not None
     for need, is_asked in needs.items():
@@ -58,8 +58,9 @@ def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
     proxy = traits.between(arm.access)
     if proxy is not None and (reason := load(proxy.code).obstacle(arm.proxy)):
         yield reason
-    elif arm.capture and not loads.can_capture(found := Path(here.find(arm.access) or "").resolve()):
-        yield f"{found} can't capture traffic; TiProxy can since 1.3.0"
+    elif proxy is not None and arm.capture:
+        program = Path(here.find(proxy.programs[0]) or "").resolve()
+        yield from filter(None, [load(proxy.code).unable_to_capture(program)])
     if arm.load is not None:
         yield from _load(arm.load, chain)
     asked = {core for part in (*chain.parts, chain.client) for core in part.cpus or ()}
@@ -80,7 +81,7 @@ def _load(load: Load, chain: Chain) -> Iterator[str]:
             f"site.port: {chain.server.port} is one that the kernel gives to clients ({first} to {last}), "
             f"and up to {taken} of these are taken; write one below {first}"
         )
-    is_proxied = chain.proxy is not None or chain.of("relay") is not None
+    is_proxied = chain.proxy is not None or chain.hop("relay") is not None
     if why := loads.too_few_files(load, is_proxied, files.open_files(), "where you log in"):
         yield why
 

@@ -108,7 +108,7 @@ class Parts:
         """Return where the bytes of server and proxy are counted, hops between as one; over a socket none."""
         if chain.by_socket:
             return []
-        relay, service = chain.of("relay"), chain.of("service")
+        relay, service = chain.hop("relay"), chain.hop("service")
         inner = self.address(service if relay is None and service is not None else chain.server)
         found = [Hop("server", *inner), *(Hop("server", *self.address(part)) for part in chain.others)]
         if relay is not None or chain.proxy is not None:
@@ -153,23 +153,23 @@ class Parts:
         place = labs.Place(part.name, address, port, where, lambda: peers, self.connections, part.prepared)
         if part.kind == "server":
             arm = next(arm for arm, chain in self.chains.items() if part in chain.servers)
-            asked = packages.resolved(commits.resolved(engine_of(self.study, self.study.deployed(arm))))
-            if asked.cluster is not None and asked.cluster.zones_ms is not None:
+            engine = packages.resolved(commits.resolved(engine_of(self.study, self.study.deployed(arm))))
+            more: dict[str, Any] = {}
+            if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
                 place = replace(place, peers=lambda: (self.network.gateway,))
-                hops = network.Zones(self.network, part.rank, asked.cluster.stores, asked.cluster.zones_ms)
-                engine = load(program_of(asked))(self.machine, asked, place, zones=hops)
-            else:
-                engine = load(program_of(asked))(self.machine, asked, place)
-            prepared.heal(engine)
-            return engine
+                zones = network.Zones(self.network, part.rank, cluster.stores, cluster.zones_ms)
+                more = {"zones": zones}
+            server = load(program_of(engine))(self.machine, engine, place, **more)
+            prepared.heal(server)
+            return server
         assert part.to is not None
         behind = [":".join(map(str, address)) for address in self.addresses(part.to)]
         if part.kind == "relay":
             return Delay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
-        of = traits.between(part.kind)
-        assert of is not None
+        traits_of = traits.between(part.kind)
+        assert traits_of is not None
         arm = next(name for name, one in self.chains.items() if part in one.hops)
-        proxy = load(of.code)(self.machine, place, behind, self.chains[arm].arm.proxy or NOTHING, arm)
+        proxy = load(traits_of.code)(self.machine, place, behind, self.chains[arm].arm.proxy or NOTHING, arm)
         there = self._first.get(part.name, part)
         if there != part:
             assert there.to is not None
@@ -187,7 +187,7 @@ class Parts:
     def _peers(self, part: Part) -> tuple[str, ...]:
         """Return where a server's connections come from: loopback, its socket, the bridge of pods."""
         mine = [chain for chain in self.chains.values() if part in chain.parts]
-        is_crossed = part.where.is_pod or any(chain.of("service") is not None for chain in mine)
+        is_crossed = part.where.is_pod or any(chain.hop("service") is not None for chain in mine)
         here: tuple[str, ...] = () if part.where.is_pod else (labs.LOOPBACK,)
         if any(chain.by_socket for chain in mine):
             here = (*here, labs.OVER_SOCKET)

@@ -10,10 +10,9 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.proxies.proxy import Proxy
-from benchbook.sites.traits.haproxy import TRAITS, WORDS
+from benchbook.sites.traits.haproxy import FOR_SYSBENCH, TRAITS, WORDS
 
 MAX_CONNECTIONS = 4096
-FOR_SYSBENCH = 1024
 SOCKET = "p.sock"
 # Of what it says of itself, what can be set while it runs.
 LIMITS = ("Maxconn", "Nbthread", "ConnRateLimit", "SessRateLimit", "SslRateLimit", "MaxZlibMemUsage_MB")
@@ -53,12 +52,7 @@ class HAProxy(Proxy):
     config_name = "haproxy.cfg"
     leftovers = (SOCKET,)
 
-    def ensure(self) -> None:
-        """Start the proxy if it does not run, and prove that the port is its own without connecting."""
-        if self.is_up:
-            return
-        self.version()
-        self._must_have_ports(self.place.port)
+    def _start(self) -> None:
         self._configure(self.text())
         self._begin([self.binary, "-db", "-f", str(self.config)], self._is_answering)
 

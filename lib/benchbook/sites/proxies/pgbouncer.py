@@ -64,12 +64,7 @@ class PgBouncer(Proxy):
         machine.socket(self.socket)
         self.leftovers = (name, f"{name}.lock")
 
-    def ensure(self) -> None:
-        """Start the proxy if it does not run, and prove that the port is its own without connecting to it."""
-        if self.is_up:
-            return
-        self.version()
-        self._must_have_ports(self.place.port)
+    def _start(self) -> None:
         address, _, port = self.servers[0].rpartition(":")
         lines = [
             "[databases]",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
@@ -22,11 +24,11 @@ NOTHING = HostProxy()
 WAY_ON_HOSTS = "`programs` in the inventory"
 
 
-class Proxy(Supervised):
+class Proxy(Supervised, abc.ABC):
     """One proxy, in the foreground under supervision. Nothing is started until `ensure`.
 
-    `servers` are what it relays to, as ADDRESS:PORT; `asked` is what its arm asks of it. A class says
-    what it is in `traits`.
+    `servers` are what it relays to, as ADDRESS:PORT; `asked` is what its arm asks of it. A class says what it
+    is in `traits`, finds its version in what its program prints by `version_words`, and starts it.
     """
 
     what = "the proxy"
@@ -43,6 +45,26 @@ class Proxy(Supervised):
     ) -> None:
         super().__init__(machine, place, machine.account(self.traits.account))
         self.servers, self.asked, self.arm = tuple(servers), asked, arm
+
+    def ensure(self) -> None:
+        """Start the proxy unless it runs."""
+        if self.is_up:
+            return
+        self.version()
+        self._must_have_ports(*range(self.place.port, self.place.port + self.traits.ports))
+        self._start()
+
+    @abc.abstractmethod
+    def _start(self) -> None:
+        """Write its settings (`_configure`), start its program and say by what it is ready (`_begin`).
+
+        A connection through it to find out would be one that the server counts and no client made.
+        """
+
+    @classmethod
+    def unable_to_capture(cls, program: Path) -> str | None:
+        """Return why a program can't record the traffic through it, or None."""
+        return None
 
     @classmethod
     def obstacle(cls, asked: HostProxy | None = None) -> str | None:

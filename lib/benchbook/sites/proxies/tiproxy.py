@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
+import mmap
 import re
+import urllib.error
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from benchbook.core.errors import SiteError
 from benchbook.sites.lab import LOOPBACK
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.proxies.proxy import Proxy
@@ -14,6 +22,12 @@ from benchbook.sites.tidb.config import toml
 from benchbook.sites.traits.tiproxy import TRAITS
 
 COMMIT = re.compile(r"commit\s+(\S+)")
+FORM = "application/x-www-form-urlencoded"
+# Longer than any run; we end it ourselves.
+LONGEST = "24h"
+# What it answers when asked to capture; a version without the interface does not hold the words.
+MARK = b"capture started"
+ABLE = "TiProxy can since 1.3.0"
 
 
 class TiProxy(Proxy):
@@ -26,19 +40,14 @@ class TiProxy(Proxy):
     has_probes = True
     _has_servers = False
 
-    def ensure(self) -> None:
-        """Start the proxy if it does not run, name its servers to it, and see that the port is its own."""
-        if self.is_up:
-            return
-        self.version()
-        port, api = self.place.port, self.place.port + 1
-        self._must_have_ports(port, api)
+    def _start(self) -> None:
+        """Start it and name its servers to it."""
         items: dict[str, Value] = {
             "workdir": f"{self.folder}/work",
-            "proxy.addr": f"{self.place.address}:{port}",
+            "proxy.addr": f"{self.place.address}:{self.place.port}",
             "proxy.pd-addrs": "",
             "proxy.require-backend-tls": False,
-            "api.addr": f"{LOOPBACK}:{api}",
+            "api.addr": f"{LOOPBACK}:{self._api}",
             "log.level": "warn",
             "log.encoder": "tidb",
         }
@@ -52,6 +61,40 @@ class TiProxy(Proxy):
         commit = COMMIT.search(self.machine.says([self.binary, *self.traits.version_by]))
         return super().facts() | {"commit": commit[1] if commit else None}
 
+    @classmethod
+    def unable_to_capture(cls, program: Path) -> str | None:
+        return None if _has_mark(program) else f"{program} can't capture traffic; {ABLE}"
+
+    @contextlib.contextmanager
+    def capturing(self, folder: str, record: dict[str, Any]) -> Iterator[None]:
+        """Record all traffic into a folder while the block runs; `record` has `stayed` and `error` then."""
+        try:
+            self._traffic("capture", {"output": folder, "duration": LONGEST})
+        except (urllib.error.HTTPError, ConnectionError) as error:
+            is_answer = isinstance(error, urllib.error.HTTPError)
+            said = error.read().decode(errors="replace") if is_answer else error  # type: ignore[union-attr]
+            raise SiteError(f"the proxy does not capture: {said}; {ABLE}") from None
+        record["stayed"] = False
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                job = json.loads(self._traffic("show") or "[]")[-1]
+                record |= {"stayed": job.get("status") == "running", "error": job.get("error", "")}
+            with contextlib.suppress(OSError):
+                self._traffic("cancel", {})
+
+    @property
+    def _api(self) -> int:
+        return self.place.port + 1
+
+    def _traffic(self, what: str, form: dict[str, str] | None = None) -> str:
+        """Ask its interface about traffic; a `form` tells it what to do."""
+        asked = Request(f"/api/traffic/{what}")
+        if form is not None:
+            asked = Request(asked.path, "POST", urllib.parse.urlencode(form), FORM)
+        return self.machine.request(LOOPBACK, self._api, asked)
+
     def _is_answering(self) -> bool:
         if not self._has_servers:
             self._name_servers()
@@ -63,4 +106,11 @@ class TiProxy(Proxy):
         settings = json.dumps({"namespace": "default", "frontend": {}, "backend": backend})
         for method, path, body in (("PUT", "/default", settings), ("POST", "/commit", None)):
             asked = Request(f"/api/admin/namespace{path}", method, body)
-            self.machine.request(LOOPBACK, self.place.port + 1, asked)
+            self.machine.request(LOOPBACK, self._api, asked)
+
+
+@functools.cache
+def _has_mark(program: Path) -> bool:
+    """Say whether a program can capture, without starting it."""
+    with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(MARK) >= 0

@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +29,7 @@ VARIABLE = "BENCHBOOK_ENGINES"
 INSTALL = "apt-get install golang"
 RECIPES = Path(__file__).resolve().parents[4] / "tools" / "tidb"
 PACKAGE = "github.com/pingcap/tidb/tidb-server"
+SAID = re.compile(r"^Release Version: v?(\d+\.\d+\S*)", re.MULTILINE)
 MODULE = re.compile(r"github\.com/pingcap/tidb v\S*?\.(\d{14})-([0-9a-f]{12})")
 BUILD_S = 3600.0
 SAY_EVERY_S = 20.0
@@ -198,21 +198,14 @@ def standing() -> str:
     return f"{'; '.join(told)}; kept in {engines()}"
 
 
-def said_version(binary: str | Path, says: Callable[[list[str]], str] = agent_files.says) -> str:
+def said_version(binary: str | Path) -> str:
     """Return the version that a program says it is, such as 6.6.0-20230103-3ccff46aa3bc."""
-    said = says([str(binary), "-V"])
-    version = version_in(said)
-    if version is None:
+    said = agent_files.says([str(binary), "-V"])
+    if (match := SAID.search(said)) is None:
         raise SiteError(
             f"{binary} is not a TiDB server (it says {said.strip()[:80]!r}); correct engine.binary"
         )
-    return version
-
-
-def version_in(said: str) -> str | None:
-    """Return the version in what a server's program prints with `-V`."""
-    match = re.search(r"^Release Version: v?(\d+\.\d+\S*)", said, re.MULTILINE)
-    return match[1] if match else None
+    return match[1]
 
 
 def built(binary: Path) -> dict[str, str] | None:

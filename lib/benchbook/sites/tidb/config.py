@@ -33,13 +33,6 @@ DEFAULTS: tuple[tuple[str, Value, tuple[float, float], str], ...] = (
     ("skip_name_resolve", True, (5.2, 99), "no name server in the path of a connection"),
 )
 
-# Different at every look or every start, or where the server lives: never part of the digest.
-VOLATILE = frozenset({
-    "hostname", "last_insert_id", "server_id", "tidb_config", "tidb_current_ts",
-    "tidb_last_ddl_info", "tidb_last_query_info", "tidb_last_txn_info", "timestamp", "port",
-    "socket", "datadir",
-})  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Asked:

@@ -22,8 +22,9 @@ from benchbook.sites import settings, sql
 from benchbook.sites.machine.contract import Machine, Process
 from benchbook.sites.processes.before_exec import ANYWHERE
 from benchbook.sites.settings import Value, same
-from benchbook.sites.tidb.config import VOLATILE, assignment
+from benchbook.sites.tidb.config import assignment
 from benchbook.sites.tidb.status import NOT_COUNTED, Status
+from benchbook.sites.traits.tidb import MOVING
 
 # Of a server's sockets the one that it keeps, and that of its first start.
 SOCKET, FIRST = "t.sock", "b.sock"
@@ -196,7 +197,7 @@ def facts(
     version: str | None, storage: str, read: dict[str, Any], variables: Mapping[str, str], folder: PurePath
 ) -> dict[str, Any]:
     """Return what a TiDB says it is, wherever it runs; `read` are its settings as they were read back."""
-    kept = {key: value for key, value in variables.items() if key not in VOLATILE}
+    kept = {key: value for key, value in variables.items() if key not in MOVING}
     return {
         "name": "tidb",
         "version": version,

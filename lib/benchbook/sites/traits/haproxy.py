@@ -12,6 +12,18 @@ WORDS = {
     ),
 }
 
+# Connections that a limit leaves to sysbench.
+FOR_SYSBENCH = 1024
+
+
+def refused(settings: traits.Settings, connections: int) -> str | None:
+    """Return why settings can't be taken: an odd word, or a limit that a load's connections reach."""
+    most, least = str(settings.get("maxconn", "")), connections + FOR_SYSBENCH
+    if connections and most.isdigit() and int(most) < least:
+        return f"maxconn: {most} are too few; write at least {least}"
+    return traits.only(*WORDS)(settings, connections)
+
+
 TRAITS = traits.Proxy(
     name="haproxy",
     product="HAProxy",
@@ -25,7 +37,7 @@ TRAITS = traits.Proxy(
     sites=frozenset({"kubernetes", "local", "ssh"}),
     driver=None,
     relays_tls=True,
-    refused=traits.only(*WORDS),
+    refused=refused,
     spreads=True,
     is_balancer=True,
 )

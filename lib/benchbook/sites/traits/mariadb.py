@@ -85,6 +85,7 @@ TRAITS = traits.Engine(
     must_limit_connections=True,
     said_by="mariadb",
     apart=("mariadb-server-core", "mariadb-client-core"),
+    has_checksum=True,
     has_socket=True,
     encrypts=True,
     runs_own_scripts=True,

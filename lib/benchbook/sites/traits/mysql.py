@@ -44,6 +44,7 @@ TRAITS = replace(
     reserved=reserved,
     said_by="",
     apart=(),
+    has_checksum=False,
     encrypts=False,
     runs_own_scripts=False,
     meanings={**mariadb.TRAITS.meanings, "size of the log": {"innodb_redo_log_capacity": 268435456}},

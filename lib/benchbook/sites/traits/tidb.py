@@ -17,6 +17,13 @@ SECTIONS = (
     "log.file.filename", "instance.plugin", "instance.tidb_slow_query_file",
 )  # fmt: skip
 
+# Different at every look or every start, or where the server lives: never part of the digest.
+MOVING = frozenset({
+    "hostname", "last_insert_id", "server_id", "tidb_config", "tidb_current_ts",
+    "tidb_last_ddl_info", "tidb_last_query_info", "tidb_last_txn_info", "timestamp", "port",
+    "socket", "datadir",
+})  # fmt: skip
+
 
 def reserved(settings: traits.Settings) -> list[str]:
     """Return the settings that a study may not make of a TiDB, sorted; its file's items are exact names."""
@@ -51,6 +58,7 @@ TRAITS = traits.Engine(
     said_by="tidb",
     closed_since="6.6",
     has_items=True,
+    moving=MOVING,
     cluster="benchbook.sites.local.tidb_cluster:Cluster",
     clusters_by=frozenset({"kubernetes.tidb", "tiup"}),
     block_overhead_s=6.0,

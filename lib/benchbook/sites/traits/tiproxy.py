@@ -14,7 +14,7 @@ TRAITS = traits.Proxy(
     driver=traits.MYSQL,
     relays_tls=False,
     # Any item of its file: it refuses those it does not know.
-    refused=lambda _: None,
+    refused=lambda *_: None,
     spreads=True,
     captures=True,
 )
