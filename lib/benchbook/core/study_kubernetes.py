@@ -28,7 +28,7 @@ class Images(Model):
     client: Image = "localhost/benchbook-client:1"
     """Image of client and neighbour: `sysbench` and `python3`; `tools/images/client` builds one."""
     proxy: Image = "haproxy:2.6"
-    """Image of the proxy: `haproxy` must be in its PATH."""
+    """Image of the proxy, with its program in the PATH."""
 
 
 class Resources(Model):
