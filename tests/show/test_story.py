@@ -33,8 +33,13 @@ def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_firs
     ours = {key: getattr(contrast, key) for key in ("id", "workload", "baseline", "treatment", "metric")}
     own = found.findings(found.finding(**ours, effect=-0.189, label="lower"), baseline=contrast.baseline)
     shown = {contrast.treatment: ["tidb-kubernetes/host-network"]}
-    seen = Overview([sources.audited("tidb-kubernetes")], [Measured("quick", own, True, illustrates=shown)], {})
+    seen = Overview(
+        [sources.audited("tidb-kubernetes")], [Measured("quick", own, True, illustrates=shown)], {}
+    )
     (of_sessions,) = story.measured(seen, [over]).rows
     (of_one,) = story.measured(seen, []).rows
-    assert of_sessions[4].replace("\N{NO-BREAK SPACE}", " ") == "−18.5 %" and contrast.whole.label in of_sessions[5].text
+    assert (
+        of_sessions[4].replace("\N{NO-BREAK SPACE}", " ") == "−18.5 %"
+        and contrast.whole.label in of_sessions[5].text
+    )
     assert of_one[4].replace("\N{NO-BREAK SPACE}", " ") == "−18.9 %" and "lower" in of_one[5].text

@@ -174,7 +174,7 @@ class MariaDB(Server):
         beside = [f"{above}/{one}/{name}" for one in ("bin", "scripts")] if self.engine.binary else []
         found = next(filter(None, map(self.machine.program, [*beside, name])), None)
         if found is None:
-            raise SiteError(f"{name} is not installed{self._where}; {self._remedy}")
+            raise SiteError(f"{name} is not installed{self._where}; {self._brings()}")
         return found
 
     def _installed_beside(self) -> list[str]:

@@ -48,10 +48,6 @@ class MySQL(MariaDB):
         # MariaDB's package gives its own server this name too.
         return f"there is no mysqld but MariaDB's; {cls._brings()}, or name its program in engine.binary"
 
-    @classmethod
-    def standing(cls) -> tuple[str | None, str]:
-        return super().standing()[0], cls._brings()
-
     @property
     def made_with(self) -> dict[str, Any]:
         return super().made_with | {"locks": self.lab.locks()}
@@ -99,10 +95,6 @@ class MySQL(MariaDB):
     @classmethod
     def _brings(cls) -> str:
         return f"install a {cls.traits.product}"
-
-    @property
-    def _remedy(self) -> str:
-        return self._brings()
 
     def _places(self) -> dict[str, object]:
         # It has a second protocol, on a port of its own.

@@ -75,8 +75,7 @@ class Server(Supervised, abc.ABC):
         """Return why this machine can't make such a server, or None."""
         if engine.binary is not None or cls._found() is not None:
             return None
-        program = cls.traits.programs[0]
-        return f"{program} is not installed; `{install_command(program)}`"
+        return f"{cls.traits.programs[0]} is not installed; {cls._brings()}"
 
     @classmethod
     def misspelt(cls, engine: Any) -> dict[str, str]:
@@ -98,7 +97,7 @@ class Server(Supervised, abc.ABC):
         """Return the version that this machine has, None if none, and what brings one."""
         found = cls._found()
         match = cls.version_words.search(files.says([found, *cls.traits.version_by])) if found else None
-        return match[1] if match else None, install_command(cls.traits.programs[0])
+        return match[1] if match else None, cls._brings()
 
     @classmethod
     def _found(cls) -> str | None:
@@ -199,17 +198,18 @@ class Server(Supervised, abc.ABC):
         """Its data folder."""
         return self.folder / "data"
 
-    @property
-    def _remedy(self) -> str:
-        """What brings its program."""
-        return f"install it (`{install_command(self.traits.programs[0])}`)"
+    @classmethod
+    def _brings(cls) -> str:
+        """Say what brings its program."""
+        program = cls.traits.programs[0]
+        return f"`{install_command(program)}`" if cls.traits.packages else "put it into the PATH"
 
     def _find(self) -> str:
         """Return its program: the one that the study names, or the one in the PATH."""
         program = self.traits.programs[0]
         if (found := self._named_program(program) or self.machine.program(program)) is None:
             raise SiteError(
-                f"{program} is not installed{self._where}; {self._remedy}, or name its program {self._key}"
+                f"{program} is not installed{self._where}; {self._brings()}, or name its program {self._key}"
             )
         return found
 
@@ -233,7 +233,7 @@ class Server(Supervised, abc.ABC):
         if not any(sql.is_version(one, asked) for one in (self.version, self.version.partition("-")[0])):
             raise SiteError(
                 f"engine.version: asked {asked}, {self.binary}{self._where} is {self.version}; "
-                f"{self._remedy} in that version, or name its program {self._key}"
+                f"{self._brings()} in that version, or name its program {self._key}"
             )
 
     @property

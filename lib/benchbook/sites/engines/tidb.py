@@ -132,10 +132,6 @@ class TiDB(Server):
             return str(build.program(self.lab, self.engine.version, self.engine.binary, self.machine.keep))
         return super()._find()
 
-    @property
-    def _remedy(self) -> str:
-        return "put it there"
-
     def _argv(self, store: str, socket: str) -> list[str]:
         places = [f"-path={self.folder / store}", f"-socket={self.machine.socket(f'{self.role}/{socket}')}"]
         return [self.binary, f"-config={self.config}", "-store=unistore", *places]
