@@ -497,8 +497,8 @@ def test_warming_analyzes_keeps_and_prewarms(make_study):
     assert all("arm" not in answer for answer in answers), "the baseline needs no name"
     assert site.done == ["restore", "snapshot direct"]
     asked = site.server(None).statements
-    assert "SELECT COUNT(pad) FROM sbtest2 FORCE INDEX (PRIMARY)" in asked
-    assert "SELECT COUNT(k) FROM sbtest2 FORCE INDEX (k_2)" in asked
+    assert "SELECT COUNT(pad) FROM sbtest2 FORCE INDEX (`PRIMARY`)" in asked
+    assert "SELECT COUNT(k) FROM sbtest2 FORCE INDEX (`k_2`)" in asked
 
 
 def test_pilots_are_whole_runs_without_discard(make_study, tmp_path, monkeypatch):

@@ -163,7 +163,7 @@ class Dialect:
     def prewarm(self, connection: Connection, table: str, index: str) -> None:
         """Read every row by primary key and every entry of the secondary index into memory."""
         for column, by in (("pad", "PRIMARY"), ("k", index)):
-            query = f"SELECT COUNT({column}) FROM {table} FORCE INDEX ({by})"
+            query = f"SELECT COUNT({column}) FROM {table} FORCE INDEX (`{by}`)"
             connection.execute(text(query)).scalar_one()
 
     def limits(self, connection: Connection, names: Sequence[str]) -> dict[str, int]:
