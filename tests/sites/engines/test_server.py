@@ -1,0 +1,73 @@
+"""What all servers share before any is started: their program, its version, and the words for what lacks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from benchbook.core.errors import SiteError
+from benchbook.core.study_sections import Engine
+from benchbook.sites import lab as labs
+from benchbook.sites.engines.mariadb import MariaDB
+from benchbook.sites.traits import mariadb
+
+PLACE = labs.Place("server", labs.LOOPBACK, 4000)
+
+
+class Other(MariaDB):
+    """One that nobody has a package of."""
+
+    traits = replace(mariadb.TRAITS, name="other", product="Other", programs=("no-such-server",), packages={})
+    version_words = re.compile(r"other ([0-9.]+)")
+    oldest = (2, 10)
+
+
+class Machine:
+    """One whose program, if it has any, says what it is told to."""
+
+    host, folder, lab = None, PurePosixPath("/nowhere"), None
+
+    def __init__(self, says: str | None) -> None:
+        self.answer = says
+
+    def account(self, name: str) -> str:
+        return name
+
+    def program(self, name: str) -> str | None:
+        return None if self.answer is None else f"/opt/{name}"
+
+    def says(self, _: list[str]) -> str:
+        return str(self.answer)
+
+
+def made(says: str | None, **engine: Any) -> Other:
+    machine: Any = Machine(says)
+    return Other(machine, Engine(**engine), PLACE)
+
+
+def test_what_no_package_brings_is_not_asked_of_a_package_manager():
+    assert Other.obstacle(Engine()) == "no-such-server is not installed; put it into the PATH"
+    assert Other.standing() == (None, "put it into the PATH")
+    with pytest.raises(SiteError, match=r"put it into the PATH, or name its program in engine\.binary"):
+        made(None)
+
+
+@pytest.mark.parametrize(
+    ("says", "asked", "wrong"),
+    [
+        ("other 2.9", {}, r"is Other 2\.9; version 2\.10 or newer is needed"),
+        ("mysqld 3", {}, r"is not a Other server \(it says 'mysqld 3'\)"),
+        ("other 2.10.3", {"version": "3"}, r"asked 3, /opt/no-such-server is 2\.10\.3"),
+    ],
+)
+def test_a_program_of_another_kind_or_version_is_refused(says: str, asked: dict[str, Any], wrong: str):
+    with pytest.raises(SiteError, match=wrong):
+        made(says, **asked)
+
+
+def test_a_program_has_the_version_that_it_says():
+    assert made("other 2.10.3", version="2.10").version == "2.10.3"
