@@ -56,7 +56,7 @@ class ArmData(Model):
     """Read all tables and indexes into memory before each block; null: as `warm_up.prewarm` says."""
 
 
-Access = Annotated[str, known("access", registry.access), enumeration(registry.access)]
+Access = Annotated[str, known("access (of no package here)", registry.access), enumeration(registry.access)]
 Core = Annotated[int, Field(ge=0, le=4095, examples=[0])]
 PRESENTATION = ("name",)
 """What of an arm is for readers alone: neither a run nor what was promised before it depends on it."""

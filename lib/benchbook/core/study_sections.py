@@ -47,7 +47,7 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
 
 
 SiteKind = Annotated[str, known("site", registry.SITES.keys), enumeration(registry.SITES.keys)]
-EngineName = Annotated[str, known("engine", traits.engines), enumeration(traits.engines)]
+EngineName = Annotated[str, known("engine (of no package here)", traits.engines), enumeration(traits.engines)]
 Script = Annotated[
     str,
     AfterValidator(lambda value: value if own_scripts.is_own(value) else _shipped(value)),
