@@ -47,7 +47,7 @@ def test_words_names_blocks_and_seeds_are_no_part_of_a_design():
 
 
 def test_whole_runs_that_were_asked_for_are_those_that_pilots_chose_on_a_slower_machine():
-    """Which it was stands in the methods of the session; otherwise each speed of machine had its own design."""
+    """Which it was stands in the session's methods; otherwise each speed of machine had its own design."""
     asked = study(
         {"workloads": {"oltp_point_select": {"order": "runs"}}, "plan": {"run_s": 2, "discard_s": 1}}
     )

@@ -27,7 +27,7 @@ def test_an_effect_of_several_sessions_is_drawn_and_counted_by_how_far_it_carrie
 
 
 def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_first_page():
-    """Log ratios of −0.2 and −0.21: −18.1 and −18.9 %, the newest; exp(−0.205) − 1 = −18.5 % is their mean."""
+    """Log ratios −0.2 and −0.21: −18.1 and −18.9 %, the newest; exp(−0.205) − 1 = −18.5 % is their mean."""
     over = pool("quick", sessions(-0.2, -0.21))
     (contrast,) = over.contrasts
     ours = {key: getattr(contrast, key) for key in ("id", "workload", "baseline", "treatment", "metric")}
