@@ -199,7 +199,7 @@ class Workload(Model):
     """Transactions a second offered; 0 runs as fast as it goes (closed loop), `{share: 0.7}` is 70 % of the
     slower arm's saturation. With a rate, latency is compared."""
     order: Literal["runs"] | None = None
-    """`runs`: whole runs on every machine, not only where pilots find turns too short for ten transactions."""
+    """`runs`: whole runs on every machine, not only where turns are too short for ten transactions."""
     skip_trx: bool = False
     """Leave out BEGIN and COMMIT."""
     range_size: int = Field(100, ge=1, le=1_000_000, examples=[100])
