@@ -7,7 +7,7 @@ import re
 import pandas as pd
 import pytest
 
-from benchbook.compare import consistency, laws, tables
+from benchbook.compare import consistency, laws
 from benchbook.core import histogram
 from benchbook.core.findings import Check
 from benchbook.core.source import Number, Published
@@ -157,13 +157,13 @@ ROWS = [("one", "a", n, "qps", f"{100 + n}.5") for n in range(1, 7)]
 def test_a_copied_table_with_one_digit_changed_is_still_found():
     copy = [("two", "b", n, metric, text) for _, _, n, metric, text in ROWS]
     copy[2] = ("two", "b", 3, "qps", "999.5")
-    found = failed(tables.equal_tables(cells(ROWS + copy), {"a": {"cpu": 1}, "b": {"cpu": 2}}))
+    found = failed(consistency.equal_tables(cells(ROWS + copy), {"a": {"cpu": 1}, "b": {"cpu": 2}}))
     assert found[0].detail.startswith("5 of 6 numbers are equal") and "cpu (1, 2)" in found[0].detail
 
 
 def test_a_copied_arm_inside_one_table_is_found():
     copy = [("one", "b", n, metric, text) for _, _, n, metric, text in ROWS]
-    found = failed(tables.equal_tables(cells(ROWS + copy), {}))
+    found = failed(consistency.equal_tables(cells(ROWS + copy), {}))
     assert found[0].where == "one (a) and one (b)" and "arm (a, b)" in found[0].detail
 
 
@@ -171,13 +171,13 @@ def test_one_setting_printed_twice_with_a_different_number_is_a_fault():
     copy = [("two", *rest) for _, *rest in ROWS]
     copy[0] = ("two", "a", 1, "qps", "7.5")
     settings = {"a": {"cpu": 1}}
-    assert failed(tables.equal_tables(cells(ROWS + copy), settings))
-    assert "101.5 in one and 7.5 in two" in failed(tables.repeated_cells(cells(ROWS + copy)))[0].detail
+    assert failed(consistency.equal_tables(cells(ROWS + copy), settings))
+    assert "101.5 in one and 7.5 in two" in failed(consistency.repeated_cells(cells(ROWS + copy)))[0].detail
 
 
 def test_growth_is_recomputed_against_both_bases(sources: dict[str, Published]):
     source = sources["tidb-upgrade"]
-    found = failed(tables.growth_base(source.numbers, {"qps_growth_pct": ("qps", {"arm": "2.1.8"})}))
+    found = failed(consistency.growth_base(source.numbers, {"qps_growth_pct": ("qps", {"arm": "2.1.8"})}))
     assert len(found) == 3
     assert all(one.detail.endswith("It was divided by the new value.") for one in found)
     assert "23300 / 8210 − 1 = +183.80 %, (23300 − 8210) / 23300 = +64.76 %" in found[0].detail
@@ -186,7 +186,7 @@ def test_growth_is_recomputed_against_both_bases(sources: dict[str, Published]):
 def growth(percent: str) -> list[dict]:
     """150 over 100: 50 % of the old value, 33.3 % of the new."""
     rows = [("t", "old", 1, "qps", "100"), ("t", "new", 1, "qps", "150"), ("t", "new", 1, "growth", percent)]
-    return tables.growth_base(cells(rows), {"growth": ("qps", {"arm": "old"})})
+    return consistency.growth_base(cells(rows), {"growth": ("qps", {"arm": "old"})})
 
 
 @pytest.mark.parametrize(
@@ -201,13 +201,13 @@ def test_a_growth_over_the_old_value_passes():
 
 
 def test_threads_that_fall_are_told():
-    assert not failed(tables.rising_threads(cells(ROWS)))
-    assert failed(tables.rising_threads(cells(ROWS[::-1])))
+    assert not failed(consistency.rising_threads(cells(ROWS)))
+    assert failed(consistency.rising_threads(cells(ROWS[::-1])))
 
 
 def test_blanks_gaps_and_announced_threads_are_missing():
     rows = [*ROWS, *(("two", "b", n, "qps", "7.5") for n in (1, 2, 3, 4, 5)), ("two", "b", 7, "qps", "")]
-    found = tables.missing_cells(cells(rows), [("a", "b")], {"load": (1, 64)})
+    found = consistency.missing_cells(cells(rows), [("a", "b")], {"load": (1, 64)})
     assert [one.detail for one in found] == [
         "qps is blank.",
         "No numbers at 6 threads, where a has them.",
@@ -269,9 +269,9 @@ def test_numbers_that_agree_and_levels_that_lack_are_counted_and_listed():
     """Six numbers, of which five are printed twice alike; at 5 and 6 threads the other arm has none."""
     copy = [("two", *rest) for _, *rest in ROWS]
     copy[0] = ("two", "a", 1, "qps", "7.5")
-    assert tables.repeated_cells(cells(ROWS + copy))[-1].detail == "Numbers printed twice that agree: 5."
+    assert consistency.repeated_cells(cells(ROWS + copy))[-1].detail == "Numbers printed twice that agree: 5."
     few = [("two", "b", n, "qps", "7.5") for n in (1, 2, 3, 4)]
-    (lack,) = tables.missing_cells(cells([*ROWS, *few]), [("a", "b")], {})
+    (lack,) = consistency.missing_cells(cells([*ROWS, *few]), [("a", "b")], {})
     assert lack.detail == "No numbers at 5, 6 threads, where a has them."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from benchbook.compare import consistency, contrasts, laws, tables
+from benchbook.compare import consistency, contrasts, laws
 from benchbook.core.params import Analysis
 from tests.compare.test_consistency import cells, failed
 
@@ -50,7 +50,7 @@ def test_runs_of_ours_that_did_nothing_are_no_error():
 @pytest.mark.parametrize(("old", "new"), [("0", "100"), ("100", "0"), ("0", "0")])
 def test_a_growth_over_zero_is_no_number(old, new):
     table = cells([("t", "a", 1, "qps", old), ("t", "a", 2, "qps", new), ("t", "a", 2, "growth", "50")])
-    found = tables.growth_base(table, {"growth": ("qps", {"threads": 1})})
+    found = consistency.growth_base(table, {"growth": ("qps", {"threads": 1})})
     assert [(one.passed, one.detail) for one in found] == [
         (None, f"printed 50 %, from {old} to {new}: no growth over 0."),
         (None, "Nothing to check: no table has the numbers for it."),

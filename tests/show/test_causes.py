@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchbook.core.findings import Findings
-from benchbook.show import causes, pictures
+from benchbook.show import causes, figures
 from tests.found import finding, findings
 
 NAMES = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}, "workloads": {"w": "point selects"}}
@@ -87,12 +87,12 @@ def test_what_percentiles_rest_on_is_a_row_an_arm():
             {"arm": "haproxy", "runs": 10, "events_beyond": 300, "pauses": None, "by_one_pause": None},
         ],
     }  # fmt: skip
-    (table,) = pictures.percentiles(findings(finding(**own), names=NAMES))
+    (table,) = figures.percentiles(findings(finding(**own), names=NAMES))
     assert table.rows == [
         ["point selects", "p99 latency", "direct connections", 10, 310, 34, 0],
         ["point selects", "p99 latency", "HAProxy", 10, 300, "not known", "not known"],
     ]
-    assert pictures.percentiles(findings(finding(**own | {"support": None}), names=NAMES)) == []
+    assert figures.percentiles(findings(finding(**own | {"support": None}), names=NAMES)) == []
 
 
 def test_causes_beyond_four_are_folded_and_none_is_left_out():

@@ -11,7 +11,7 @@ import pytest
 from benchbook.compare import findings
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
-from benchbook.show import pictures, prose
+from benchbook.show import figures, prose
 from tests.found import changed
 from tests.show import conftest, synthetic
 
@@ -57,7 +57,7 @@ def test_the_answer_names_the_best_arm(found):
 
 
 def test_the_figure_has_a_line_an_arm_against_the_first(found):
-    drawn, table = pictures.ladder(found)
+    drawn, table = figures.ladder(found)
     assert [row.name for row in drawn.rows] == ["pool-32", "pool-128"]
     assert drawn.rows[0].told.startswith("+30.") and drawn.rows[0].direction == "higher"
     assert [row[0] for row in table.rows] == [
@@ -67,7 +67,7 @@ def test_the_figure_has_a_line_an_arm_against_the_first(found):
 
 
 def test_a_study_without_one_shows_none(made):
-    assert pictures.ladder(made.findings) == []
+    assert figures.ladder(made.findings) == []
 
 
 def test_the_page_of_a_study_has_it(found, made, tmp_path):

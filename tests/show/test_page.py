@@ -116,8 +116,8 @@ def test_it_has_a_light_a_dark_a_printed_and_a_narrow_form(built):
 def test_the_foot_says_what_made_it_and_the_code_is_folded(built):
     foot = built.soup.footer.get_text()
     assert "benchbook" in foot and "0a1b2c3" in foot and "quick" in foot
-    assert "pictures.of_effects" in built.soup.find("details", class_="code").get_text()
-    assert "pictures.of_effects" not in built.soup.main.get_text().split("The code behind this page")[0]
+    assert "figures.of_effects" in built.soup.find("details", class_="code").get_text()
+    assert "figures.of_effects" not in built.soup.main.get_text().split("The code behind this page")[0]
 
 
 def test_the_same_outputs_give_the_same_bytes(built):

@@ -15,7 +15,7 @@ from benchbook.core.audit import Audit
 from benchbook.core.findings import Finding
 from benchbook.core.source import names
 from benchbook.read import published
-from benchbook.show import overview, record, record_figures, standing
+from benchbook.show import overview, record, standing
 from benchbook.show import rows as rows_
 from tests import found, sources
 from tests.recorded import entry
@@ -80,7 +80,7 @@ def test_what_a_document_says_is_text_and_nothing_else(audits: dict[str, Audit])
 
 @pytest.mark.parametrize("name", names())
 def test_figures_hold_the_numbers_they_show(audits: dict[str, Audit], name: str):
-    drawn = record_figures.pictures(audits[name])
+    drawn = record.pictures(audits[name])
     assert drawn and all(panel.alt for picture in drawn for panel in picture.panels)
     told = " ".join(picture.alt for picture in drawn)
     measured = [line for table in audits[name].tables for line in table.numbers if line.metric == "qps"]
@@ -252,4 +252,4 @@ def test_the_walk_through_is_a_source_that_works(tmp_path: Path, monkeypatch: py
     assert found.claims[0].mean == pytest.approx(1.1704, abs=1e-4)
     # Threads / QPS at 32 plain: 1.87; at 32 cached: 0.812; all within rounding.
     assert not [check for check in found.checks if check.passed is False]
-    assert whole(found) and record_figures.pictures(found)
+    assert whole(found) and record.pictures(found)

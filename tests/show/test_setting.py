@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchbook.core.applied import digest
 from benchbook.show import setting
 
 MACHINE = {"cores": 2, "cpu_model": "Xeon", "sysbench": "1.0.20"}
@@ -59,3 +60,21 @@ def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
     # What is stated on both sides comes last: it is what compares.
     assert table.rows[-1][0] == "memory for pages"
     assert setting.beside({"arms": {"maria": arms["maria"], "again": arms["maria"]}}, {}) == []
+
+
+def test_each_file_is_folded_under_its_name_with_its_arms_and_is_only_text():
+    common, own = "x=<b>1</b>", "frontend client"
+    engine = {"config_hash": digest(common)}
+    facts = {"arms": {"direct": {"engine": engine}, "haproxy": {"engine": engine, "proxy": {}}}}
+    facts["arms"]["haproxy"]["proxy"] = {"config_hash": digest(own)}
+    kept = {"my-1.cnf": common, "haproxy-2.cfg": own, "store-3.toml": "y"}
+    (block,) = setting.files(kept, facts, {"direct": "direct connections"})
+    assert "<summary>my-1.cnf: direct connections, haproxy</summary>" in block.text
+    assert "<summary>haproxy-2.cfg: haproxy</summary>" in block.text
+    # A store's digest is in the runs alone.
+    assert "<summary>store-3.toml</summary>" in block.text
+    assert block.text.count("<details>") == 3 and "x=&lt;b&gt;1" in block.text
+
+
+def test_where_none_was_kept_nothing_is_shown():
+    assert setting.files({}, {"arms": {}}, {}) == []

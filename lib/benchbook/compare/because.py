@@ -21,16 +21,20 @@ from benchbook.compare.spent import (
     MOST,
     NEARLY,
     PARTS,
+    WORTH,
     Cell,
     Parts,
+    Work,
+    bracketed,
     change,
     decided,
     difference,
+    differing,
     estimate,
     gives,
     places,
+    waiter,
 )
-from benchbook.compare.work import WORTH, Work, bracketed, differing, waiter
 from benchbook.core.causes import Cause, Estimate
 
 NAMED = 0.1

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import dips, edges, stability
+from benchbook.compare import edges, seconds
 from benchbook.compare.claims.blocks import Evidence
 from benchbook.compare.sentences import listing
 from benchbook.compare.verdicts import holm
@@ -196,14 +196,14 @@ def described(evidence: Evidence, names: Mapping[str, str]) -> dict[str, Any]:
     if intervals is None or not is_all(evidence.study, evidence.analysis):
         return {}
     arms = dict(zip(runs.run_id, runs.arm, strict=True))
-    cost = dips.of_runs(runs, intervals, dips.events({"arms": evidence.facts}))
+    cost = seconds.dips(runs, intervals, seconds.events({"arms": evidence.facts}))
     told = _events([(names[arms[one.run_id]], one) for one in cost]) or [
-        _steadiness(names[arms[one.run_id]], one) for one in stability.of_runs(runs, intervals)
+        _steadiness(names[arms[one.run_id]], one) for one in seconds.long_runs(runs, intervals)
     ]
     return {"described": told} if told else {}
 
 
-def _events(found: Sequence[tuple[str, dips.Dip]]) -> list[str]:
+def _events(found: Sequence[tuple[str, seconds.Dip]]) -> list[str]:
     """Say for each arm with an event how long its runs were all but silent, and when they were as before."""
     told = []
     for arm in dict.fromkeys(name for name, one in found if one.has_event):
@@ -225,7 +225,7 @@ def _events(found: Sequence[tuple[str, dips.Dip]]) -> list[str]:
     return told
 
 
-def _steadiness(arm: str, one: stability.Stability) -> str:
+def _steadiness(arm: str, one: seconds.Stability) -> str:
     """Say at which levels a long run stayed, and how often it stalled."""
     levels = [f"{100 * mode.share:.0f} % of its seconds at {mode.qps:,.0f}" for mode in one.modes]
     where = f"at {len(levels)} levels, {listing(levels)}" if len(levels) > 1 else "at one level"

@@ -1,15 +1,17 @@
-"""Tables of what runs asked of the machine, and of what long runs did second by second."""
+"""Tables of what runs asked of the machine, what long ones did by the second, and where leaders were."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import dips as compared
-from benchbook.compare import stability as found
+from benchbook.compare import seconds, words
+from benchbook.core.runfolder import EVIDENCE, RunFolder
 from benchbook.show import numbers
+from benchbook.show.evidence import Evidence
 from benchbook.show.table import Column, Table, long, number
 
 STORES = "TiKV"
@@ -66,7 +68,7 @@ def stability(runs: pd.DataFrame, intervals: pd.DataFrame) -> tuple[Table, ...]:
     """
     about = runs.set_index("run_id")
     rows = []
-    for one in found.of_runs(runs, intervals):
+    for one in seconds.long_runs(runs, intervals):
         run = about.loc[one.run_id]
         rows.append(
             [
@@ -100,7 +102,7 @@ def dips(
     """
     about = runs.set_index("run_id")
     rows = []
-    for one in compared.of_runs(runs, intervals, compared.events(facts)):
+    for one in seconds.dips(runs, intervals, seconds.events(facts)):
         run = about.loc[one.run_id]
         rows.append(
             [
@@ -145,7 +147,7 @@ def _has(runs: pd.DataFrame, name: str) -> bool:
     return name in runs and bool(runs[name].notna().any())
 
 
-def _stalls(stalls: tuple[found.Stall, ...]) -> str:
+def _stalls(stalls: tuple[seconds.Stall, ...]) -> str:
     if not stalls:
         return "none"
     first = [f"second {stall.second:g} ({stall.length_s} s)" for stall in stalls[:5]]
@@ -153,10 +155,74 @@ def _stalls(stalls: tuple[found.Stall, ...]) -> str:
     return f"{len(stalls)}: {', '.join(first)}{more}"
 
 
-def _modes(modes: tuple[found.Mode, ...]) -> str:
+def _modes(modes: tuple[seconds.Mode, ...]) -> str:
     if not modes:
         return "too few seconds to tell"
     if len(modes) == 1:
         return f"one, {numbers.significant(modes[0].qps)}"
     text = [f"{numbers.significant(mode.qps)} for {100 * mode.share:.0f} %" for mode in modes]
     return f"{len(modes)}: {', '.join(text)}"
+
+
+CAPTION = (
+    "Counted before each run: rows of a region are read and written at its leader. A cluster is started anew "
+    "for each block, so leaders may be elsewhere in another one."
+)
+ZONES = (
+    "Each store is in a zone of its own. What TiDB asks of a leader in its own zone goes without the added "
+    "latency; the last column says how many of all leaders those are."
+)
+
+
+def leaders(seen: Evidence) -> list[Table]:
+    """Return how many regions each store led, and how many of them beside TiDB, as a table; none for a study
+    without clusters."""
+    arms = (seen.facts or {}).get("arms") or {}
+    rows = []
+    for arm, looks in _looks(seen).items():
+        beside = _beside(arms.get(arm) or arms.get(arm.removesuffix(words.AGAIN)) or {})
+        name = words.labels(seen.findings, "arms").get(arm, arm)
+        regions = _span([sum(look.values()) for look in looks])
+        stores = sorted(set().union(*looks))
+        led = ", ".join(f"{store} {_span([look[store] for look in looks])}" for store in stores)
+        rows.append([name, len(looks), regions, led, _share(looks, beside)])
+    columns = [Column("Arm"), number("Runs"), number("Regions"), long("Led by")]
+    columns += [number("In TiDB's zone", "%")]
+    caption = f"{CAPTION} {ZONES}" if any(row[-1] for row in rows) else CAPTION
+    return [Table("leaders", "Where leaders were", columns, rows, caption)] if rows else []
+
+
+def _looks(seen: Evidence) -> dict[str, list[Counter[str]]]:
+    """Return how many regions each store led before each run, by arm."""
+    found: dict[str, list[Counter[str]]] = {}
+    runs = seen.runs
+    if "cpu_tidb_cores" not in runs or not runs.cpu_tidb_cores.notna().any():
+        return found
+    for arm, name in zip(runs.arm, runs.folder, strict=True):
+        folder = RunFolder(seen.folder / name)
+        told = folder.evidence() if (folder.path / EVIDENCE).is_file() else {}
+        cluster = (told.get("arrangement") or {}).get("cluster") or {}
+        led = [store for store in ((cluster.get("before") or {}).get("leaders") or {}).values() if store]
+        if led:
+            found.setdefault(arm, []).append(Counter(led))
+    return found
+
+
+def _beside(facts: Mapping[str, Any]) -> Sequence[str]:
+    """Return the store that each TiDB shares a zone with; nothing where there are no zones."""
+    cluster = (facts.get("engine") or {}).get("cluster") or {}
+    stores: Sequence[str] = (cluster.get("zones") or {}).get("tidb_beside") or ()
+    return stores
+
+
+def _share(looks: Sequence[Counter[str]], beside: Sequence[str]) -> str:
+    """Return the mean share of leaders in the zone of the TiDB that asks; each TiDB is asked as much."""
+    if not beside:
+        return ""
+    shares = [sum(look[store] for store in beside) / len(beside) / sum(look.values()) for look in looks]
+    return numbers.decimal(100 * sum(shares) / len(shares))
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return str(low) if low == high else f"{low} to {high}"

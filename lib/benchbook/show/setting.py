@@ -1,4 +1,4 @@
-"""What was measured, in a line each: programs with their versions, machines, and the data."""
+"""What was measured: programs with their versions, machines and data, settings, and the files applied."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import traits
+from benchbook.core import applied, traits
 from benchbook.show import numbers
+from benchbook.show.markup import Html
+from benchbook.show.shape import shaped
 from benchbook.show.table import Column, Table, long
 
 Facts = Mapping[str, Any]
@@ -91,3 +93,16 @@ def _machines(arms: list[Facts]) -> Iterator[str]:
 def _data(dataset: Facts) -> Iterator[str]:
     if dataset.get("tables") and dataset.get("table_size"):
         yield f"{numbers.count(dataset['tables'], 'table')} of {dataset['table_size']:,} rows"
+
+
+def files(texts: Mapping[str, str], facts: Mapping[str, Any] | None, names: Mapping[str, str]) -> list[Html]:
+    """Return one block with a folded text for each file of `data/STUDY/applied`; none if none was kept.
+
+    `texts` are the files by name, `facts` is the content of `facts.json`, `names` those of the arms.
+    """
+    arms: dict[str, dict[str, None]] = {}
+    for arm, own in ((facts or {}).get("arms") or {}).items():
+        for _, sha256 in applied.digests(own):
+            arms.setdefault(sha256, {})[names.get(arm, arm)] = None
+    listed = [(name, text, ", ".join(arms.get(applied.digest(text), {}))) for name, text in texts.items()]
+    return [shaped("applied.html.j2", listed=listed)] if listed else []

@@ -9,8 +9,7 @@ from typing import Any
 from benchbook.compare import words
 from benchbook.core.findings import Answer, ByThreads, Contrast, Finding, Findings, Level, Peak
 from benchbook.show import numbers, opposite
-from benchbook.show.leaders import tables as leaders
-from benchbook.show.load_tables import dips, parts, stability
+from benchbook.show.load_tables import dips, leaders, parts, stability
 from benchbook.show.markup import Html, element, slug
 from benchbook.show.run_tables import cell_anchor, cells
 from benchbook.show.shape import ORDER, badge, result
