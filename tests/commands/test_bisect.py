@@ -13,7 +13,7 @@ from benchbook.commands import bisect, built, cli, gate
 from benchbook.core import paths
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study_sections import Build
-from benchbook.sites.engines import commits
+from benchbook.sites.engines import versions
 
 COMMITS = [f"{number:040x}" for number in range(1, 17)]
 SERVER = '#!/bin/sh\n# {about}\nLD_PRELOAD="${{0%/*}}/receive.so" exec /usr/sbin/mariadbd "$@"\n'
@@ -51,7 +51,7 @@ def search(
         asked.append((place, minutes))
         margins.append(margin)
         if place in unbuilt:
-            raise commits.NotBuiltError("no compiler")
+            raise versions.NotBuiltError("no compiler")
         if place in undecided:
             return bisect.Told("undecided", "-2 %")
         told = bisect.Told("slower", "-5 %", half)
@@ -124,13 +124,13 @@ def repo(tmp_path: Path) -> Path:
 def test_a_commit_is_built_once_and_says_why_it_cannot_be(repo: Path, tmp_path: Path):
     head = built.commit(str(repo), "main", "--bad")
     asked = Build(repo=str(repo), ref="main", command=BUILD, binary="out/sbin/mariadbd")
-    made = commits.build(repo, tmp_path, asked, head)
+    made = versions.build(repo, tmp_path, asked, head)
     assert "change 16" in made.read_text()
     made.write_text("as it was built")
-    again = commits.build(repo, tmp_path, asked, head)
+    again = versions.build(repo, tmp_path, asked, head)
     assert again.read_text() == "as it was built"
-    with pytest.raises(commits.NotBuiltError, match="`echo no; exit 3` ended with 3: no"):
-        commits.build(repo, tmp_path, asked.model_copy(update={"command": "echo no; exit 3"}), head)
+    with pytest.raises(versions.NotBuiltError, match="`echo no; exit 3` ended with 3: no"):
+        versions.build(repo, tmp_path, asked.model_copy(update={"command": "echo no; exit 3"}), head)
     with pytest.raises(InputErrors, match="--good: nowhere: git knows no such commit"):
         built.commit(str(repo), "nowhere", "--good")
 

@@ -9,7 +9,7 @@ from benchbook.compare.claims import measured
 from benchbook.core import paths
 from benchbook.core.study import Study
 from benchbook.plan import schedule
-from benchbook.sites.hosts import obstacles
+from benchbook.sites.hosts import roles
 from tests.house import tree
 
 # What each stands for, and the minutes that its source's runs took for as many arms; None: no length printed.
@@ -73,5 +73,5 @@ def test_the_open_files_that_the_study_of_idle_connections_asks_for_are_those_th
     for role, told in (("proxy", "lb1 must allow 31,024"), ("server", "every other host 16,024")):
         needed = int(told.split()[-1].replace(",", ""))
         assert told in text
-        assert obstacles.files(most, role, needed) is None
-        assert obstacles.files(most, role, needed - 1) is not None
+        assert roles.short_of_files(most, role, needed) is None
+        assert roles.short_of_files(most, role, needed - 1) is not None

@@ -18,7 +18,7 @@ from benchbook.sites.kube import tidb, wait
 from benchbook.sites.kube.api import Cluster
 from benchbook.sites.kube.tidb_parts import PodPlacement
 from benchbook.sites.machine.contract import Request
-from benchbook.sites.tidb import placement
+from benchbook.sites.tidb import status
 
 PLURAL = "tidbclusters"
 READY = {"status": "True", "reason": "Ready", "message": "TiDB cluster is fully up and running"}
@@ -116,7 +116,7 @@ class Operator(threading.Thread):
             state = PodPlacement(f"{name}-pd-0", PORTS["pd"], names, self).state()
         except (SiteError, OSError, ValueError):
             return False
-        return not placement.faults(state, len(pods), len(pods))
+        return not status.faults(state, len(pods), len(pods))
 
     def _begin_again(self, name: str) -> None:
         """Remove the parts with their data, as the lab does where a new store ended by itself."""

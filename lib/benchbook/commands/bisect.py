@@ -18,7 +18,7 @@ from typing import NamedTuple
 from benchbook.commands import built, gate, gate_report
 from benchbook.compare.noninferiority import Answer
 from benchbook.core.errors import BenchbookError, InputErrors, given
-from benchbook.sites.engines import commits
+from benchbook.sites.engines import versions
 
 GOOD, ASKED = "good", "asked"
 TRIES = 3
@@ -56,7 +56,7 @@ class Search:
         for _ in range(TRIES):
             try:
                 told = self.known[commit] = self.ask(commit, minutes, self.margin)
-            except commits.NotBuiltError as error:
+            except versions.NotBuiltError as error:
                 self.say(f"bisect: {commit[:10]}: left out: {error}")
                 self.unbuilt.add(commit)
                 return None

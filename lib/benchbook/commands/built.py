@@ -14,7 +14,7 @@ from benchbook.core import paths
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Build
-from benchbook.sites.engines import commits
+from benchbook.sites.engines import versions
 
 # Each option's key in `engine.build`, its form, and what it is for.
 OPTIONS: Mapping[str, tuple[str, str, str]] = {
@@ -65,13 +65,13 @@ def builder(asked: Build, work: Path | None) -> Iterator[Callable[[str], Path]]:
     repo = Path(asked.repo)
     if work is not None:
         work.mkdir(parents=True, exist_ok=True)
-        yield partial(commits.build, repo, work.resolve(), asked)
+        yield partial(versions.build, repo, work.resolve(), asked)
         return
     try:
         with tempfile.TemporaryDirectory(prefix="benchbook-built-") as folder:
             # A server gives its rights away, and its user must reach the program.
             Path(folder).chmod(0o755)
-            yield partial(commits.build, repo, Path(folder).resolve(), asked)
+            yield partial(versions.build, repo, Path(folder).resolve(), asked)
     finally:
         git(repo, "worktree", "prune")
 

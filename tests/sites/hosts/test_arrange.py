@@ -13,7 +13,7 @@ from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_hosts import Tiup
 from benchbook.sites import lab as labs
-from benchbook.sites.hosts import arrange, obstacles
+from benchbook.sites.hosts import arrange, roles
 from benchbook.sites.proxies import haproxy
 from tests import small
 
@@ -104,7 +104,7 @@ def test_one_host_can_be_all_of_it():
 )
 def test_what_hosts_do_not_make_is_said_by_name_and_the_other_arms_are_made(arm: dict, said: str):
     asked = study({"direct": {}, "odd": arm})
-    assert said in "; ".join(obstacles.of(asked, "odd", HOSTS))
+    assert said in "; ".join(roles.obstacles(asked, "odd", HOSTS))
     assert set(arrange.chains(asked, HOSTS)) == {"direct"}
 
 
@@ -112,12 +112,12 @@ def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
     load, roomy = {"idle_connections": 5000}, {"settings": {"max_connections": 6000}}
     asked = study({"direct": {}, "held": {"access": "tiproxy", "load": load}}, **roomy)
     # A file for each connection, two in a proxy, and 1,024 for everything else.
-    assert obstacles.files(asked.arms["held"], "server", 6024) is None
-    few = obstacles.files(asked.arms["held"], "server", 6023) or ""
+    assert roles.short_of_files(asked.arms["held"], "server", 6024) is None
+    few = roles.short_of_files(asked.arms["held"], "server", 6023) or ""
     assert few.startswith("5000 connections: the server needs 6024 open files, 6023 are allowed; `ulimit -")
-    assert "11024 open files" in (obstacles.files(asked.arms["held"], "proxy", 10000) or "")
-    assert obstacles.files(asked.arms["held"], "proxy", -1) is None
-    assert obstacles.files(asked.arms["direct"], "server", 100) is None
+    assert "11024 open files" in (roles.short_of_files(asked.arms["held"], "proxy", 10000) or "")
+    assert roles.short_of_files(asked.arms["held"], "proxy", -1) is None
+    assert roles.short_of_files(asked.arms["direct"], "server", 100) is None
     narrow = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 4096}}}
     said = r"arms\.held\.proxy\.settings\.maxconn: 4096 are too few; write at least 6024"
     with pytest.raises(ValidationError, match=said):
@@ -126,7 +126,7 @@ def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
     rising = study(
         {"direct": {}, "plain": {"access": "haproxy"}, "held": {"access": "haproxy", "load": load}}, **roomy
     )
-    assert list(obstacles.of(rising, "held", HOSTS)) == []
+    assert list(roles.obstacles(rising, "held", HOSTS)) == []
     made = arrange.chains(rising, HOSTS)
     most = {haproxy.most_connections(made[arm].proxy.connections, -1) for arm in ("plain", "held")}
     assert (
@@ -135,29 +135,27 @@ def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
         and haproxy.most_connections(0, -1) == 4096
     )
     wide = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 6024}}}
-    assert list(obstacles.of(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS)) == []
+    assert list(roles.obstacles(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS)) == []
     tls = asked.model_copy(update={"site": asked.site.model_copy(update={"tls": "required"})})
-    assert "load: not supported with site.tls" in "; ".join(obstacles.of(tls, "held", HOSTS))
+    assert "load: not supported with site.tls" in "; ".join(roles.obstacles(tls, "held", HOSTS))
 
 
 def test_a_path_of_a_program_is_the_inventorys_to_say():
     asked = study({"direct": {}, "other": {}}, binary="/opt/mariadbd")
-    assert "engine.binary: not supported" in "; ".join(obstacles.of(asked, "direct", HOSTS))
+    assert "engine.binary: not supported" in "; ".join(roles.obstacles(asked, "direct", HOSTS))
 
 
 def test_no_proxy_without_a_host_for_it():
     hosts = {name: HOSTS[name] for name in ("db1", "gen1")}
     asked = study({"direct": {}, "proxy": {"access": "haproxy"}})
-    assert "has the role proxy" in "; ".join(obstacles.of(asked, "proxy", hosts))
+    assert "has the role proxy" in "; ".join(roles.obstacles(asked, "proxy", hosts))
 
 
 def test_a_cluster_needs_root_where_its_parts_are_and_not_where_clients_are():
     tiup = {part: {"hosts": 1} for part in ("pd", "tikv", "tidb")}
     asked = study({"direct": {}, "other": {"access": "haproxy"}}, name="tidb", version="8.0.0")
     asked = asked.model_copy(update={"site": asked.site.model_copy(update={"tiup": Tiup(**tiup)})})
-    told = {
-        role: obstacles.of_root(asked, "direct", role) for role in ("server-2", "tikv", "client", "control")
-    }
+    told = {role: roles.of_root(asked, "direct", role) for role in ("server-2", "tikv", "client", "control")}
     assert told["server-2"] == told["tikv"] == "processes and logs of a cluster"
     assert told["client"] is None and told["control"] is None
 

@@ -14,7 +14,7 @@ from benchbook.core.study_arm import Arm
 from benchbook.core.study_hosts import Numa
 from benchbook.sites.arms import parts
 from benchbook.sites.arms.parts import Arranged, Slot, copies, numbered
-from benchbook.sites.hosts import obstacles, roles
+from benchbook.sites.hosts import roles
 
 # A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.
 CLUSTER_PORTS, TIKV_AT, PD_AT, EXPORTERS_AT = 64, 32, 60, 62
@@ -86,7 +86,7 @@ def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
     The first host with a role has it, if the arm names no other. Ports of a host follow from `site.port`.
     """
     makes = _Makes(study, hosts)
-    return {name: makes.chain(name) for name in study.arms if not any(obstacles.of(study, name, hosts))}
+    return {name: makes.chain(name) for name in study.arms if not any(roles.obstacles(study, name, hosts))}
 
 
 def hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:

@@ -24,7 +24,7 @@ from benchbook.sites.arms.parts import Part
 from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Start
 from benchbook.sites.engines import tls
-from benchbook.sites.hosts import arrange, obstacles, through_agent
+from benchbook.sites.hosts import arrange, roles, through_agent
 from benchbook.sites.hosts.arrange import Chain, OnHosts, Place, hosts_of
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Host, Refused
@@ -65,13 +65,13 @@ class HostsSite(ArrangedSite[OnHosts]):
         """Return what study and inventory rule out; an inventory that can't be read is told by itself."""
         assert study.site.inventory is not None
         try:
-            return list(obstacles.of(study, arm, inventory.load(study.site.inventory)))
+            return list(roles.obstacles(study, arm, inventory.load(study.site.inventory)))
         except InputErrors:
             return []
 
     def obstacles(self, arm: str) -> list[str]:
         """Raise Refused where a host refuses our login or can't be trusted: no reason to leave an arm out."""
-        if found := list(obstacles.of(self.study, arm, self.targets)):
+        if found := list(roles.obstacles(self.study, arm, self.targets)):
             return found
         for role, name in arrange.hosts_of(self._chain(arm)).items():
             try:
@@ -80,7 +80,7 @@ class HostsSite(ArrangedSite[OnHosts]):
                 raise
             except SiteError as error:
                 return [str(error)]
-            found += [f"{name}: {why}" for why in obstacles.of_host(self.study, arm, role, look)]
+            found += [f"{name}: {why}" for why in roles.obstacles_of(self.study, arm, role, look)]
         return found
 
     @property
@@ -209,7 +209,7 @@ class HostsSite(ArrangedSite[OnHosts]):
     def _chain(self, arm: str | None) -> arrange.Chain:
         name = self.study.baseline if arm is None else arm
         if name not in self.chains:
-            why = "; ".join(obstacles.of(self.study, name, self.targets))
+            why = "; ".join(roles.obstacles(self.study, name, self.targets))
             raise SiteError(f"{name}: {why}; leave the arm out, or make it possible")
         return self.chains[name]
 

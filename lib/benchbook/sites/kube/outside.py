@@ -17,7 +17,7 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.contract import Start
-from benchbook.sites.hosts import obstacles
+from benchbook.sites.hosts import roles
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Host, Refused
 from benchbook.sites.hosts.running import Running
@@ -53,7 +53,7 @@ class Outside:
             if target.host in nodes or target.address in nodes:
                 return f"{name}: a node of the cluster, whose kube-proxy leads it past the balancer"
             try:
-                for why in obstacles.absent(("sysbench",), self.look(number)):
+                for why in roles.absent(("sysbench",), self.look(number)):
                     return f"{name}: {why}"
             except Refused:
                 raise

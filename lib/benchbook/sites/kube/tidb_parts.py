@@ -25,8 +25,7 @@ from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.tidb import COMPONENT, INSTANCE, PARTS
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import config, data
-from benchbook.sites.tidb.placement import Placement
-from benchbook.sites.tidb.status import METRICS, Status, flat, pool_seconds
+from benchbook.sites.tidb.status import METRICS, Placement, Status, flat, pool_seconds
 
 # Ports that the operator gives them, and the administrator of a new cluster.
 PORT, STATUS, PD, TIKV_STATUS = 4000, 10080, 2379, 20180

@@ -13,7 +13,7 @@ from benchbook.core.study_sections import Engine
 from benchbook.sites import load
 from benchbook.sites.agent import files
 from benchbook.sites.arms import loads
-from benchbook.sites.engines import commits, packages
+from benchbook.sites.engines import versions
 from benchbook.sites.local import kernel
 from benchbook.sites.local.layout import Chain, suits_netem
 from benchbook.sites.machine import abilities, here
@@ -34,11 +34,9 @@ def of(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:
     found = list(_of_arm(arm, chain))
     if engine is not None and engine.cluster is not None and engine.cluster.zones_ms is not None:
         found += _lacking(*NEEDED_BY["service"])
-    if engine is not None and engine.build is not None:
-        return found + list(filter(None, [commits.obstacle(engine.build)]))
-    if engine is not None and (why := packages.obstacle(engine)) is not None:
+    if engine is not None and (why := versions.obstacle(engine)) is not None:
         return [*found, why]
-    if engine is not None and (reason := load(program_of(engine)).obstacle(engine)):
+    if engine is not None and engine.build is None and (reason := load(program_of(engine)).obstacle(engine)):
         found.append(reason)
     return list(dict.fromkeys(found))
 

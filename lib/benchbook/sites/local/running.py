@@ -13,7 +13,7 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import load
 from benchbook.sites.agent import kernel as sysctl
-from benchbook.sites.engines import commits, packages
+from benchbook.sites.engines import versions
 from benchbook.sites.local import cgroups, kernel, network
 from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.layout import Chain, Part
@@ -153,7 +153,7 @@ class Parts:
         place = labs.Place(part.name, address, port, where, lambda: peers, self.connections, part.prepared)
         if part.kind == "server":
             arm = next(arm for arm, chain in self.chains.items() if part in chain.servers)
-            engine = packages.resolved(commits.resolved(engine_of(self.study, self.study.deployed(arm))))
+            engine = versions.resolved(engine_of(self.study, self.study.deployed(arm)))
             more: dict[str, Any] = {}
             if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
                 place = replace(place, peers=lambda: (self.network.gateway,))

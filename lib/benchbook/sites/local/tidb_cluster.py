@@ -28,7 +28,7 @@ from benchbook.sites.local.network import Zones
 from benchbook.sites.machine import prepared, steps
 from benchbook.sites.machine.here import Here
 from benchbook.sites.machine.supervised import Made
-from benchbook.sites.tidb import build, config, data, placement
+from benchbook.sites.tidb import build, config, data, status
 
 STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
 READY_S, SETTLE_S = 240.0, 60.0
@@ -338,7 +338,7 @@ class Cluster(Made):
             for member in (self.pd, *self.stores.values()):
                 member.running()
             state, now = self.pd.placement.state(), time.monotonic()
-            missing = placement.faults(state, self.size.stores, self.size.replicas)
+            missing = status.faults(state, self.size.stores, self.size.replicas)
             is_uneven = now - begun < even_s and self._is_uneven(state)
             if missing or is_uneven or state.leaders != seen:
                 seen, since = state.leaders, now
@@ -351,7 +351,7 @@ class Cluster(Made):
                 )
             yield
 
-    def _is_uneven(self, state: placement.State) -> bool:
+    def _is_uneven(self, state: status.State) -> bool:
         """Say whether PD has leaders to move: where each region is on all stores, it evens them out."""
         led = list(state.leaders.values())
         counts = [led.count(name) for name in self.stores]

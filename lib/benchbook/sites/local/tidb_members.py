@@ -23,8 +23,7 @@ from benchbook.sites.machine.here import Here
 from benchbook.sites.machine.supervised import Supervised
 from benchbook.sites.settings import Value, same, text
 from benchbook.sites.tidb import config
-from benchbook.sites.tidb.placement import Placement
-from benchbook.sites.tidb.status import Status, flat
+from benchbook.sites.tidb.status import Placement, Status, flat
 
 CRASH = re.compile(r"\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)
 # What a cluster starts from unless the study says otherwise.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.study_sections import Engine
-from benchbook.sites.engines import packages
+from benchbook.sites.engines import versions
 from benchbook.sites.engines.mariadb import MariaDB
 
 
@@ -28,14 +28,14 @@ needs_apt = pytest.mark.skipif(
 def test_a_version_that_is_installed_is_taken_as_it_is():
     installed = MariaDB.standing()[0]
     asked = Engine(name="mariadb", version=installed)
-    assert packages.obstacle(asked) is None and packages.resolved(asked) == asked
-    assert packages.resolved(Engine(name="mariadb")).binary is None
+    assert versions.obstacle(asked) is None and versions.resolved(asked) == asked
+    assert versions.resolved(Engine(name="mariadb")).binary is None
 
 
 @needs_apt
 def test_a_version_that_nobody_has_is_told_with_those_there_are():
-    why = packages.obstacle(Engine(name="mariadb", version="5.5.1"))
-    there = packages._upstream(madison("mariadb-server-core")[0])
+    why = versions.obstacle(Engine(name="mariadb", version="5.5.1"))
+    there = versions._upstream(madison("mariadb-server-core")[0])
     assert why is not None and why.startswith(
         "engine.version: 5.5.1: not installed, and this system's packages"
     )
@@ -46,16 +46,16 @@ def test_a_version_that_nobody_has_is_told_with_those_there_are():
 @pytest.mark.slow
 def test_another_version_is_fetched_once_and_is_the_one_asked_for(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setenv("BENCHBOOK_ENGINES", str(tmp_path))
-    versions = [packages._upstream(one) for one in madison("mariadb-server-core")]
-    other = next((one for one in versions if one != MariaDB.standing()[0]), None)
+    there = [versions._upstream(one) for one in madison("mariadb-server-core")]
+    other = next((one for one in there if one != MariaDB.standing()[0]), None)
     if other is None:
         pytest.skip("the package lists have the installed version alone")
     asked = Engine(name="mariadb", version=other)
-    assert packages.obstacle(asked) is None and not list(tmp_path.iterdir()), "asking fetches nothing"
-    made = packages.resolved(asked).binary
+    assert versions.obstacle(asked) is None and not list(tmp_path.iterdir()), "asking fetches nothing"
+    made = versions.resolved(asked).binary
     assert made is not None and Path(made).is_relative_to(tmp_path)
     said = subprocess.run([made, "--version"], capture_output=True, text=True, check=True).stdout
     assert f"Ver {other}-MariaDB" in said
     assert "once" in capsys.readouterr().out
-    assert packages.resolved(asked).binary == made
+    assert versions.resolved(asked).binary == made
     assert "fetching" not in capsys.readouterr().out

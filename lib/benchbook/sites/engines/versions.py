@@ -1,10 +1,12 @@
-"""Servers of a version that the system's packages have and this machine doesn't: laid out, never installed.
+"""Servers of another version than this machine has: from the system's packages, or built from a commit.
 
-Two minor versions of one package can't be installed at once; what a package holds can lie anywhere.
+Two minor versions of one package can't be installed at once; what a package holds can lie anywhere, so it is
+laid out and never installed. Two refs of a repository as two arms are built each once.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -12,9 +14,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.core import traits
+from benchbook.core import git, paths, traits
 from benchbook.core.errors import SiteError
-from benchbook.core.study_sections import Engine
+from benchbook.core.study_sections import Build, Engine
 from benchbook.sites import load, sql
 from benchbook.sites.agent import files
 from benchbook.sites.machine import here
@@ -22,10 +24,17 @@ from benchbook.sites.tidb.build import engines
 
 TOOLS = ("apt-cache", "apt-get", "dpkg-deb")
 FETCH_S = 600.0
+END_LINES = 3
+
+
+class NotBuiltError(SiteError):
+    """A commit can't be built."""
 
 
 def obstacle(engine: Engine) -> str | None:
-    """Return why a version can't be had, or None; nothing is fetched to find out."""
+    """Return why a version can't be had, or None; nothing is fetched or built to find out."""
+    if engine.build is not None:
+        return None if _commit(engine.build) is not None else _unknown(engine.build)
     if not _is_missing(engine) or _laid_out(engine) is not None or _offered(engine) is not None:
         return None
     names = traits.engine(engine.name).apart
@@ -37,7 +46,13 @@ def obstacle(engine: Engine) -> str | None:
 
 
 def resolved(engine: Engine) -> Engine:
-    """Return an engine whose program is there, fetched from the system's packages where it is missing."""
+    """Return an engine whose program is there: built from its commit where the study names one, else fetched
+    from the system's packages where it is missing."""
+    if engine.build is not None:
+        if (commit := _commit(engine.build)) is None:
+            raise SiteError(_unknown(engine.build))
+        made = build(_folder(engine.build), engines() / "commits", engine.build, commit)
+        return engine.model_copy(update={"binary": str(made), "build": None})
     if not _is_missing(engine) or obstacle(engine) is not None:
         return engine
     found = _laid_out(engine) or _fetched(engine)
@@ -137,3 +152,41 @@ def _upstream(version: str) -> str:
     '10.11.19'
     """
     return version.rpartition(":")[2].split("-")[0].split("+")[0]
+
+
+def build(repo: Path, work: Path, asked: Build, commit: str) -> Path:
+    """Return a commit's program, built in a worktree of its own below `work` unless it is there.
+
+    NotBuiltError with the end of the log.
+    """
+    digest = hashlib.sha256(asked.command.encode()).hexdigest()[:8]
+    tree = work / f"{commit[:16]}-{digest}"
+    made, log = tree / asked.binary, tree.with_suffix(".log")
+    if made.is_file():
+        return made
+    # A server gives its rights away, and its user must reach the program.
+    work.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if not tree.is_dir() and git.says("worktree", "prune", root=repo) is not None:
+        git.says("worktree", "add", "--detach", "--force", str(tree), commit, root=repo)
+    if not tree.is_dir():
+        raise NotBuiltError(f"git can't lay {commit[:10]} of {repo} out below {work}")
+    print(f"building {commit[:10]} with `{asked.command}`, once", flush=True)
+    with log.open("wb") as into:
+        code = subprocess.run(["sh", "-c", asked.command], cwd=tree, stdout=into, stderr=into).returncode
+    if code or not made.is_file():
+        end = " ".join(log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-END_LINES:])
+        raise NotBuiltError(f"`{asked.command}` ended with {code}: {end or f'no {asked.binary}'}")
+    return made
+
+
+def _folder(asked: Build) -> Path:
+    return (paths.root() / asked.repo).resolve()
+
+
+def _commit(asked: Build) -> str | None:
+    said = git.says("rev-parse", "--verify", "--quiet", f"{asked.ref}^{{commit}}", root=_folder(asked))
+    return said.strip() if said else None
+
+
+def _unknown(asked: Build) -> str:
+    return f"engine.build.ref: {asked.ref}: git knows no such commit in {asked.repo}; fetch it there first"
