@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from benchbook.commands import publish
+from benchbook.commands import pages
 from benchbook.compare import steady
 from benchbook.core import applied, files, paths, runfolder, yamlfile
 from benchbook.core.explain import validate
@@ -168,5 +168,5 @@ def _site(folder: Path) -> None:
 @pytest.fixture(scope="session")
 def public(site: Path) -> Path:
     """The site as `make publish` leaves it."""
-    publish.publish(site, site / "public")
+    pages.put_together(site, site / "public")
     return site / "public"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import pages, publish
+from benchbook.commands import pages
 from benchbook.core.errors import BenchbookError
 
 
@@ -33,14 +33,14 @@ def test_it_has_pages_raw_files_and_the_summary_beside_each_other(public: Path, 
 def test_again_gives_the_same_and_a_page_that_is_gone_goes(public: Path, site: Path):
     before = {path: path.read_bytes() for path in public.rglob("*") if path.is_file()}
     (public / "old.html").write_text("old")
-    publish.publish(site, public)
+    pages.put_together(site, public)
     assert {path: path.read_bytes() for path in public.rglob("*") if path.is_file()} == before
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(site: Path, tmp_path: Path):
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(BenchbookError, match="no earlier publication"):
-        publish.publish(site, tmp_path)
+        pages.put_together(site, tmp_path)
     assert (tmp_path / "mine").read_text() == "mine"
 
 
@@ -48,10 +48,10 @@ def test_a_dead_link_stops_it_and_leaves_the_earlier_one(site: Path, tmp_path: P
     root = tmp_path / "repository"
     shutil.copytree(site / "reports", root / "reports")
     with pytest.raises(BenchbookError, match="links lead nowhere"):
-        publish.publish(root, tmp_path / "public")
+        pages.put_together(root, tmp_path / "public")
     assert not (tmp_path / "public").exists()
     with pytest.raises(BenchbookError, match="make repro comes first"):
-        publish.publish(tmp_path, tmp_path / "public")
+        pages.put_together(tmp_path, tmp_path / "public")
 
 
 def test_what_only_stands_in_for_a_page_is_not_published(site: Path, tmp_path: Path):
@@ -59,10 +59,10 @@ def test_what_only_stands_in_for_a_page_is_not_published(site: Path, tmp_path: P
     (root / "reports" / "method.html").unlink()
     pages.stand_in(root)
     with pytest.raises(BenchbookError, match=r"reports/method\.html: not made yet"):
-        publish.publish(root, tmp_path / "public")
+        pages.put_together(root, tmp_path / "public")
 
 
 def test_a_link_in_a_log_is_text_and_stays_as_it_is():
     text = '<a href="../../data/x/raw/r/sysbench.out">log</a> &lt;a href="../../data/y">'
-    changed = publish._UP_TO_DATA.sub(publish._one_step_fewer, text)
+    changed = pages._UP_TO_DATA.sub(pages._one_step_fewer, text)
     assert changed == '<a href="../data/x/raw/r/sysbench.out">log</a> &lt;a href="../../data/y">'

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import publish, record, remake
+from benchbook.commands import record, remake
+from benchbook.commands.pages import local_links
 from benchbook.core import files, load, paths
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
@@ -102,7 +103,7 @@ def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(
     dead = [
         (page.name, link)
         for page in pages
-        for link in publish.local_links(page.read_text())
+        for link in local_links(page.read_text())
         if not (page.parent / link).resolve().is_file()
     ]
     assert not dead

@@ -44,7 +44,7 @@ COMMANDS = {
     "claims": ("stage.page", "render the page of claims, studies and sources, as the pipeline does"),
     "story": ("stage.page", "render the story of the five reports, as the pipeline does"),
     "findings": ("stage.page", "render the site's first page, as the pipeline does"),
-    "publish": ("publish.command", "put the site together in one folder, for any static host"),
+    "publish": ("pages.publish", "put the site together in one folder, for any static host"),
     "export": ("archives.export", "pack a study's whole evidence into one archive"),
     "session": ("session.run", "measure what the record needs most on this machine, and record it"),
     "fleet": ("fleet.run", "measure a session of a study on each of several hosts, and pool them"),
