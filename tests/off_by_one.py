@@ -72,13 +72,13 @@ def main(root: Path, names: list[str]) -> None:
     if os.environ.get("BENCHBOOK_OFF"):
         plant()
     from benchbook.core import record
-    from benchbook.evidence import held
+    from benchbook.evidence import sessions
 
     found = {}
     for name in names:
         where = record.places(name)
         entry = record.read().studies[name].sessions[where.session_id]
-        made = held.from_raw(where, entry, root / name)
+        made = sessions.from_raw(where, entry, root / name)
         found[name] = [*made.refused, *made.differs]
     print(json.dumps(found))
 

@@ -18,7 +18,7 @@ from benchbook.core import calibrated, files, turns
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, LockHeld, SiteError
 from benchbook.core.params import Limits
-from benchbook.evidence import held
+from benchbook.evidence import sessions
 from benchbook.sites.arms import clean
 from tests import rooms
 from tests.limits import LIMITS
@@ -158,7 +158,7 @@ def test_recorded_campaigns_have_the_same_bytes_again_and_a_table_that_follows(m
     table = calibrated.table()
     assert table is not None and table["name"].tolist() == recorded.campaigns["name"].tolist()
     assert list(compare.sentences(table)) == recorded.sentences
-    assert list(held.strangers(index.read())) == [], "it is no study of the record"
+    assert list(sessions.strangers(index.read())) == [], "it is no study of the record"
 
 
 def test_further_campaigns_change_the_last_archive_of_their_kind_alone(

@@ -10,7 +10,7 @@ import pytest
 
 from benchbook.commands import code, recorded_pages, remake
 from benchbook.core import files, paths, record
-from benchbook.evidence import held
+from benchbook.evidence import sessions
 from tests.house import tree
 from tests.recorded import entry
 
@@ -25,7 +25,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(remake, "_remade", make)
     monkeypatch.setattr(remake, "pool", pool)
     monkeypatch.setattr(recorded_pages, "render", render)
-    monkeypatch.setattr(held, "doubled", lambda index: ())
+    monkeypatch.setattr(sessions, "doubled", lambda index: ())
     shutil.copytree(tree.ROOT / "notebooks", tmp_path / "notebooks")
     for name, session in (("ant", FIRST), ("ant", NEXT), ("bee", FIRST)):
         files.write_text(paths.recorded(name, session).archive, f"what {name} measured")

@@ -19,7 +19,7 @@ from benchbook.core import files, load, paths
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.findings import Findings
-from benchbook.evidence import archive, held, verify
+from benchbook.evidence import archive, sessions, verify
 from benchbook.read import schemas
 from benchbook.show import registration
 from tests import found
@@ -157,7 +157,7 @@ def test_another_archive_than_the_recorded_one_is_refused(broken: Path):
 def test_archives_and_index_name_each_other(at: Path):
     session, entry = only(index.read())
     gone = index.Index().with_session("gone", "Gone", session, entry)
-    first, second = held.strangers(gone)
+    first, second = sessions.strangers(gone)
     assert f"data/record/made/{session}.tar.xz: not in index.yaml" in first
     assert f"there is no data/record/gone/{session}.tar.xz" in second
 
@@ -170,7 +170,7 @@ def test_a_session_is_refused_under_another_name_and_named_where_it_lies_twice(a
     other = packed.with_name("20260106T0000Z-0000.tar.xz")
     shutil.copyfile(packed, other)
     try:
-        (found,) = held.doubled(index.read())
+        (found,) = sessions.doubled(index.read())
         assert f"made/{other.name}: has runs of data/record/made/{session}.tar.xz" in found
     finally:
         other.unlink()
@@ -392,8 +392,8 @@ def test_an_earlier_session_is_named_too_where_its_entry_does_not_follow(
     """Earlier sessions are not made again, and pooled by what their entries say."""
     _, entry = only(index.read())
     where = index.places("made")
-    assert held.taken(where, entry, tmp_path / "as-recorded")[1] == []
+    assert sessions.taken(where, entry, tmp_path / "as-recorded")[1] == []
     changed = entry.model_copy(update={key: wrong})
-    _, named = held.taken(where, changed, tmp_path / "changed")
+    _, named = sessions.taken(where, changed, tmp_path / "changed")
     told = {"measured": "session", "methods": "design"}.get(key, key)
     assert any(f"{told}: index.yaml says" in text for text in named)

@@ -91,7 +91,7 @@ def run() -> int:
 
 def make(submit: parallel.Submit) -> None:
     """Make again what does not stand of the record, in these processes."""
-    from benchbook.evidence import held
+    from benchbook.evidence import sessions
 
     index, made_with = record.read(), _code(paths.root())
     # The stage's outputs, which DVC asks for where nothing is recorded, too.
@@ -106,7 +106,7 @@ def make(submit: parallel.Submit) -> None:
     asked.sort(key=lambda name: (name not in is_due, -_runs(index.studies[name]), name))
     of = {name: [session for other, session in due if other == name] for name in asked}
     tasks = [submit(_study, name, of[name], str(paths.root()), made_with) for name in asked]
-    refused, count = [*held.strangers(index), *held.doubled(index)], 0
+    refused, count = [*sessions.strangers(index), *sessions.doubled(index)], 0
     for done in as_completed(tasks):
         name, outcomes, text = done.result()
         for session, outcome in outcomes.items():
@@ -193,7 +193,7 @@ def _code(root: Path) -> Code:
     """Return the digests of the modules and templates that make evidence, and pages with their notebooks."""
     notebooks = [root / "notebooks" / f"{stem}.ipynb" for stem in NOTEBOOKS]
     begun = [name for one in notebooks for name in code.imported(_source(one))]
-    evidence = _modules(["benchbook.evidence.held"], [floor for floor in FLOORS if floor != "show"])
+    evidence = _modules(["benchbook.evidence.sessions"], [floor for floor in FLOORS if floor != "show"])
     pages = _modules([*begun, "benchbook.commands.recorded_pages"], FLOORS)
     both = evidence + pages + files.sha256_all(root, notebooks)
     return Code(evidence, hashlib.sha256(both.encode()).hexdigest())
@@ -375,13 +375,13 @@ def _remade(where: paths.RecordedPaths, study: record.Recorded) -> tuple[Outcome
 
     Only the newest has a page: of earlier ones what their archives say of themselves is enough.
     """
-    from benchbook.evidence import held, sessions
+    from benchbook.evidence import sessions
 
     entry = study.sessions[where.session_id]
     if where.session_id != study.newest:
-        described, refused = held.taken(where, entry, where.base)
+        described, refused = sessions.taken(where, entry, where.base)
         return Outcome(refused=refused), described
-    found = held.from_raw(where, entry, where.base)
+    found = sessions.from_raw(where, entry, where.base)
     with paths.at(where.base):
         described = sessions.described(Unpacked(where.base, found.remade.contents.study))
     more = len(found.differs) - _SHOWN

@@ -1,23 +1,24 @@
-"""What a session is, told by its own raw files: its id, its design, its machine, its methods."""
+"""What a session is, told by its own raw files, and the record held against it.
+
+An archive has one entry, a run one session, an entry its archive.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import design, files, runfolder
+from benchbook.compare import machines
+from benchbook.core import canonical, design, files, paths, record, runfolder
 from benchbook.core.document import Facts
 from benchbook.core.errors import BenchbookError
 from benchbook.core.record import Machine
-from benchbook.evidence import archive
+from benchbook.evidence import archive, remake
 from benchbook.evidence.unpacked import Unpacked
-
-_NUMBERED = re.compile(
-    r"^(?P<name>.*?) \(family (?P<family>\d+), model (?P<model>\d+), stepping (?P<stepping>\d+)\)$"
-)
+from benchbook.read import tidy
 
 
 def runs_of(manifest: archive.Manifest) -> dict[str, str]:
@@ -110,12 +111,10 @@ def machine_of(facts: Facts) -> Machine:
     arm = next(iter(facts.arms.values()))
     hosts = arm.get("hosts") or {}
     seen: Mapping[str, Any] = arm.get("machine") or hosts.get("server") or next(iter(hosts.values()), {})
-    told = str(seen.get("cpu_model") or "not known")
+    one = machines.processor(str(seen.get("cpu_model") or "not known"))
     probes: Mapping[str, Any] = facts.probes or {}
-    known = _NUMBERED.match(told)
-    numbers = {key: int(known[key]) for key in ("family", "model", "stepping")} if known else {}
     return Machine(
-        processor=known["name"] if known else told,
+        processor=one.name,
         cores=float(seen.get("cores") or 1),
         memory_mib=seen.get("memory_mib"),
         kernel=seen.get("kernel"),
@@ -123,7 +122,7 @@ def machine_of(facts: Facts) -> Machine:
         site=str((arm.get("site") or {}).get("kind", "not known")),
         versions={name: ", ".join(versions) for name, versions in design.versions(facts.arms).items()},
         probes={name: value for name, value in probes.items() if value is not None},
-        **numbers,
+        **one.model_dump(exclude={"name"}, exclude_none=True),
     )
 
 
@@ -134,3 +133,119 @@ def facts_in(file: Path) -> Facts:
             if member.name.count("/") == 3 and member.name.endswith("/facts.json"):
                 return Facts.parse(files.parse_json(b"".join(member.read())), file)
     raise BenchbookError(f"{file.name}: there is no facts.json in it")
+
+
+# What the sessions of a study say together is made of these; the study's file comes with them.
+TAKEN = ("findings.json", "facts.json")
+
+
+def strangers(index: record.Index) -> Iterator[str]:
+    """Name archives without an entry and entries without an archive."""
+    there = {(file.parent.name, file.name.removesuffix(".tar.xz")) for file in record.archives()}
+    known = {(name, session) for name, study in index.studies.items() for session in study.sessions}
+    for name, session in sorted(there - known):
+        yield f"data/record/{name}/{session}.tar.xz: not in {record.INDEX}; `make record` writes both"
+    for name, session in sorted(known - there):
+        yield (
+            f"data/record/{record.INDEX}: {name}, {session}: there is no data/record/{name}/{session}.tar.xz"
+            "; take it from git again: what was recorded stays"
+        )
+
+
+def doubled(index: record.Index) -> Iterator[str]:
+    """Name runs that two archives have, whatever these are called."""
+    seen: dict[tuple[str, str], str] = {}
+    for file in record.archives():
+        place = f"data/record/{file.parent.name}/{file.name}"
+        try:
+            runs = runs_in(file)
+        except BenchbookError:
+            continue  # An archive that can't be read is named when it is made again.
+        shared = sorted({seen[one] for one in runs.items() if one in seen})
+        if shared:
+            yield f"{place}: has runs of {', '.join(shared)}; one measurement is one session"
+        seen |= dict.fromkeys(runs.items(), place)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A recorded session made again: `refused` is no evidence of its entry, `differs` came out otherwise."""
+
+    remade: remake.Remade
+    refused: tuple[str, ...]
+    differs: tuple[str, ...]
+
+
+def from_raw(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> Held:
+    """Make a session again below `root`, which is empty, and hold it against its entry.
+
+    BenchbookError where the archive is not whole, or parse and analyze fail on it.
+    """
+    remade = remake.remake(where.archive, root, 1)
+    if remade.contents.study != where.name:
+        told = f"{_place(where)}: holds the study {remade.contents.study}; it belongs into that folder"
+        return Held(remade, (told,), ())
+    refused = (*other_archive(where, entry), *other_session(where, entry, root))
+    tables = tidy.load(remade.where.tidy)
+    found = [*remade.differences]
+    found += [f"tidy/{text}" for text in canonical.table_differences(entry.made, tables)]
+    return Held(remade, refused, tuple(f"{_place(where)}: {text}" for text in found))
+
+
+def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> tuple[dict[str, Any], list[str]]:
+    """Put what an archive says of its own session below `root`, without its runs; return its design in parts,
+    and what its entry says otherwise.
+
+    It was made again when it was recorded, and is the same to the byte. BenchbookError where it is not.
+    """
+    if wrong := [*other_archive(where, entry)]:
+        raise BenchbookError(wrong[0].partition(": ")[2])
+    archive.take(where.archive, TAKEN, root)
+    held = Unpacked(root, where.name)
+    runs = runs_in(where.archive)
+    stamp = entry.measured.replace("-", "").replace(":", "")
+    methods = entry.methods if held.facts.methods is None else held.facts.methods
+    told = {
+        "session": (where.session_id, f"{stamp}-{digits(runs)}"),
+        "methods": (entry.methods, {name: methods.get(name) for name in entry.methods}),
+        "design": (entry.design, design.of(held.study, held.facts.arms, entry.methods)),
+        "machine": (entry.machine, machine_of(held.facts)),
+        "runs": (entry.runs, len(runs)),
+    }
+    return design.described(held.study, held.facts.arms, entry.methods), [*_otherwise(where, told)]
+
+
+def other_archive(where: paths.RecordedPaths, entry: record.Entry) -> Iterator[str]:
+    """Say that an archive is not the one of its entry."""
+    found = files.sha256(where.archive)
+    if found != entry.sha256:
+        yield (
+            f"{_place(where)}: not the archive of {record.INDEX}: its sha256 begins with {found[:12]}, the "
+            f"recorded one with {entry.sha256[:12]}"
+        )
+
+
+def other_session(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> Iterator[str]:
+    """Name what an entry says otherwise than the session's raw files do, unpacked below `root`."""
+    held = Unpacked(root, where.name)
+    with paths.at(root):
+        told = {
+            "session": (where.session_id, session_id(held)),
+            "measured": (entry.measured, minute(begun(held))),
+            "methods": (entry.methods, methods(held)),
+            "design": (entry.design, design_of(held)),
+            "machine": (entry.machine, machine_of(held.facts)),
+            "seed": (entry.seed, seed_of(held)),
+            "runs": (entry.runs, len(held.folders)),
+        }
+    yield from _otherwise(where, told)
+
+
+def _otherwise(where: paths.RecordedPaths, told: Mapping[str, tuple[Any, Any]]) -> Iterator[str]:
+    for key, (said, found) in told.items():
+        if said != found:
+            yield f"{_place(where)}: {key}: {record.INDEX} says {said}, its raw files {found}"
+
+
+def _place(where: paths.RecordedPaths) -> str:
+    return where.archive.relative_to(where.clone).as_posix()
