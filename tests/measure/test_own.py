@@ -15,7 +15,7 @@ from benchbook.core import paths
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
 from benchbook.measure import dataset, matrix, warm_up
-from benchbook.plan import schedule, statements
+from benchbook.plan import schedule, settling
 from benchbook.read import tidy, validity
 
 pytestmark = pytest.mark.server
@@ -108,8 +108,8 @@ def measured(
         warm_up.warm(site, study)
         own = warm_up.own_found(site, study)
         folders = warm_up.pilots("test", study, site, into / "pilots", limits, lambda _: None)
-        known = statements.record(own, tidy.pilot_totals(folders))
-        runs = schedule.plan_runs("test", study, {}, own=statements.carried(known))
+        known = settling.own_record(own, tidy.pilot_totals(folders))
+        runs = schedule.plan_runs("test", study, {}, own=settling.own_carried(known))
         judge = partial(validity.judge, limits=limits)
         where = (into / "raw", into / "void")
         walk = matrix.walk(matrix.Walk(study, runs, site, *where, judge, limits, lambda _: None))

@@ -9,7 +9,7 @@ import pytest
 
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
-from benchbook.plan import rates, schedule
+from benchbook.plan import schedule, settling
 from tests import small
 
 WARM = {"pilot_s": 10}
@@ -54,7 +54,7 @@ SEEN = {
 
 
 def test_the_slower_arm_sets_the_rate_of_both_and_a_cold_start_does_not_count():
-    settled = rates.settle(make(), pilots(SEEN, start=10.0))
+    settled = settling.settle_rates(make(), pilots(SEEN, start=10.0))
     # 0.5 x 1000, 1500, 1790 and 0.9 of them: 500, 750, 895 and 900, 1350, 1611; down to two digits.
     assert [row["rate"] for row in settled] == [500, 750, 890, 900, 1300, 1600]
     assert [row["slower_arm"] for row in settled] == ["proxy", "direct", "proxy"] * 2
@@ -63,7 +63,7 @@ def test_the_slower_arm_sets_the_rate_of_both_and_a_cold_start_does_not_count():
 
 def test_planned_runs_of_all_arms_have_the_settled_rate_and_another_rate_is_another_run():
     study = make()
-    settled = rates.of(study, {"rates": rates.settle(study, pilots(SEEN))})
+    settled = settling.rates(study, {"rates": settling.settle_rates(study, pilots(SEEN))})
     runs = schedule.plan_runs("s", study, {}, settled)
     assert {(run.arm, run.rate) for run in runs if run.workload == "at-half" and run.threads == 8} == {
         ("direct", 750),
@@ -71,7 +71,9 @@ def test_planned_runs_of_all_arms_have_the_settled_rate_and_another_rate_is_anot
         ("proxy", 750),
     }
     assert {run.rate for run in runs if run.workload == "oltp_point_select"} == {0}
-    faster = rates.of(study, {"rates": rates.settle(study, pilots({key: 2 * v for key, v in SEEN.items()}))})
+    faster = settling.rates(
+        study, {"rates": settling.settle_rates(study, pilots({key: 2 * v for key, v in SEEN.items()}))}
+    )
     others = {run.run_id for run in schedule.plan_runs("s", study, {}, faster)}
     kept = {run.workload for run in runs if run.run_id in others}
     assert kept == {"oltp_point_select"}
@@ -80,7 +82,7 @@ def test_planned_runs_of_all_arms_have_the_settled_rate_and_another_rate_is_anot
 def test_pilots_that_differ_by_a_percent_keep_the_runs_there_are():
     study = make(threads=(4,))
     one, other = (
-        rates.settle(study, pilots({key: value * shift for key, value in SEEN.items()}))
+        settling.settle_rates(study, pilots({key: value * shift for key, value in SEEN.items()}))
         for shift in (1.012, 1.018)
     )
     assert [row["rate"] for row in one] == [row["rate"] for row in other]
@@ -105,12 +107,12 @@ def test_pilots_are_closed_loops_at_every_level_and_made_once_for_workloads_that
 def test_nothing_is_planned_at_a_rate_that_no_pilot_found():
     study = make()
     with pytest.raises(BenchbookError, match=r"at-half\.rate: no pilot at 8 threads"):
-        rates.settle(study, pilots({key: value for key, value in SEEN.items() if key[1] == 4}))
+        settling.settle_rates(study, pilots({key: value for key, value in SEEN.items() if key[1] == 4}))
     with pytest.raises(BenchbookError, match=r"at-half\.rate: the pilots settled none at 4 threads"):
-        rates.of(study, {})
-    dead = rates.settle(study, pilots(dict.fromkeys(SEEN, 0.5)))
+        settling.rates(study, {})
+    dead = settling.settle_rates(study, pilots(dict.fromkeys(SEEN, 0.5)))
     with pytest.raises(BenchbookError, match="settled none"):
-        rates.of(study, {"rates": dead})
+        settling.rates(study, {"rates": dead})
 
 
 @pytest.mark.parametrize(
@@ -141,5 +143,5 @@ def test_a_workload_that_names_its_script_is_that_of_the_same_name(closed, share
         shared: (named if shared == "named" else {}) | {"rate": {"share": 0.5}},
     }
     study = make(workloads=workloads)
-    assert rates.piloted(study, shared) == closed
-    assert rates.piloted(study, closed) == closed
+    assert settling.piloted(study, shared) == closed
+    assert settling.piloted(study, closed) == closed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.plan import statements
+from benchbook.plan import settling
 
 # 3 reads, a write and 2 others an event; a read and no other with which each of 4 threads begins.
 RULE = {
@@ -21,13 +21,13 @@ def pilot(**changes: int) -> dict[str, int]:
 def test_statements_that_all_events_share_are_a_rule():
     # At 8 threads and 500 events: 3 * 500 + 8, 500, 2 * 500.
     more = pilot(threads=8, events=500, reads=1508, writes=500, other=1000)
-    assert statements.learned({"mine": [pilot(), more]}) == {"mine": RULE}
+    assert settling.statements({"mine": [pilot(), more]}) == {"mine": RULE}
 
 
 def test_a_mixture_errors_and_silence_give_no_rule():
     for changed in (pilot(reads=301), pilot(reads=350), pilot(errors=1), pilot(events=0)):
-        assert statements.learned({"mine": [changed]}) == {"mine": {}}
-    assert statements.learned({"mine": [pilot(), pilot(reads=404)]}) == {"mine": {}}
+        assert settling.statements({"mine": [changed]}) == {"mine": {}}
+    assert settling.statements({"mine": [pilot(), pilot(reads=404)]}) == {"mine": {}}
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_a_mixture_errors_and_silence_give_no_rule():
 def test_a_thread_begins_with_ten_statements_at_the_most(events: int, beside: int, at_begin: int | None):
     one = pilot(events=events, reads=3 * events + beside, writes=events, other=2 * events)
     due = RULE | {"thread": {"reads": at_begin, "writes": 0, "other": 0}}
-    assert statements.learned({"mine": [one]}) == {"mine": {} if at_begin is None else due}
+    assert settling.statements({"mine": [one]}) == {"mine": {} if at_begin is None else due}
 
 
 def test_plans_carry_digests_and_statements_and_nothing_without_own_scripts():
     own = {"scripts": {"mine": {"text": {"mine.lua": ""}, "sha256": {"mine.lua": "e3b0"}}}, "tables": {}}
-    record = statements.record(own, {"mine": [pilot()]})
-    assert statements.carried(record) == {"mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE}}
-    assert statements.record({}, {}) == {}
-    assert statements.carried({}) == {}
+    record = settling.own_record(own, {"mine": [pilot()]})
+    assert settling.own_carried(record) == {"mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE}}
+    assert settling.own_record({}, {}) == {}
+    assert settling.own_carried({}) == {}

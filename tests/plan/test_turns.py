@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from benchbook.core import turns as words
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
-from benchbook.plan import schedule, turns
+from benchbook.plan import order, schedule, settling
 from tests.plan.test_schedule import make
 from tests.read.corpus import PLAN
 
@@ -175,11 +175,11 @@ def test_a_turn_holds_ten_transactions_of_the_slowest_arm_at_its_thread_level():
     # 1 thread at 500/s: 2 ms, 20 ms for ten: 50 ms. 16 threads at 500/s: 32 ms, 320 ms for ten: 500 ms. At 4
     # threads, half way between the logarithms of 1 and 16: sqrt(2 x 32) = 8 ms, 80 ms for ten: 100 ms.
     study = closed(threads=(1, 4, 16))
-    settled = turns.settle(study, pilots(t1=500.0, t16=500.0))
+    settled = settling.settle_turns(study, pilots(t1=500.0, t16=500.0))
     writing = [row for row in settled if row["workload"] == "oltp_read_write"]
     assert [(row["threads"], row["turn_ms"]) for row in writing] == [(1, 50), (4, 100), (16, 500)]
     assert writing[1]["transaction_ms"] == pytest.approx(8.0)
-    runs = schedule.plan_runs("s", study, {}, lengths=turns.lengths({"turns": settled}))
+    runs = schedule.plan_runs("s", study, {}, lengths=settling.lengths({"turns": settled}))
     assert {(run.workload, run.threads, run.turn_ms) for run in runs} == {
         ("oltp_point_select", 1, 50), ("oltp_point_select", 4, 50), ("oltp_point_select", 16, 50),
         ("oltp_read_write", 1, 50), ("oltp_read_write", 4, 100), ("oltp_read_write", 16, 500),
@@ -194,18 +194,18 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
     columns = ["arm", "workload", "threads", "tps", "starting_s"]
     seen = [(arm, "oltp_point_select", level, 20_000.0, beside) for arm, level, beside in arms]
     study = closed(threads=(4, 34, 64, 128), workloads={"oltp_point_select": {}})
-    settled = turns.settle(study, pd.DataFrame(seen, columns=columns))
+    settled = settling.settle_turns(study, pd.DataFrame(seen, columns=columns))
     assert [(row["threads"], row["starting_s"], row.get("edge_s")) for row in settled] == [
         (4, 0.15, None), (34, 0.45, 1.0), (64, 0.75, 1.0), (128, 0.75, 1.0)
     ]  # fmt: skip
     # A transaction of 64 threads takes 3.2 ms, ten 32 ms; 1.5 ms a thread: 6, 51, 96 and 192 ms.
     assert [row["turn_ms"] for row in settled] == [50, 100, 100, 200]
     # Without the time of starting, as in evidence of before: ten transactions alone.
-    before = turns.settle(study, pd.DataFrame(seen, columns=columns).drop(columns="starting_s"))
+    before = settling.settle_turns(study, pd.DataFrame(seen, columns=columns).drop(columns="starting_s"))
     assert [row["turn_ms"] for row in before] == [50, 50, 50, 50]
     assert all("starting_s" not in row and "edge_s" not in row for row in before)
     runs = schedule.plan_runs(
-        "s", study, {}, None, turns.lengths({"turns": settled}), None, turns.edges({"turns": settled})
+        "s", study, {}, None, settling.lengths({"turns": settled}), None, settling.edges({"turns": settled})
     )
     plans = {run.threads: run for run in runs}
     assert "edge_s" not in plans[4].to_dict() and plans[64].to_dict()["edge_s"] == 1.0
@@ -216,7 +216,7 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
 
 def test_transactions_of_more_than_50_ms_are_measured_in_whole_runs_and_a_study_may_say_its_length():
     # 4 threads at 40/s: 100 ms a transaction, a second for ten.
-    slow = turns.lengths({"turns": turns.settle(closed(), pilots(t1=500.0, t4=40.0))})
+    slow = settling.lengths({"turns": settling.settle_turns(closed(), pilots(t1=500.0, t4=40.0))})
     runs = schedule.plan_runs("s", closed(), {}, lengths=slow)
     orders = {(run.workload, run.threads): run.order for run in runs}
     # One order for all levels of a workload, since its headline is over all of them.
@@ -228,18 +228,18 @@ def test_transactions_of_more_than_50_ms_are_measured_in_whole_runs_and_a_study_
 
 def test_an_arm_has_as_many_turns_as_whole_rounds_fit_into_its_seconds():
     # 20 turns of 50 ms are a second. Of 5 turns of 200 ms two rounds of ABBA make 4; of 2 of 500 ms one.
-    assert [turns.each(1, length, 2) for length in (50, 200, 500)] == [20, 4, 2]
-    assert turns.each(1, 500, 1) == 2
+    assert [order.turns_each(1, length, 2) for length in (50, 200, 500)] == [20, 4, 2]
+    assert order.turns_each(1, 500, 1) == 2
 
 
 def test_two_arms_go_abba_and_the_first_letter_changes_from_block_to_block():
-    first, second = (turns.rounds(("a", "b"), block, "w", 4) for block in (1, 2))
+    first, second = (order.rounds(("a", "b"), block, "w", 4) for block in (1, 2))
     assert {tuple(one[0]) for one in (first, second)} == {("a", "b", "b", "a"), ("b", "a", "a", "b")}
 
 
 @pytest.mark.parametrize("arms", [("a", "b", "c"), ("a", "b", "c", "d")], ids=len)
 def test_more_arms_follow_each_other_equally_often(arms: tuple[str, ...]):
-    rounds = turns.rounds(arms, 1, "w", 4)
+    rounds = order.rounds(arms, 1, "w", 4)
     assert all(sorted(row) == list(arms) for row in rounds)
     follows = Counter(pair for row in rounds for pair in pairwise(row))
     assert len(follows) == len(arms) * (len(arms) - 1) and len(set(follows.values())) == 1
@@ -258,7 +258,11 @@ def test_a_run_in_turns_may_have_a_part_of_a_second():
     runs = schedule.plan_runs("s", closed(plan={"discard_s": 0.3, "run_s": 1.2}), {})
     assert {run.run_s for run in runs} == {1.2} and {run.order for run in runs} == {"turns"}
     # 1.2 s are 24 turns of 50 ms: 12 rounds of ABBA, in which each arm has two; 3 rounds of 8.
-    assert turns.each(1.2, 50, 2) == 24 and turns.each(1.2, 50, 8) == 24 and turns.each(2.3, 50, 2) == 46
+    assert (
+        order.turns_each(1.2, 50, 2) == 24
+        and order.turns_each(1.2, 50, 8) == 24
+        and order.turns_each(2.3, 50, 2) == 46
+    )
     # Two arms on sysbench's clock: 0.6 s to the whole second above, 2 * 1.2 * 1.03 + 0.5 = 2.972 s to 3.
     assert words.clock_seconds(runs[0]) == (1, 3)
     with pytest.raises(ValidationError, match=r"plan.run_s: 2.5: sysbench counts whole seconds"):

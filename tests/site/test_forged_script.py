@@ -19,7 +19,7 @@ from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.evidence import archive, proof
 from benchbook.measure import sysbench
-from benchbook.plan import schedule, statements
+from benchbook.plan import schedule, settling
 from benchbook.read import tidy
 from tests.read import synthetic
 from tests.site import conftest
@@ -78,7 +78,7 @@ def honest(tmp_path_factory) -> Path:
     pilots = list(runfolder.listing(where.pilots))
     scripts = {"read": {"text": {"mine.lua": TEXT, "common.lua": MODULE}, "sha256": DIGESTS}}
     tables = {"account": {"rows": 50, "checksum": 1}}
-    learned = statements.record({"scripts": scripts, "tables": tables}, tidy.pilot_totals(pilots))
+    learned = settling.own_record({"scripts": scripts, "tables": tables}, tidy.pilot_totals(pilots))
     advice = {
         "analyze": [],
         **asdict(steady.discard_advice(tidy.pilot_series(pilots))),
@@ -86,7 +86,7 @@ def honest(tmp_path_factory) -> Path:
         **learned,
     }
     conditions = schedule.conditions(facts["arms"], data)
-    runs = schedule.plan_runs("made", spec, conditions, own=statements.carried(advice))
+    runs = schedule.plan_runs("made", spec, conditions, own=settling.own_carried(advice))
     for number, planned in enumerate(runs):
         tps = conftest.ARMS[planned.arm] + conftest.NOISE[planned.block - 1]
         run(where.raw, planned, f"2026-01-05T10:{number:02d}:00.000+00:00", tps)

@@ -33,7 +33,7 @@ from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Analysis, Limits
 from benchbook.core.study import Study
 from benchbook.measure import dataset, matrix, preflight, store, warm_up
-from benchbook.plan import schedule, statements, turns
+from benchbook.plan import schedule, settling
 from benchbook.read import tidy, validity
 from benchbook.sites import open_site, provision
 from benchbook.sites.arms import obstacles
@@ -48,7 +48,7 @@ RANKED = 7
 """Blocks from which on signed ranks have an interval at the level of 98 %."""
 END_S = 5.0
 """Seconds kept for taking everything down and writing the reports."""
-Ready = tuple[dict[str, Any], turns.Lengths, dict[str, Any]]
+Ready = tuple[dict[str, Any], settling.Lengths, dict[str, Any]]
 """Conditions of the runs, and what pilots settled: the length of turns, and what own scripts send."""
 
 
@@ -301,7 +301,7 @@ def decide(asked: Asked, runs: pd.DataFrame, is_over: bool) -> list[Decision]:
     ]
 
 
-def _settled(asked: Asked, site: Any, base: Path) -> tuple[turns.Lengths, dict[str, Any]]:
+def _settled(asked: Asked, site: Any, base: Path) -> tuple[settling.Lengths, dict[str, Any]]:
     """Warm up, and return what pilots of seconds say of the length of turns and of own scripts."""
     study = asked.study
     warm_up.warm(site, study)
@@ -311,9 +311,9 @@ def _settled(asked: Asked, site: Any, base: Path) -> tuple[turns.Lengths, dict[s
     warm = study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})
     short, limits = study.model_copy(update={"warm_up": warm}), asked.limits.model_dump()
     folders = warm_up.pilots(asked.name, short, site, base / "pilots", limits, lambda _: None)
-    record = statements.record(found, tidy.pilot_totals(folders))
-    settled = turns.settle(study, tidy.pilot_series(folders))
-    return turns.lengths({"turns": settled}), statements.carried(record)
+    record = settling.own_record(found, tidy.pilot_totals(folders))
+    settled = settling.settle_turns(study, tidy.pilot_series(folders))
+    return settling.lengths({"turns": settled}), settling.own_carried(record)
 
 
 def _facts(site: Any, study: Study) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from benchbook.evidence import archive, disclosed
 from benchbook.evidence.unpacked import Unpacked, jsonable, short
 from benchbook.measure import store, sysbench
 from benchbook.plan import binding as planned
-from benchbook.plan import rates, schedule, statements, turns
+from benchbook.plan import order, schedule, settling
 from benchbook.read import binding as measured
 from benchbook.read import checks_turns, tidy, validity
 from benchbook.read.evidence import Evidence
@@ -130,8 +130,8 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
         {
             **vars(advice),
             "pilots": [vars(one) for one in advice.pilots],
-            "rates": rates.settle(held.study, series),
-            "turns": turns.settle(held.study, series),
+            "rates": settling.settle_rates(held.study, series),
+            "turns": settling.settle_turns(held.study, series),
         }
     )
     if "turns" not in held.warm_up:
@@ -155,7 +155,7 @@ def _of_own(held: Unpacked) -> Iterator[str]:
         if made != one["sha256"] or held.study.script(name) not in made:
             yield f"warm_up.json: own.scripts.{name}: the texts are not those of its digests"
     if due:
-        made = jsonable(statements.record(own, tidy.pilot_totals(held.pilots))["own"]["statements"])
+        made = jsonable(settling.own_record(own, tidy.pilot_totals(held.pilots))["own"]["statements"])
         if own.get("statements") != made:
             yield f"warm_up.json: own.statements: {short(own.get('statements'))}, due is {short(made)}"
 
@@ -179,8 +179,8 @@ def _of_turns(held: Unpacked) -> Iterator[str]:
         if plan.order != words.TURNS or not file.is_file():
             continue
         of_group = by_group.setdefault(plan.group, {})
-        rounds = turns.rounds(plan.partners, plan.block, plan.workload, plan.threads)
-        each = turns.each(plan.run_s, plan.turn_ms, len(rounds[0]) // len(plan.partners))
+        rounds = order.rounds(plan.partners, plan.block, plan.workload, plan.threads)
+        each = order.turns_each(plan.run_s, plan.turn_ms, len(rounds[0]) // len(plan.partners))
         if each != (asked := folder.evidence()["turns"]["asked"]):
             yield f"raw/{folder.name}: evidence.json: turns.asked is {asked}, the plan asks for {each}"
         if not of_group:

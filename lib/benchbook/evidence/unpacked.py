@@ -18,7 +18,7 @@ from benchbook.core.params import Params
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
 from benchbook.measure import store
-from benchbook.plan import rates, schedule, statements, turns
+from benchbook.plan import schedule, settling
 from benchbook.read import validity
 from benchbook.read.binding import PROXY
 
@@ -79,9 +79,9 @@ class Unpacked:
     @cached_property
     def runs(self) -> list[PlannedRun]:
         """The runs that study, facts, data and settled rates ask for."""
-        settled = rates.of(self.study, self.warm_up)
-        lengths, edges = turns.lengths(self.warm_up), turns.edges(self.warm_up)
-        own, seed = statements.carried(self.warm_up), self.session.get("seed")
+        settled = settling.rates(self.study, self.warm_up)
+        lengths, edges = settling.lengths(self.warm_up), settling.edges(self.warm_up)
+        own, seed = settling.own_carried(self.warm_up), self.session.get("seed")
         return schedule.plan_runs(self.name, self.study, self.conditions, settled, lengths, own, edges, seed)
 
     @cached_property

@@ -12,7 +12,7 @@ from benchbook.core import runfolder
 from benchbook.core import turns as words
 from benchbook.core.model import PlannedRun
 from benchbook.measure import clients
-from benchbook.plan import turns
+from benchbook.plan import order
 from benchbook.sites.contract import Taker
 
 LOOK_S = 0.05
@@ -30,12 +30,12 @@ def take(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     planned: PlannedRun = first.planned
     deployed = {name: one.run.arm for name, one in making.items()}
     discard_s, run_s = words.clock_seconds(planned)
-    rounds = turns.rounds(planned.partners, planned.block, planned.workload, planned.threads)
+    rounds = order.rounds(planned.partners, planned.block, planned.workload, planned.threads)
     of_a_round = len(rounds[0]) // len(planned.partners)
     asked = {
         "rounds": rounds,
         "turn_s": planned.turn_ms / 1000,
-        "turns": turns.each(planned.run_s, planned.turn_ms, of_a_round),
+        "turns": order.turns_each(planned.run_s, planned.turn_ms, of_a_round),
         "discard_s": discard_s,
         "whole_s": discard_s + run_s,
         "begun_s": begun_s,

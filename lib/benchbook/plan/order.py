@@ -1,4 +1,4 @@
-"""The order of runs: blocks, adjacent arms, and a seed that fixes both for ever.
+"""The order of runs and turns: blocks, adjacent arms, and a seed that fixes both for ever.
 
 Everything is drawn by hashing the seed with the name of what is drawn. A hash gives the same order in
 every version of every library, and adding a block or a thread level disturbs nothing that is there.
@@ -68,3 +68,23 @@ def arm_order(arms: Sequence[str], seed: int, block: int, index: int, per_block:
     rows = williams(len(arms))
     row = rows[(draw(seed, "row", len(arms)) + turn) % len(rows)]
     return [arms[place] for place in row]
+
+
+def turns_each(run_s: float, turn_ms: int, of_a_round: int) -> int:
+    """Return how many turns each arm has: as many whole rounds of `of_a_round` as fit, one at the least."""
+    return max(1, round(run_s * 1000) // turn_ms // of_a_round) * of_a_round
+
+
+def rounds(arms: Sequence[str], block: int, *cell: object) -> list[list[str]]:
+    """Return the rounds of turns that are repeated until the window is full, each with every arm as often.
+
+    Two arms go ABBA or BAAB, the first letter drawn for the cell and changed from block to block. More walk a
+    balanced square, in which each follows each other equally often, from a row drawn likewise.
+    """
+    start = draw("turns", *cell) + block
+    if len(arms) == 2:
+        first, second = arms if start % 2 == 0 else arms[::-1]
+        return [[first, second, second, first]]
+    rows = williams(len(arms))
+    start %= len(rows)
+    return [[arms[at] for at in row] for row in rows[start:] + rows[:start]]

@@ -17,7 +17,7 @@ from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Rate
 from benchbook.core.wording import count
-from benchbook.plan import order, rates, turns
+from benchbook.plan import order, settling
 
 PERCENTILE = 99
 COLUMNS = (
@@ -76,10 +76,10 @@ def plan_runs(
     name: str,
     study: Study,
     conditions: dict[str, dict[str, Any]],
-    settled: rates.Rates | None = None,
-    lengths: turns.Lengths | None = None,
+    settled: settling.Rates | None = None,
+    lengths: settling.Lengths | None = None,
     own: Mapping[str, dict[str, Any]] | None = None,
-    edges: turns.Edges | None = None,
+    edges: settling.Edges | None = None,
     seed: int | None = None,
 ) -> list[PlannedRun]:
     """Return every run of a study in the order it is to be made.
@@ -144,8 +144,8 @@ def pilot_runs(name: str, study: Study, arms: Collection[str] | None = None) -> 
     """
     cells = [
         (arm, workload, threads)
-        for workload in dict.fromkeys(rates.piloted(study, name) for name in study.workloads)
-        for threads in rates.levels(study, workload)
+        for workload in dict.fromkeys(settling.piloted(study, name) for name in study.workloads)
+        for threads in settling.levels(study, workload)
         for arm in study.arms
         if arms is None or arm in arms
     ]
@@ -269,12 +269,12 @@ def _arms(study: Study, workload: str, threads: int, there: Collection[str]) -> 
 
 
 def _turns(
-    study: Study, workload: str, threads: int, arms: list[str], lengths: turns.Lengths
+    study: Study, workload: str, threads: int, arms: list[str], lengths: settling.Lengths
 ) -> dict[str, Any]:
     """Return what a planned run has in turns beside other runs; nothing where whole runs are made."""
-    length = turns.length_ms(study, workload, threads, lengths)
+    length = settling.length_ms(study, workload, threads, lengths)
     # A headline is over all thread levels, so they have one order.
-    is_short = all(turns.length_ms(study, workload, level, lengths) for level in study.threads)
+    is_short = all(settling.length_ms(study, workload, level, lengths) for level in study.threads)
     if not is_short or len(arms) < 2 or words.order(study, workload) != words.TURNS:
         return {}
     return {"order": words.TURNS, "turn_ms": length, "partners": tuple(arms)}
@@ -289,7 +289,7 @@ def _place(study: Study, workload: str, arm: str) -> int:
 
 
 def _cell(
-    name: str, study: Study, arm: str, workload: str, threads: int, settled: rates.Rates
+    name: str, study: Study, arm: str, workload: str, threads: int, settled: settling.Rates
 ) -> dict[str, Any]:
     options = study.workloads[workload].model_dump(mode="json")
     asked = options.pop("rate")
