@@ -129,7 +129,7 @@ def test_a_change_of_the_code_asks_for_what_is_made_with_it_alone(
         after = remake._code(root)
         assert after.evidence == before.evidence and after.pages != before.pages, name
         before = after
-    for name in ("compare/effects.py", "evidence/remake.py"):
+    for name in ("compare/judgement.py", "evidence/remake.py"):
         more(package / name)
         after = remake._code(root)
         assert after.evidence != before.evidence and after.pages != before.pages, name

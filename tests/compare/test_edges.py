@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from benchbook.compare import edges
-from benchbook.compare.effects import Effect
 from benchbook.compare.intervals import Interval, ThreadTest, t_interval
-from benchbook.compare.judgement import Candidate, judge
+from benchbook.compare.judgement import Candidate, Effect, judge
 from benchbook.compare.more_sessions import blocks_for
 from benchbook.compare.noninferiority import _answer
 from benchbook.compare.pairs import BlockRatios

@@ -15,7 +15,7 @@ from benchbook.core.params import Analysis, Limits, Params
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, ArmBuild, ArmData, ArmEngine, Cpu, Kernel, Load, Neighbour, Zones
 from benchbook.core.study_cluster import ArmCluster, Cluster, Event
-from benchbook.core.study_existing import Existing, Place
+from benchbook.core.study_hosts import Existing, Place
 from benchbook.core.study_kubernetes import (
     Gke,
     Images,

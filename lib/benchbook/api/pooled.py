@@ -8,10 +8,13 @@ import pandas as pd
 
 from benchbook.api.columns import Table, documented
 from benchbook.api.names import Named, NotThere
-from benchbook.compare import pooled_frames
+from benchbook.compare import machines
+from benchbook.compare.moderators import moderators
 from benchbook.core import pooled as core
 from benchbook.show import forest, sessions
-from benchbook.show.markup import join
+from benchbook.show.markup import Html, join
+
+_IN_OTHER_WORDS = {"seen", "sessions", "occasions", "tau_pct", "q_p", "short"}
 
 
 class Pooled:
@@ -31,12 +34,12 @@ class Pooled:
     @cached_property
     def effects(self) -> pd.DataFrame:
         """A row for each effect over sessions: mean, where a further session is expected, label."""
-        return documented("pooled", pooled_frames.effects(self.data))
+        return documented("pooled", effect_rows(self.data))
 
     @cached_property
     def sessions(self) -> pd.DataFrame:
         """A row for each effect in each session, with processor, kernel, steal and the rest beside it."""
-        frame = Table(pooled_frames.sessions(self.data))
+        frame = Table(session_rows(self.data))
         frame.attrs["table"] = "pooled_sessions"
         return frame
 
@@ -68,11 +71,48 @@ class Pooled:
 
     def _repr_html_(self) -> str:
         shown = (one._repr_html_() for one in sessions.evidence(self.data))
-        return join([sessions.answer(self.data), *map(_html, shown)]).text
+        return join([sessions.answer(self.data), *map(Html, shown)]).text
 
 
-def _html(text: str) -> sessions.Html:
-    return sessions.Html(text)
+def effect_rows(pooled: core.Pooled) -> pd.DataFrame:
+    """Return a row for each contrast over all threads (`threads` is missing) and at each level."""
+    rows = [
+        {
+            **{key: getattr(contrast, key) for key in ("id", "workload", "treatment", "baseline", "metric")},
+            **one.model_dump(exclude=_IN_OTHER_WORDS),
+            "tau": None if one.tau_pct is None else one.tau_pct / 100,
+            "occasions": one.k,
+            "sessions": len(one.sessions),
+        }
+        for contrast, one in _each(pooled)
+    ]
+    return pd.DataFrame(rows, columns=None if rows else ["threads"]).astype({"threads": "Int64"})
+
+
+def session_rows(pooled: core.Pooled) -> pd.DataFrame:
+    """Return a row for each effect in each session, with what may explain it beside it.
+
+    Effects are fractions, `steal_pct` is per cent, `hour` that of UTC. Each probe of a machine is a column.
+    """
+    rows = [
+        {
+            "id": contrast.id,
+            "threads": one.threads,
+            "session": seen.session,
+            "processor": machines.name(pooled.session(seen.session).processor),
+            "label": seen.label,
+            **seen.model_dump(),
+            "measured": pooled.session(seen.session).measured,
+            **moderators(pooled.session(seen.session)),
+        }
+        for contrast, one in _each(pooled)
+        for seen in one.seen
+    ]
+    return pd.DataFrame(rows).astype({"threads": "Int64"}) if rows else pd.DataFrame()
+
+
+def _each(pooled: core.Pooled) -> list[tuple[core.Contrast, core.PooledEffect]]:
+    return [(contrast, one) for contrast in pooled.contrasts for one in (contrast.whole, *contrast.levels)]
 
 
 def pooled(name: str) -> Pooled:

@@ -10,8 +10,7 @@ import pandas as pd
 
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.claims.metrics import DERIVED
-from benchbook.compare.effects import effect
-from benchbook.compare.judgement import Candidate, Judged, judge
+from benchbook.compare.judgement import Candidate, Judged, effect, judge
 from benchbook.compare.latency import POOLED, metric_name, percentiles
 from benchbook.compare.pairs import BlockRatios, block_ratios
 from benchbook.compare.verdicts import reached_look

@@ -12,9 +12,8 @@ import pandas as pd
 
 from benchbook.compare import more_sessions
 from benchbook.compare.contrasts import PERCENTILES
-from benchbook.compare.effects import Effect, p_value
 from benchbook.compare.intervals import Interval
-from benchbook.compare.judgement import Candidate, Judged, JudgedLevel
+from benchbook.compare.judgement import Candidate, Effect, Judged, JudgedLevel, p_value
 from benchbook.compare.latency import dense, percentile_ms
 from benchbook.compare.sentences import sentence
 from benchbook.compare.verdicts import USEFUL_RATIO, benjamini_hochberg

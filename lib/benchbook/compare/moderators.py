@@ -9,17 +9,19 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchbook.compare import edges
-from benchbook.compare.pooled_frames import moderators
-from benchbook.core.pooled import Contrast, Pooled, PooledEffect
+from benchbook.compare import edges, machines
+from benchbook.compare.occasions import moment
+from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
 
 FEWEST, ALL_ORDERS, DRAWN = 4, 8, 40_000
 """Occasions from which a moderator is asked for; those of which all orders are tried, else so many drawn."""
 SHOWN_P = 0.05
+MODERATORS = ("processor", "cores", "kernel", "steal_pct", "hour", "engine", "proxies")
 WORDS = {
     "wake_other_core_us": "waking the other core (µs)",
     "wake_same_core_us": "waking the same core (µs)",
@@ -45,6 +47,17 @@ class Ordered:
     rho: float
     p: float
     asked: int
+
+
+def moderators(session: Session) -> dict[str, Any]:
+    """Return what a session's effects may depend on, by column."""
+    proxies = ", ".join(f"{name} {version}" for name, version in sorted(session.proxies.items()))
+    told = session.model_dump() | {
+        "processor": machines.name(session.processor),
+        "hour": moment(session.measured).hour,
+        "proxies": proxies,
+    }
+    return {name: told[name] for name in MODERATORS} | session.probes
 
 
 def ordered(pooled: Pooled, effect: PooledEffect) -> list[Ordered]:

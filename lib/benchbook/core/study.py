@@ -8,16 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from benchbook.core import (
-    own_scripts,
-    registry,
-    several,
-    study_cluster,
-    study_existing,
-    study_hosts,
-    traits,
-    turns,
-)
+from benchbook.core import own_scripts, registry, several, study_cluster, study_hosts, traits, turns
 from benchbook.core.engines import mistakes
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_arm import Arm, conflicts
@@ -179,7 +170,7 @@ class Study(Model):
         yield from mistakes(self.engine, self.arms, self.site.kind)
         yield from study_cluster.refused(self)
         yield from refused(self.site.kind, self.site.kubernetes, self.arms)
-        yield from study_existing.refused(self.site.kind, self.site.existing, self.engine, self.arms)
+        yield from study_hosts.endpoint_refused(self.site.kind, self.site.existing, self.engine, self.arms)
         here = self.site.kubernetes
         yield from study_hosts.refused(
             *(self.site.kind, self.site.tls, self.site.tiup, self.engine, self.arms),

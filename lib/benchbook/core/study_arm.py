@@ -9,8 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core import registry, traits
 from benchbook.core.study_cluster import ArmCluster
-from benchbook.core.study_existing import Place
-from benchbook.core.study_hosts import HostProxy, Numa, PartSettings
+from benchbook.core.study_hosts import HostProxy, Numa, PartSettings, Place
 from benchbook.core.study_kubernetes import Placement
 from benchbook.core.study_sections import EngineName, Model, Name, Settings, distinct, enumeration, known
 

@@ -14,8 +14,7 @@ from benchbook.core.study_base import NAME as NAME
 from benchbook.core.study_base import Model, distinct, enumeration, known
 from benchbook.core.study_base import Name as Name
 from benchbook.core.study_cluster import Cluster
-from benchbook.core.study_existing import Existing
-from benchbook.core.study_hosts import Tiup
+from benchbook.core.study_hosts import Existing, Tiup
 from benchbook.core.study_kubernetes import Kubernetes
 
 MAX_INT32 = 2_147_483_647

@@ -1,8 +1,8 @@
 """What pilots settle for the runs after them: fixed rates, lengths of turns, statements of own scripts.
 
-A fixed rate is a share of the slower arm's saturation. Latency is compared at the same rate in all arms, below
-what each of them can do: at saturation latency is only the length of the queue, and an arm that does more
-would be asked for more.
+A fixed rate is a share of the slower arm's saturation. Latency is compared at the same rate in all arms,
+below what each of them can do: at saturation latency is only the length of the queue, and an arm that does
+more would be asked for more.
 """
 
 from __future__ import annotations

@@ -12,9 +12,8 @@ from benchbook.compare import joined as same
 from benchbook.compare import placed as checks
 from benchbook.compare.contrast_words import sentence as sentence_of
 from benchbook.compare.joined import Row
-from benchbook.compare.moderators import WORDS, Ordered, ordered, sentence
+from benchbook.compare.moderators import WORDS, Ordered, moderators, ordered, sentence
 from benchbook.compare.pooled import Brought, brought
-from benchbook.compare.pooled_frames import moderators
 from benchbook.compare.pooled_words import percent
 from benchbook.compare.turns import orders
 from benchbook.core import design, load, paths, pooled

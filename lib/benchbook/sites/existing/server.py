@@ -16,7 +16,7 @@ from sqlalchemy import Connection, text
 
 from benchbook.core import surroundings, traits
 from benchbook.core.errors import SettingsDiffer, SiteError
-from benchbook.core.study_existing import Existing
+from benchbook.core.study_hosts import Existing
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.engines.dialect import MYSQL
