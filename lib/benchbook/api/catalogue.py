@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pandas as pd
 
 from benchbook.api.columns import documented, frame_html
-from benchbook.api.effects import effects as of_all
-from benchbook.api.names import Named
+from benchbook.api.names import Named, NotThere
 from benchbook.api.source import Source
 from benchbook.api.study import Study
 from benchbook.core import paths, source
+from benchbook.core import pooled as core
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError
 from benchbook.show.markup import Html, element
+
+HERE = "here"
 
 
 class Studies(Named[Study]):
@@ -65,8 +70,38 @@ def study(name: str) -> Study:
 
 
 def effects(name: str | None = None) -> pd.DataFrame:
-    """Return all effects, or those of one study, in one tidy table; see `benchbook.api.effects`."""
-    return of_all([studies()[name]] if name is not None else list(studies()))
+    """Return a row for each contrast, session and thread level; `threads` is missing over all of them.
+
+    Effects and both ends are fractions: -0.12 is 12 % less. `session` is `here` for what was measured in
+    this clone. NotThere where there is nothing yet, with the command that brings it.
+    """
+    asked = [studies()[name]] if name is not None else list(studies())
+    rows = [row for one in asked for row in _of(one)]
+    if not rows:
+        which = f"{asked[0].name}: no effects" if len(asked) == 1 else "no effects"
+        raise NotThere(f"{which} yet; run `make pages` first, which makes the recorded ones, or `make repro`")
+    return documented("effects", pd.DataFrame(rows).astype({"threads": "Int64"}))
+
+
+def _of(study: Study) -> Iterator[dict[str, Any]]:
+    if study.is_analyzed and not study.is_recorded:
+        for found in study.everything:
+            parts = [{**found.data.plain, "threads": None}, *(level.plain for level in found.data.levels)]
+            yield from (_row(study.name, found.data, part, HERE) for part in parts)
+    recorded = core.of(study.name)
+    for contrast in filter(None, (recorded.aa, *recorded.contrasts)) if recorded else ():
+        for level in (contrast.whole, *contrast.levels):
+            parts = [{**seen.model_dump(), "threads": level.threads} for seen in level.seen]
+            yield from (_row(study.name, contrast, part, part["session"]) for part in parts)
+
+
+def _row(study: str, of: Any, part: dict[str, Any], session: str) -> dict[str, Any]:
+    return {
+        "study": study,
+        **{key: getattr(of, key) for key in ("workload", "treatment", "baseline", "metric")},
+        "session": session,
+        **{key: part.get(key) for key in ("threads", "effect", "low", "high", "level", "n", "label")},
+    }
 
 
 def _recorded(name: str) -> Study:

@@ -10,10 +10,12 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.columns import documented
-from benchbook.api.effects import between
 from benchbook.api.finding import Finding, line, paragraphs, warning
 from benchbook.api.names import Named, NotThere, Told
 from benchbook.api.run import Run
+from benchbook.compare import verdicts
+from benchbook.compare.intervals import Interval, block_interval
+from benchbook.compare.pairs import block_ratios
 from benchbook.core import files, load, paths, record, runfolder
 from benchbook.core import study as core_study
 from benchbook.core.errors import did_you_mean
@@ -84,8 +86,32 @@ class Study:
         return self.runs[lambda runs: runs.arm == arm].reset_index(drop=True)
 
     def between(self, treatment: str, one: str, other: str, metric: str = "qps") -> pd.DataFrame:
-        """Return an arm's effect under two workloads, and the one over the other: does it differ?"""
-        return between(self, treatment, one, other, metric)
+        """Return an arm's effect under two workloads, and the one over the other, paired block by block."""
+        for word, known in (
+            (treatment, self.arms[1:]),
+            (one, self.spec.workloads),
+            (other, self.spec.workloads),
+        ):
+            if word not in known:
+                raise NotThere(f"{word}: not in this study; {did_you_mean(word, known)}")
+        runs = self.runs
+        both = [
+            block_ratios(runs, self.arms[0], treatment, workload, self.spec.threads, metric).ratios
+            for workload in (one, other)
+        ]
+        analysis = load.params("analysis").analysis
+        blocks = sorted(set(both[0].index) & set(both[1].index))
+        looked = max((look for look in analysis.looks if look <= len(blocks)), default=None)
+        ratios = [part.loc[blocks[:looked]] for part in both]
+        rows = [
+            _judged(name, block_interval(part, analysis.level), looked is not None)
+            for name, part in (
+                (one, ratios[0]),
+                (other, ratios[1]),
+                (f"{one} over {other}", ratios[0] - ratios[1]),
+            )
+        ]
+        return documented("between", pd.DataFrame(rows))
 
     def plot(self) -> forest.Forest:
         """Draw every effect with its interval."""
@@ -281,3 +307,12 @@ def _absent(places: paths.StudyPaths, place: Path) -> str:
 
 def _short(places: paths.StudyPaths, place: Path) -> str:
     return str(place.relative_to(places.base))
+
+
+def _judged(name: str, found: Interval, is_look: bool) -> dict[str, Any]:
+    label = verdicts.label(found) if is_look and found.is_known else "not decided yet"
+    return {
+        "workload": name,
+        **{key: getattr(found, key) for key in ("effect", "low", "high", "level", "n")},
+        "label": label,
+    }
