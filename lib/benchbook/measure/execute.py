@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import files, runfolder, turns
 from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.measure import clients, ledger, own, state, turning
+from benchbook.measure import clients, ledger, own, state
 from benchbook.sites.contract import Site
 
 # sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
@@ -79,7 +79,7 @@ def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -
             for one in making:
                 _start(one)
             if runs[0].planned.order == turns.TURNS:
-                turned = turning.take({one.run.planned.arm: one for one in making}, begun_s)
+                turned = clients.take_turns({one.run.planned.arm: one for one in making}, begun_s)
             for one in making:
                 clients.wait(one.running, _deadline_s(one.run.planned))
         finally:
@@ -92,8 +92,8 @@ def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -
     for one in making:
         one.evidence |= _seen(one, beside_s)
         if turned is not None:
-            one.evidence |= turning.evidence(turned, one.run.planned, one.evidence)
-            turning.write(turned, one.part)
+            one.evidence |= clients.evidence_of_turns(turned, one.run.planned, one.evidence)
+            clients.write_turns(turned, one.part)
     _beside(making)
     books = _after(making, was)
     return [_sealed(one, into, of_it) for one, of_it in zip(making, books, strict=True)]
