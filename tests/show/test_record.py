@@ -15,8 +15,7 @@ from benchbook.core.audit import Audit
 from benchbook.core.findings import Finding
 from benchbook.core.source import names
 from benchbook.read import published
-from benchbook.show import overview, record, standing
-from benchbook.show import rows as rows_
+from benchbook.show import first, overview, record, standing
 from tests import found, sources
 from tests.recorded import entry
 
@@ -172,7 +171,7 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
     told = overview.record(seen).text.replace("\N{NO-BREAK SPACE}", " ")
     assert "1 claim is illustrated by something that stands in for what was published" in told
     assert seen.studies[0].origin == "one machine, namespaces, MariaDB, measured in this clone"
-    first = rows_.groups(seen, {})[0]
+    first = first.groups(seen, {})[0]
     assert len(first.rows) == 4 and [line.name for line in first.rows[0].lines] == ["lab here"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from benchbook.core import paths, yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.params import Params
-from benchbook.core.seen import Network, Strangers
+from benchbook.core.runfolder import Network, Strangers
 from benchbook.core.study import Study
 from benchbook.evidence import archive
 from benchbook.evidence.unpacked import Unpacked, jsonable, short

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Connection, Engine
 
 from benchbook.core import traits
-from benchbook.core.seen import Between
+from benchbook.core.runfolder import Between
 from benchbook.sites import settings
 from benchbook.sites.engines import dialect
 

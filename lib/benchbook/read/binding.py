@@ -11,8 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from benchbook.core import sysbench_options, traits
-from benchbook.core.runfolder import Manifest
-from benchbook.core.seen import Between, Times
+from benchbook.core.runfolder import Between, Manifest, Times
 from benchbook.read import costs
 from benchbook.read.evidence import Evidence
 

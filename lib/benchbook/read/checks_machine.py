@@ -11,7 +11,7 @@ from typing import Any
 
 from benchbook.core.causes import CLIENT_USED
 from benchbook.core.params import Limits
-from benchbook.core.seen import Strangers
+from benchbook.core.runfolder import Strangers
 from benchbook.read import checks_server
 from benchbook.read.evidence import Evidence, Missing
 

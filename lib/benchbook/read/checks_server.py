@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core.params import Limits
-from benchbook.core.seen import Between
+from benchbook.core.runfolder import Between
 from benchbook.read import checks_cluster, checks_own
 from benchbook.read.evidence import Evidence, Excused, Missing
 

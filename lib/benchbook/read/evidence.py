@@ -11,8 +11,7 @@ from typing import Any
 from benchbook.core import runfolder, several
 from benchbook.core import turns as words
 from benchbook.core.model import PlannedRun
-from benchbook.core.runfolder import RunFolder
-from benchbook.core.seen import Cache
+from benchbook.core.runfolder import Cache, RunFolder
 from benchbook.read import scripts
 from benchbook.read.log import Missing, Summary, SysbenchLog, merged
 from benchbook.read.sysbench_log import parse

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from benchbook.core import paths
+from benchbook.compare import laws, machines, words
+from benchbook.compare.claims.grades import nearest
+from benchbook.core import paths, traits
 from benchbook.core import pooled as core
-from benchbook.show import forest, numbers, rows
-from benchbook.show.lines import Line
-from benchbook.show.markup import Html
+from benchbook.core.audit import Claim
+from benchbook.core.findings import Finding
+from benchbook.core.pooled import LABELS, Contrast
+from benchbook.core.pooled import Pooled as OfStudy
+from benchbook.show import causes, forest, numbers, opposite
+from benchbook.show.lines import ONE_SESSION, Line, effect_of, effects_of, over_sessions
+from benchbook.show.markup import Html, slug
 from benchbook.show.shape import shaped
-from benchbook.show.standing import Overview
+from benchbook.show.standing import Measured, Overview
 
 # All rows share it: from two fifths of the baseline to two and a half times it. It is narrow.
 SCALE = forest.Scale(-0.92, 0.92, most_ticks=3)
@@ -21,12 +29,12 @@ _ALIKE, _TURNS = ("holds elsewhere", "same direction"), "depends on the machine"
 def page(seen: Overview) -> Html:
     """Write the first page: the answer, what Benchbook is, and every question with its own answer."""
     known = pooled()
-    found = rows.groups(seen, folders(), known)
+    found = groups(seen, folders(), known)
     given = {"groups": found, "has": _columns(found), "mini": mini, "axis": forest.axis(SCALE)}
     return shaped("first.html.j2", answer=answer(seen, known), **given)
 
 
-def answer(seen: Overview, known: rows.Pooled) -> str:
+def answer(seen: Overview, known: Pooled) -> str:
     """Say how many claims hold in their own tables, and how many effects keep their sign elsewhere."""
     held = Counter(claim.verdict for claim in seen.claims)
     told = []
@@ -60,12 +68,12 @@ def folders() -> dict[str, str]:
     return {name: "/".join(paths.study(name).file.relative_to(base).parts[:-1]) for name in paths.studies()}
 
 
-def pooled() -> rows.Pooled:
+def pooled() -> Pooled:
     """Return what the sessions of each recorded study say together, by its name."""
     return {one.study: one for one in core.several()}
 
 
-def _columns(found: Sequence[rows.Group]) -> Mapping[str, bool]:
+def _columns(found: Sequence[Group]) -> Mapping[str, bool]:
     """Say which of the columns that may be empty some row fills."""
     every = [row for group in found for row in group.rows]
     return {name: any(getattr(row, name) for row in every) for name in ("why", "carries")}
@@ -75,3 +83,252 @@ def mini(line: Line) -> Html:
     """Draw the effects of a line on the scale of all rows; its numbers stand beside it."""
     dots = tuple((one.value, one in line.decided) for one in line.effects)
     return forest.bar(forest.Row("", dots=dots, ends=line.ends), SCALE)
+
+
+_NEAR = {
+    "same": "with the same programs",
+    "close": "with close programs",
+    "kin": "with other programs",
+    "made": "the effect was made",
+    "another question": "another question",
+}
+_NOTHING = {"not shown", "not computed"}
+# From what says most of another machine to what says that each has its own answer.
+_ORDER: list[str] = sorted(LABELS, key=lambda label: label == "depends on the machine")
+_NO = ("opposite", "not seen", "depends on the machine")
+Pooled = Mapping[str, OfStudy]
+# The four findings of the first document, which the page opens with.
+HEADLINES = tuple(
+    f"tidb-kubernetes/{claim}" for claim in ("host-network", "load-balancer", "c2-machines", "ubuntu")
+)
+_MOST_LINES = 3
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """What was published, and what the document's own tables say of it."""
+
+    published: str
+    verdict: str
+    own: str
+    way: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One question. `why` and `carries` are empty where they are not known."""
+
+    question: str
+    way: str
+    claims: tuple[Claimed, ...]
+    lines: tuple[Line, ...]
+    more: int = 0
+    sessions: str = ""
+    why: str = ""
+    why_way: str = ""
+    carries: str = ""
+    carries_way: str = ""
+    would: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Questions that lie in one folder of `studies/`; the published findings and `quick` have none."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+    @property
+    def digest(self) -> str:
+        """What the first contrast of each question came to; what is called alike stands together."""
+        told: dict[str, list[str]] = {}
+        for line in (row.lines[0] for row in self.rows if row.lines):
+            told.setdefault(line.name, []).append(line.told)
+        return " · ".join(f"{name}: {' / '.join(dict.fromkeys(several))}" for name, several in told.items())
+
+
+@dataclass(frozen=True)
+class _Seen(Overview):
+    """What is known, with what the sessions of each study say together."""
+
+    pooled: Pooled = field(default_factory=dict)
+
+    def contrasts(self, study: Measured, own: Sequence[Finding]) -> list[Contrast]:
+        """Return what several sessions say of findings; nothing where one of them has a single session."""
+        of = self.pooled.get(study.name) if study.is_recorded else None
+        known = {one.id: one for one in of.contrasts} if of else {}
+        found = [known.get(one.id) for one in own]
+        several = [one for one in found if one and len(one.whole.sessions) > 1]
+        return several if len(several) == len(own) else []
+
+    def beyond(self, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
+        """Say on how many sessions a row rests, and whether it carries over, as far as they say it."""
+        if not studies:
+            return {}
+        return {**_why(studies, lines), **self._carried(studies, lines)}
+
+    def _carried(self, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
+        seen = {label for line in lines for label in line.standing}
+        known = sorted(seen - _NOTHING or seen, key=_ORDER.index)
+        labels = dict.fromkeys([*known[:1], *known[-1:]])
+        one, *others = studies
+        told = ONE_SESSION
+        if others:
+            told = f"{len(studies)} studies" + ("" if labels else f", each {told}")
+        elif labels:
+            several = [each.processor for each in self.pooled[one.name].sessions]
+            processors = numbers.count(machines.models(several), "processor")
+            told = f"{numbers.count(len(several), 'session')}, {processors}"
+        way = f"{one.page}#answer" if labels else ""
+        return {"sessions": told, "carries": ", ".join(labels), "carries_way": way}
+
+
+def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = None) -> list[Group]:
+    """Return the published findings, then the studies by folder; `folders` has the folder of each study.
+
+    `pooled` has what the sessions of a study say together, by its name, as pooled.json holds it. An arm
+    whose effects stand in a row above is not named again. Studies that lie in no folder, such as `quick`,
+    stand with the published findings.
+    """
+    seen = _Seen(seen.audits, seen.studies, seen.shipped, seen.grades, pooled or {})
+    known = {claim.id: claim for claim in seen.claims}
+    first = [_headline(seen, known[name]) for name in HEADLINES if name in known]
+    above = _above(seen, [name for name in HEADLINES if name in known])
+    own: dict[str, list[Row]] = {"": first}
+    for study in seen.studies:
+        left = [one for one in study.found.findings if one.treatment not in above.get(study.page, ())]
+        if left or study.page not in above:
+            claims = () if study.page in above else seen.claims
+            own.setdefault(folders.get(study.name, ""), []).append(_study(seen, study, left, claims))
+    return [Group(_named(folder), tuple(own[folder])) for folder in sorted(own) if own[folder]]
+
+
+def _above(seen: Overview, claims: Sequence[str]) -> dict[str, set[str]]:
+    """Return by a study's page the arms whose effects stand in the row of a claim; all if none is named."""
+    found: dict[str, set[str]] = {}
+    for name in claims:
+        for study in _behind(seen, name):
+            own = {one.treatment for one in study.answers(name)}
+            own |= {arm for arm, shown in study.illustrates.items() if name in shown}
+            every = {one.treatment for one in study.found.findings}
+            found.setdefault(study.page, set()).update(own or every)
+    return found
+
+
+def _why(studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, str]:
+    """Return the first cause that is known of a treatment in these lines, and the way to all of its study."""
+    treatments = {line.treatment for line in lines}
+    for study in studies:
+        if laws.broken(study.found.causes):
+            return {"why": "the books don't add up", "why_way": f"{study.page}#why"}
+        for cause in (one for found in (study.found, *study.explained) for one in causes.known(found)):
+            if cause.short and cause.treatment in treatments:
+                told = f"at {numbers.count(cause.threads, 'thread')}: {cause.short}"
+                return {"why": told, "why_way": f"{study.page}#why"}
+    return {}
+
+
+def _named(folder: str) -> str:
+    """Name a folder of studies as a heading does: tidb-cluster is TiDB cluster."""
+    name = " ".join({"howto": "how-to"}.get(part, traits.product(part)) for part in folder.split("-"))
+    return name[:1].upper() + name[1:]
+
+
+def _behind(seen: Overview, claim: str) -> list[Measured]:
+    """Return the studies whose effects stand in the row of a claim."""
+    own = [study for study, _ in (*seen.answers(claim), *seen.shows(claim))]
+    own += [study for is_judged in (True, False) for study, _ in seen.asked(claim, is_judged)]
+    return list({study.page: study for study in own}.values())
+
+
+def _headline(seen: _Seen, claim: Claim) -> Row:
+    lines = [line for study in _behind(seen, claim.id) for line in _of_claim(seen, study, claim)]
+    way = f"claims.html#claim-{slug(claim.id)}"
+    ways = seen.shipped.get(claim.id, ())
+    would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
+    return Row(
+        claim.claim,
+        way,
+        (_claimed(claim),),
+        tuple(lines),
+        would=would,
+        **{**seen.beyond(_behind(seen, claim.id), lines), **_graded(seen, claim.id)},
+    )
+
+
+def _graded(seen: Overview, claim: str) -> dict[str, str]:
+    """Return what the sessions of the nearest study that was measured say of a claim, and how near it is."""
+    own = seen.grades.get(claim, {})
+    for study in nearest(own):
+        if own[study].occasions:
+            one = own[study]
+            word = "Yes" if one.carries_over else "No" if one.outcome in _NO else "Open"
+            told = f"{word}, {_NEAR[one.closeness]}: {one.outcome}"
+            return {"carries": told, "carries_way": f"claims.html#claim-{slug(claim)}"}
+    return {}
+
+
+def _of_claim(seen: _Seen, study: Measured, claim: Claim) -> Iterator[Line]:
+    name = claim.id
+    own = [*study.answers(name), *study.shows(name)]
+    pairs: dict[tuple[str, str], list[Finding]] = {}
+    for found in own:
+        pairs.setdefault((found.treatment, found.baseline), []).append(found)
+    for group in pairs.values():
+        turned = opposite.of_pair(group, claim.shares)
+        line = _line(seen, study, _whose(study), group)
+        if line is not None:
+            yield replace(line, is_opposite=turned == "all")
+    for one in study.asked(name):
+        known = [part for part in one.parts if part.scale == "share" and numbers.is_known(part.low)]
+        if known and one.kind == "effect":
+            way = f"{study.page}#finding-{slug(one.claim)}"
+            yield Line(_whose(study), way, tuple(map(effect_of, known)), opposite.parts(one) == "all")
+
+
+def _whose(study: Measured) -> str:
+    """Return a study's name, with a word for the one that was measured in this clone."""
+    return study.name if study.is_recorded else f"{study.name} here"
+
+
+def _study(seen: _Seen, study: Measured, own: Sequence[Finding], claims: Sequence[Claim]) -> Row:
+    """Return the row of a study by its findings, with those of the claims that it speaks to."""
+    contrasts: dict[tuple[str, str, str], list[Finding]] = {}
+    for found in () if laws.broken(study.found.causes) else own:
+        key = found.treatment, found.baseline, found.metric
+        contrasts.setdefault(key, []).append(found)
+    lines = [
+        line for one in contrasts.values() if (line := _line(seen, study, _contrast(one), one)) is not None
+    ]
+    lines.sort(key=lambda line: not line.decided)
+    title = study.found.title
+    return Row(
+        title if study.is_recorded else f"{title} ({study.whose})",
+        study.page,
+        tuple(_claimed(one) for one in claims if study in _behind(seen, one.id)),
+        tuple(lines[:_MOST_LINES]),
+        more=max(len(lines) - _MOST_LINES, 0),
+        **seen.beyond([study], lines),
+    )
+
+
+def _contrast(own: Sequence[Finding]) -> str:
+    """Name what is compared with the baseline, and the metric unless it is queries per second."""
+    name = words.of(own[0], "treatment")
+    return name if own[0].metric == "qps" else f"{name}, {words.metric(own[0].metric)}"
+
+
+def _line(seen: _Seen, study: Measured, name: str, own: Sequence[Finding]) -> Line | None:
+    way = f"{study.page}#finding-{slug(own[0].id)}"
+    treatment = own[0].treatment
+    if contrasts := seen.contrasts(study, own):
+        return Line(name, way, treatment=treatment, **over_sessions(contrasts))
+    effects = tuple(effects_of(own))
+    return Line(name, way, effects, treatment=treatment) if effects else None
+
+
+def _claimed(claim: Claim) -> Claimed:
+    name, short = claim.names
+    is_share = claim.kind == "effect" and claim.is_share and numbers.is_known(claim.mean)
+    own = numbers.percent(claim.mean) if is_share else ""
+    return Claimed(claim.published, claim.verdict, own, f"sources/{slug(name)}.html#claim-{slug(short)}")

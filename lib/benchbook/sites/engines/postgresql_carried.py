@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 
 from benchbook.sites.lab import Lab
-from benchbook.sites.machine.far import Far
+from benchbook.sites.machine.contract import Far
 
 READ_S, ACCEPT_S, CLOSE_S = 600.0, 30.0, 5.0
 PIECE = 1 << 16

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.sites import lab as labs
-from benchbook.sites.machine.far import Far
+from benchbook.sites.machine.contract import Far
 
 # The names under which sysbench looks for them in the folder that it is started in.
 CA, CERTIFICATE, KEY = "cacert.pem", "client-cert.pem", "client-key.pem"

@@ -18,7 +18,7 @@ import pymysql
 from benchbook.core.errors import SiteError
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.lab import Lab
-from benchbook.sites.machine import far
+from benchbook.sites.machine import contract
 from benchbook.sites.machine.contract import Request
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ LOOK_S = 2.0
 UNREACHABLE = 2003
 
 
-class FarSocket(far.Far):
+class FarSocket(contract.Far):
     """A connection to `target`, a socket in the agent's folder or (address, port); OSError without one."""
 
     def __init__(self, host: Host, target: str | tuple[str, int]) -> None:
@@ -99,13 +99,13 @@ def connect_pgsql(
 
 def request(host: Host, address: str, port: int, asked: Request) -> str:
     """Return what an HTTP server that a host reaches answers; OSError if it is none, or says no."""
-    return far.fetch(FarSocket(host, (address, port)), address, port, asked)
+    return contract.fetch(FarSocket(host, (address, port)), address, port, asked)
 
 
 def ask(host: Host, path: str, line: str) -> str:
     """Return what a program answers on its socket, a file of a host, to one line; OSError if it does not."""
     link = FarSocket(host, path)
-    link.settimeout(far.WAIT_S)
+    link.settimeout(contract.WAIT_S)
     try:
         link.sendall(f"{line}\n".encode())
         return b"".join(iter(link.receive, b"")).decode("utf-8", "replace")

@@ -10,10 +10,9 @@ import pytest
 
 from benchbook.core.findings import Finding
 from benchbook.core.pooled import Contrast, Occasion, Pooled, PooledEffect, Processor, Seen, Session
-from benchbook.show import rows
-from benchbook.show.first import answer, mini
+from benchbook.show import first
+from benchbook.show.first import HEADLINES, answer, mini
 from benchbook.show.lines import Effect, Line, over_sessions
-from benchbook.show.rows import HEADLINES
 from benchbook.show.standing import Measured, Overview
 from tests import found, sources
 
@@ -29,12 +28,12 @@ def finding(effect: float, low: float, high: float, label: str, **more: Any) -> 
     return found.finding(**{**CONTRAST, "effect": effect, "low": low, "high": high, "label": label, **more})
 
 
-def groups(*own: Finding, pooled: rows.Pooled | None = None) -> list[rows.Group]:
+def groups(*own: Finding, pooled: first.Pooled | None = None) -> list[first.Group]:
     study = Measured("lab", found.findings(*own, **STUDY), True)
-    return rows.groups(Overview([], [study], {}), {"lab": "tidb-cluster"}, pooled)
+    return first.groups(Overview([], [study], {}), {"lab": "tidb-cluster"}, pooled)
 
 
-def line(*own: Finding, pooled: rows.Pooled | None = None) -> Line:
+def line(*own: Finding, pooled: first.Pooled | None = None) -> Line:
     return groups(*own, pooled=pooled)[0].rows[0].lines[0]
 
 
@@ -76,7 +75,7 @@ def session(effect: float, label: str, reason: str | None = None) -> Seen:
     return Seen(session="s", effect=effect, label=label, reason=reason, **ends)
 
 
-def pooled(*seen: Seen, **more: Any) -> rows.Pooled:
+def pooled(*seen: Seen, **more: Any) -> first.Pooled:
     whole = PooledEffect(
         threads=None, seen=seen, occasions=(), processors=2, label="depends on the machine", headline="",
         short="", **{"range_low": -0.17, "range_high": 0.27, **more},
@@ -140,14 +139,14 @@ def test_an_arm_that_no_row_above_tells_of_has_its_own_beside_the_published_find
     own = found.findings(finding(0.24, 0.2, 0.3, "higher"), pod, **STUDY)
     shown = {"pod": ["tidb-kubernetes/host-network"]}
     study = Measured("quick", own, True, illustrates=shown)
-    (group,) = rows.groups(Overview([audit], [study], {}), {"quick": ""}, {})
-    first, last = group.rows[0], group.rows[-1]
-    assert first.question.startswith("Host network") and [one.treatment for one in first.lines] == ["pod"]
+    (group,) = first.groups(Overview([audit], [study], {}), {"quick": ""}, {})
+    top, last = group.rows[0], group.rows[-1]
+    assert top.question.startswith("Host network") and [one.treatment for one in top.lines] == ["pod"]
     assert last.question == STUDY["title"] and [one.treatment for one in last.lines] == ["haproxy"]
     assert last.claims == (), "the claim stands above"
     by_id = {one.id: one.claim for one in audit.claims}
     alone = Measured("quick", found.findings(pod, **STUDY), True, illustrates=shown)
-    (group,) = rows.groups(Overview([audit], [alone], {}), {"quick": ""}, {})
+    (group,) = first.groups(Overview([audit], [alone], {}), {"quick": ""}, {})
     assert [row.question for row in group.rows] == [by_id[name] for name in HEADLINES]
 
 
@@ -155,7 +154,7 @@ def test_what_was_measured_here_stands_beside_what_is_recorded_with_its_own_numb
     known = pooled(session(-0.17, "lower"), session(0.27, "higher"))
     one = found.findings(finding(0.9, 0.8, 1.0, "higher"), **STUDY)
     studies = [Measured("lab", one), Measured("lab", one, True)]
-    (group,) = rows.groups(Overview([], studies, {}), {"lab": "proxies"}, known)
+    (group,) = first.groups(Overview([], studies, {}), {"lab": "proxies"}, known)
     here, recorded = group.rows
     assert here.question == f"{STUDY['title']} (measured in this clone)" != recorded.question
     assert told(here.lines[0].told) == "+90 %" and here.sessions == "one session on one machine"
@@ -183,11 +182,11 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
         "sentence": "because the server's core is full", "short": "server full; a query costs 28 % less",
     }  # fmt: skip
 
-    def row(*contrasts: dict[str, Any], passed: bool = True) -> rows.Row:
+    def row(*contrasts: dict[str, Any], passed: bool = True) -> first.Row:
         law = {"law": "no part is busier than its cores", "passed": passed, "detail": ""}
         books = {"level": 0.98, "cells": [], "contrasts": contrasts, "physics": [law]}
         study = Measured("lab", found.findings(own, causes=books, **STUDY), True)
-        return rows.groups(Overview([], [study], {}), {})[0].rows[0]
+        return first.groups(Overview([], [study], {}), {})[0].rows[0]
 
     assert told(row(cause).why) == "at 8 threads: server full; a query costs 28 % less"
     assert row(cause).why_way == "record/studies/lab.html#why"
@@ -196,7 +195,7 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
     silent = {"level": 0.98, "cells": [], "contrasts": [{**cause, "sentence": None}], "physics": []}
     other = found.findings(causes={**silent, "contrasts": [cause]})
     study = Measured("lab", found.findings(own, causes=silent, **STUDY), True, explained=[other])
-    assert told(rows.groups(Overview([], [study], {}), {})[0].rows[0].why) == told(row(cause).why)
+    assert told(first.groups(Overview([], [study], {}), {})[0].rows[0].why) == told(row(cause).why)
     assert row({**cause, "treatment": "pod"}).why == "", "that is another effect"
     broken = row(cause, passed=False)
     assert broken.why == "the books don't add up" and not broken.lines, "and no effect is headlined"
