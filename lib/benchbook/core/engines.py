@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import registry, reserved, traits
+from benchbook.core import registry, traits
 from benchbook.core.study_arm import Arm, ArmBuild, ArmEngine
 from benchbook.core.study_cluster import Cluster
 from benchbook.core.study_sections import Build, Engine
@@ -107,7 +107,7 @@ def mistakes(engine: Engine, arms: Mapping[str, Arm], kind: str) -> Iterator[str
         dashed = [key for key in settings if "-" in key]
         if dashed and not traits.engine(name).has_items:
             yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
-        yield from reserved.mistakes(place, name, settings)
+        yield from traits.reserved(place, name, settings)
     for arm, one in arms.items():
         name = (one.engine.name if one.engine is not None else None) or engine.name
         yield from _of_driver(arm, one, name)

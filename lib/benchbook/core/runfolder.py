@@ -2,8 +2,8 @@
 
 A folder is complete or absent. While a run goes on its files are in `NAME.part`; once its manifest with
 the hashes of all files is on disk the folder takes its name, and nothing in it is written again. Where a run
-has several clients, what those after the first printed is in folders of their own, `client-1` and so on. Parts
-of its `evidence.json` are types here: measuring writes them, reading takes them apart.
+has several clients, what those after the first printed is in folders of their own, `client-1` and so on.
+Parts of its `evidence.json` are types here: measuring writes them, reading takes them apart.
 """
 
 from __future__ import annotations

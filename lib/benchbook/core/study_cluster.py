@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from benchbook.core import registry, reserved, traits
+from benchbook.core import registry, traits
 from benchbook.core.study_base import Model
 from benchbook.core.study_hosts import Item, Scalar
 
@@ -21,6 +22,16 @@ BLOCKS, INDEXES = "engine.block-cache-size", "engine.index-cache-size"
 
 # Seconds of a run that an event needs before it, so that there is a level to fall from, and after it.
 BEFORE_EVENT_S, AFTER_EVENT_S = 20, 20
+
+# Settings of parts that are not a study's to make: addresses, folders, encryption, what a log is written to,
+# and what the cluster's own keys say.
+RESERVED = {
+    "pd": re.compile(
+        r"(advertise-|initial-|join$|name$|lease$|client-urls$|peer-urls$|data-dir$|force-new-cluster$|security"
+        r"|log\.file|metric\.|dashboard\.|replication\.max-replicas$|replication-mode|cluster-version$)"
+    ),
+    "store": re.compile(r"(server\.(pd-addr|store-addr|status-addr|log-file|raft)$|engine\.db-path$)"),
+}
 
 
 class Event(Model):
@@ -155,8 +166,7 @@ def mistakes(kind: str, engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
             yield (
                 f"{place}: another engine beside engine.cluster; leave name, version and binary to the study"
             )
-        for part in ("pd", "store"):
-            yield from reserved.of_part(f"{place}.cluster", part, getattr(cluster, f"{part}_settings"))
+        yield from _reserved(f"{place}.cluster", cluster)
         able = [registry.DIRECT, *(one for one, of in traits.proxies().items() if of.spreads)]
         if arm.access not in able:
             yield (
@@ -184,8 +194,7 @@ def _of_engine(
         yield f"{place}.binary: {binary}: the parts of a cluster are built together; remove it"
     elif version not in VERSIONS:
         yield f"{place}.version: {version}: a cluster can be made of {', '.join(VERSIONS)}; write that"
-    for part in ("pd", "store"):
-        yield from reserved.of_part(f"{place}.cluster", part, getattr(cluster, f"{part}_settings"))
+    yield from _reserved(f"{place}.cluster", cluster)
 
 
 def event_mistakes(study: Any) -> Iterator[str]:
@@ -219,3 +228,14 @@ def event_mistakes(study: Any) -> Iterator[str]:
                 f"plan.run_s: {plan.run_s}: the event of arm {name} ends {AFTER_EVENT_S} s before the run at "
                 f"the latest; write {int(needed - plan.discard_s)} or more"
             )
+
+
+def _reserved(place: str, cluster: Cluster) -> Iterator[str]:
+    """Yield each setting of a cluster's parts that is not a study's, with what to write."""
+    for part, form in RESERVED.items():
+        for key, value in getattr(cluster, f"{part}_settings").items():
+            if form.match(key) or traits.leads_out(value):
+                yield (
+                    f"{place}.{part}_settings.{key}: not a study's to set: it says where the part listens, "
+                    "lives or writes, or what the cluster's own keys say (replicas); remove it"
+                )

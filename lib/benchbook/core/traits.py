@@ -214,6 +214,15 @@ def installing(program: str) -> Mapping[str, str]:
     return {}
 
 
+def reserved(place: str, name: str, settings: Settings) -> Iterator[str]:
+    """Yield each setting under a path of the study that its engine reserves, with what to write instead."""
+    for key in engine(name).reserved(settings):
+        yield (
+            f"{place}.settings.{key}: not a study's to set: it says, or is short for what says, where the "
+            "server listens, lives or writes; remove it, or write in full the variable that is meant"
+        )
+
+
 def _all(group: str, kind: type[T]) -> dict[str, T]:
     found: dict[str, T] = {}
     for place, one in (*_ours(), *_theirs(group, kind)):

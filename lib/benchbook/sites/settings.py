@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from benchbook.core import reserved, traits
+from benchbook.core import traits
 from benchbook.core.errors import SettingsDiffer, SiteError
 
 Value = int | float | str | bool
@@ -75,7 +75,7 @@ def complete(
 
 def must_be_free(engine: Any) -> None:
     """Raise SiteError for a setting that is not a study's to make, in the words that refuse its file."""
-    for wrong in reserved.mistakes("engine", engine.name, engine.settings):
+    for wrong in traits.reserved("engine", engine.name, engine.settings):
         raise SiteError(wrong)
 
 

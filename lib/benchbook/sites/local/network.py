@@ -7,6 +7,10 @@ the comment `benchbook ID NAME`. A namespace has no way out: it knows its own su
 Each store of a cluster with zones is in one of its own. What reaches PD or a store from another zone is led
 through a relay in the zone that it comes to, which holds every byte back, each way for as long; what stays in
 a zone goes straight. Clients reach TiDB without a delay.
+
+Kernel settings that belong to a namespace are set inside it and go with it. What the whole machine shares is
+written down in the lab before it is touched (`agent.kernel`), so that the next start or `down` can put it
+back, whatever ended us.
 """
 
 from __future__ import annotations
@@ -23,7 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.core.study_arm import Kernel
 from benchbook.sites import lab as labs
+from benchbook.sites.agent import kernel
 from benchbook.sites.lab import lab_id
 from benchbook.sites.local.delay import Delay
 from benchbook.sites.processes.process import PATH
@@ -236,3 +242,27 @@ class Zones:
 
     def _number(self, zone: int) -> int:
         return FIRST + MOST * self.rank + zone
+
+
+def set_kernel(profile: Kernel, namespace: Path | None, records: Path) -> dict[str, int]:
+    """Set kernel settings in a namespace (None: the machine's); return {key: value read back}, or SiteError."""
+    got = {}
+    for key, name in (kernel.OF_NAMESPACE | kernel.OF_MACHINE).items():
+        value = getattr(profile, key)
+        if value is None:
+            continue
+        if namespace is not None and key in kernel.OF_NAMESPACE:
+            got[key] = _inside(namespace, name, value)
+        else:
+            got[key] = kernel.apply(records, name, value)
+        if got[key] != value:
+            raise SiteError(
+                f"kernel.{key}: asked {value}, the kernel has {got[key]}; write a value it can hold"
+            )
+    return got
+
+
+def _inside(namespace: Path, name: str, value: int) -> int:
+    place = str(kernel.SYSCTL / name)
+    run("nsenter", f"--net={namespace}", "tee", place, stdin=str(value))
+    return int(run("nsenter", f"--net={namespace}", "cat", place))

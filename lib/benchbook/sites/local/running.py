@@ -12,9 +12,9 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import load
-from benchbook.sites.agent import kernel as sysctl
+from benchbook.sites.agent import kernel
 from benchbook.sites.engines import versions
-from benchbook.sites.local import cgroups, kernel, network
+from benchbook.sites.local import cgroups, network
 from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.layout import Chain, Part
 from benchbook.sites.machine import prepared, steps
@@ -68,7 +68,7 @@ class Parts:
                 self.network.delay(part.rank + 1, part.where.latency_ms)
             if part.kernel is not None:
                 namespace = self.network.pod(part.rank + 1)[0] if part.where.is_pod else None
-                self._kernel[part.name] = kernel.apply(part.kernel, namespace, self.lab.run)
+                self._kernel[part.name] = network.set_kernel(part.kernel, namespace, self.lab.run)
             self.get(part).ensure()
 
     def address(self, part: Part) -> tuple[str, int]:
@@ -232,12 +232,12 @@ class Service(Made):
 def clear(token: str, records: Path) -> list[str]:
     """Remove everything in the kernel that carries a lab's id; return in words what was removed."""
     id = labs.lab_id(token)
-    return [*network.clear(id), *cgroups.clear(id), *sysctl.restore(records)]
+    return [*network.clear(id), *cgroups.clear(id), *kernel.restore(records)]
 
 
 def present(token: str, records: Path) -> list[str]:
     """Return in words what a lab has in the kernel."""
     id = labs.lab_id(token)
     groups = [f"control group {path}" for path in cgroups.present(id)]
-    changed = [f"{name}, which was {value}" for name, value in sysctl.changed(records).items()]
+    changed = [f"{name}, which was {value}" for name, value in kernel.changed(records).items()]
     return [*network.present(id), *groups, *changed]
