@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,18 +15,21 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
+from benchbook.sites.arms import clock
 from benchbook.sites.arms.site import ArrangedSite
+from benchbook.sites.arms.turns import ask
 from benchbook.sites.contract import Site, Start, Taker
+from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import api, evidence, layout, plan, running, tidb_cluster, turns
+from benchbook.sites.kube import api, evidence, layout, plan, running, tidb_cluster
 from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
 from benchbook.sites.machine import lock, prepared
 from benchbook.sites.tidb.status import pools_spent
 
-READY_S = 1.5
+READY_S, END_S = 1.5, 10.0
 
 
 class KubernetesSite(ArrangedSite[InPod]):
@@ -106,9 +111,9 @@ class KubernetesSite(ArrangedSite[InPod]):
             places.append(self._endpoint(address, part.port, server if clients_inside(chain) else None))
         return [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
-    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
+    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> PodClock:
         """Start it in the pod of all clients, where the logs are that it reads; it lets them begin."""
-        return turns.Clock(self.lab, takers, asked)
+        return PodClock(self.lab, takers, asked)
 
     def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
         return ["client"]
@@ -228,3 +233,65 @@ class KubernetesSite(ArrangedSite[InPod]):
         for server in servers:
             server.find()
         return servers
+
+
+class PodClock:
+    """The clock of one group, in the pod that the clients of all arms are in; no server is stopped there.
+
+    It goes on whatever becomes of the connection to it. However it ends, all clients go on thereafter.
+    `asked` is as for the clock of one machine.
+    """
+
+    def __init__(self, lab: labs.Lab, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> None:
+        self.clients: list[RemoteClient] = [one for taker in takers.values() for one in taker.clients]
+        host = self.clients[0].host
+        if others := {one.host.name for one in self.clients} - {host.name}:
+            raise SiteError(f"clients that take turns are in {host.name} and in {', '.join(sorted(others))}")
+        offset = through_agent.clock(host)
+        for one in self.clients:
+            one.clock = offset
+        self.ahead_s = offset.ahead_s
+        arms = [
+            {
+                "name": name,
+                "clients": (pids := [one.pid for one in taker.clients]),
+                "logs": [f"{host.folder}/{one.job}/out" for one in taker.clients],
+                "parts": {"client": pids},
+            }
+            for name, taker in takers.items()
+        ]
+        request, self.result = ask(lab, **asked, held=True, arms=arms, stops={})
+        # It is started in a folder of its own, and what is there as `out` is brought back.
+        argv = ["python3", "-I", "-S", str(clock.__file__), str(request), "out"]
+        self.job = RemoteClient(host, Start(argv, self.result, lab.run / "clock.log"))
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.job.poll()
+
+    def end(self) -> dict[str, Any]:
+        """End the clock if it goes on; return what it wrote, by our monotonic clock, with its exit code."""
+        if self.exit_code is None:
+            for signum in (signal.SIGTERM, signal.SIGKILL):
+                with contextlib.suppress(subprocess.TimeoutExpired, SiteError):
+                    self.job.send_signal(signum)
+                    self.job.wait(END_S)
+                    break
+        for one in self.clients:
+            with contextlib.suppress(SiteError):
+                one.send_signal(signal.SIGCONT)
+        return {**by_our_clock(labs.noted(self.result), self.ahead_s), "exit_code": self.exit_code}
+
+
+def by_our_clock(found: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:
+    """Return the result of a clock that is `ahead_s` seconds ahead of ours with its moments by ours."""
+    shifted = dict(found)
+    ahead_us = round(ahead_s * 1e6)
+    if "turns" in found:
+        shifted["turns"] = [(arm, begin - ahead_us, end - ahead_us) for arm, begin, end in found["turns"]]
+    for key in ("started", "window"):
+        if key in found:
+            shifted[key] = [moment - ahead_s for moment in found[key]]
+    if "discarded" in found:
+        shifted["discarded"] = found["discarded"] - ahead_s
+    return shifted

@@ -245,7 +245,7 @@ class Zones:
 
 
 def set_kernel(profile: Kernel, namespace: Path | None, records: Path) -> dict[str, int]:
-    """Set kernel settings in a namespace (None: the machine's); return {key: value read back}, or SiteError."""
+    """Set kernel settings in a namespace (None: the machine's); return those read back, or SiteError."""
     got = {}
     for key, name in (kernel.OF_NAMESPACE | kernel.OF_MACHINE).items():
         value = getattr(profile, key)
