@@ -11,7 +11,7 @@ import pytest
 from benchbook.compare import findings
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
-from benchbook.show import figures, prose
+from benchbook.show import answer, figures
 from tests.found import changed
 from tests.show import conftest, synthetic
 
@@ -51,7 +51,7 @@ def found():
 
 
 def test_the_answer_names_the_best_arm(found):
-    text = prose.opening(found).text.replace("\xa0", " ")
+    text = answer.opening(found).text.replace("\xa0", " ")
     assert "Best up to pool-128 on point selects: pool-32." in text
     assert 'href="#ladder"' in text
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from benchbook.compare import laws, sentences, words
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.core.errors import given
 from benchbook.core.findings import AnswerPart, Finding, Findings, Ladder, Level
-from benchbook.show import causes, numbers
+from benchbook.show import causes, numbers, setting
 from benchbook.show.doubts import Doubt, points
 from benchbook.show.evidence import Evidence
-from benchbook.show.lines import Line, brief, effect_of, effects_of
-from benchbook.show.markup import plain, slug
+from benchbook.show.lines import ONE_SESSION, Line, brief, effect_of, effects_of
+from benchbook.show.markup import Html, plain, slug
+from benchbook.show.shape import shaped
 from benchbook.show.tables import contrast
 
 _SERVED = {"qps": "queries per second", "tps": "transactions per second"}
@@ -315,3 +317,56 @@ def _basis(findings: Findings) -> str:
         *(f"{name} {number}" for name, number in findings.made_by.items()),
     ]
     return f"<sub>{safe(' · '.join(sentence))}</sub>"
+
+
+_NOTHING = Html("")
+
+
+def opening(
+    findings: Findings,
+    facts: Mapping[str, Any] | None = None,
+    dataset: Mapping[str, Any] | None = None,
+    several: Html = _NOTHING,
+) -> Html:
+    """Write the title, on what the answer rests, and the answer: one sentence a contrast.
+
+    `several` is what the recorded sessions say together (`sessions.over`); it comes first.
+    """
+    blocks = findings.blocks
+    basis = [
+        *setting.of(facts, dataset),
+        f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}",
+        f"{numbers.level(findings.look.level)} intervals",
+        f"{numbers.minutes(findings.machine_minutes)} of machine time",
+        *([] if several.text else [ONE_SESSION]),
+    ]
+    held = early(findings)
+    told = [] if held else said(findings)
+    given = {
+        "found": findings,
+        "basis": basis,
+        "said": told,
+        # What a study's title asks of all its arms or levels together, which no effect over sessions says.
+        "leads": [one for one in told if several.text and one.is_lead],
+        "early": held,
+        "judged": judged,
+        "over": several,
+    }
+    return shaped("answer.html.j2", **given)
+
+
+def judged(found: Finding) -> Html:
+    """Write what a finding says of the claim that it answers; nothing where it answers none."""
+    if not found.claim:
+        return Html("")
+    more = found.more_blocks if found.verdict == "inconclusive" else None
+    rest = more and (
+        f"About {numbers.count(more.blocks, 'more block', 'more blocks')} "
+        f"({numbers.minutes(more.minutes)}) would narrow the interval to "
+        f"{numbers.percent(more.for_half_width, 0, False)} on either side."
+    )
+    source, _, short = found.claim.partition("/")
+    way = f"../sources/{slug(source)}.html#claim-{slug(short)}"
+    band = numbers.span(*found.band) if found.band else ""
+    verdict = found.verdict or "not judged"
+    return shaped("judged.html.j2", claim=found.claim, way=way, band=band, verdict=verdict, rest=rest or "")
