@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import stdtrit
 from statsmodels.stats.meta_analysis import combine_effects
 
-from benchbook.compare.random_effects import FEWEST, Pool, pool, tau_squared
+from benchbook.compare.occasions import FEWEST, Pool, pool, tau_squared
 
 # Thirteen trials of the BCG vaccine: with tuberculosis and without it, treated and control
 # (Colditz et al. 1994; `dat.bcg` of R's metafor).

@@ -15,7 +15,9 @@ def test_a_file_is_dealt_out_whole_but_where_each_test_stands_by_itself():
     assert dealing.unit(first) == dealing.unit(second) == "read/test_tidy.py"
     own = [f"tests/{dealing.APART[0]}::test_{name}" for name in "ab"]
     assert len({dealing.unit(one) for one in own}) == 2
-    assert dealing.unit("tests/show/test_page.py::test_a") == dealing.unit("tests/show/test_tables.py::test_b")
+    assert dealing.unit("tests/show/test_page.py::test_a") == dealing.unit(
+        "tests/show/test_tables.py::test_b"
+    )
     assert dealing.unit("tests/show/test_record.py::test_a") == "published", "the first that names it"
 
 

@@ -10,8 +10,7 @@ from scipy.special import chdtri, stdtrit
 
 from benchbook.compare import edges
 from benchbook.compare.intervals import t_quantile
-from benchbook.compare.occasions import occasions
-from benchbook.compare.random_effects import FEWEST
+from benchbook.compare.occasions import FEWEST, occasions
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
 from benchbook.core.wording import count
 

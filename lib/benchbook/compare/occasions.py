@@ -1,4 +1,9 @@
-"""Occasions: sessions of one study that are not independent of each other, counted once."""
+"""Occasions: sessions of one study that are not independent of each other, counted once, and what all say.
+
+Random effects say it, and where a further one is expected: log effects with variances in, log effects out.
+tau² by Paule and Mandel (1982), in the form of DerSimonian and Kacker (2007); the mean's variance by Hartung
+and Knapp with a factor of at least 1; the prediction interval by Higgins, Thompson and Spiegelhalter (2009).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from scipy.special import chdtrc
 
 from benchbook.compare import edges
 from benchbook.compare.intervals import t_quantile
@@ -87,3 +95,96 @@ def _sign(values: Sequence[Value], mean: float, error: float) -> Sign:
     df = sum(one.n - 1 for one in values)
     half = t_quantile((1 + max(one.level for one in values)) / 2, df) * error
     return edges.side(mean - half, mean + half)
+
+
+LEVEL = 0.90
+"""Confidence of the mean's interval and of the prediction interval."""
+FEWEST = 4
+"""Below so many values t has one or two degrees of freedom, and a prediction interval says nothing."""
+_STEPS = 200
+_CLOSE = 1e-12
+
+
+@dataclass(frozen=True)
+class Pool:
+    """k log effects pooled: their mean with its interval, `tau` between them, and where a further one lies.
+
+    `tau` is the standard deviation of the true effects on the log scale; `q` is Cochran's, with its p value;
+    `i_squared` the share of the scatter that the variances don't explain. Of one value only the mean is
+    known. `prediction_low` and `prediction_high` are None below `FEWEST` values.
+    """
+
+    k: int
+    mean: float
+    standard_error: float
+    level: float
+    low: float | None = None
+    high: float | None = None
+    prediction_low: float | None = None
+    prediction_high: float | None = None
+    tau: float | None = None
+    q: float | None = None
+    p: float | None = None
+    i_squared: float | None = None
+
+    def expected(self, variance: float = 0.0) -> tuple[float, float]:
+        """Return where a further value lies whose own error has this variance, from two values on; the
+        prediction interval is that of an error of zero."""
+        if self.tau is None:
+            raise ValueError("one value says nothing of another")
+        half = t_quantile((1 + self.level) / 2, self.k - 1) * math.sqrt(
+            self.tau**2 + self.standard_error**2 + variance
+        )
+        return self.mean - half, self.mean + half
+
+
+def tau_squared(values: Sequence[float] | np.ndarray, variances: Sequence[float] | np.ndarray) -> float:
+    """Return Paule and Mandel's estimate: where the weighted squares about the mean are their expectation.
+
+    That sum falls with tau² and is convex, so Newton's steps from zero never pass the root. Zero where the
+    variances alone explain the scatter.
+    """
+    y, v = np.asarray(values, dtype=float), np.asarray(variances, dtype=float)
+    found = 0.0
+    for _ in range(_STEPS):
+        weights = 1 / (v + found)
+        left = y - (weights * y).sum() / weights.sum()
+        excess = float((weights * left**2).sum()) - (len(y) - 1)
+        if excess <= _CLOSE:
+            break
+        found += excess / float((weights**2 * left**2).sum())
+    return found
+
+
+def pool(values: Sequence[float], variances: Sequence[float], level: float = LEVEL) -> Pool:
+    """Pool log effects with the variances of their errors.
+
+    Raise ValueError without any, or where a variance is not above zero: such a value would count for all.
+    """
+    y, v = np.asarray(values, dtype=float), np.asarray(variances, dtype=float)
+    if not len(y) or len(y) != len(v):
+        raise ValueError(f"{len(y)} effects and {len(v)} variances; as many of both are needed, at least one")
+    if not (np.isfinite(y).all() and np.isfinite(v).all() and (v > 0).all()):
+        raise ValueError("an effect without a variance above zero can't be pooled; leave it out by name")
+    if len(y) == 1:
+        return Pool(1, float(y[0]), math.sqrt(v[0]), level)
+    between, df = tau_squared(y, v), len(y) - 1
+    weights = 1 / (v + between)
+    mean = float((weights * y).sum() / weights.sum())
+    factor = max(1.0, float((weights * (y - mean) ** 2).sum()) / df)
+    error = math.sqrt(factor / float(weights.sum()))
+    half = t_quantile((1 + level) / 2, df) * error
+    q = _cochran(y, v)
+    share = max(0.0, (q - df) / q) if q > 0 else 0.0
+    found = Pool(
+        len(y), mean, error, level, mean - half, mean + half, tau=math.sqrt(between),
+        q=q, p=float(chdtrc(df, q)), i_squared=share,
+    )  # fmt: skip
+    if len(y) < FEWEST:
+        return found
+    low, high = found.expected()
+    return Pool(**{**found.__dict__, "prediction_low": low, "prediction_high": high})
+
+
+def _cochran(y: np.ndarray, v: np.ndarray) -> float:
+    return float(((y - (y / v).sum() / (1 / v).sum()) ** 2 / v).sum())

@@ -12,10 +12,10 @@ from typing import Literal
 
 from benchbook.compare import edges, machines
 from benchbook.compare.calibration import exact_share
+from benchbook.compare.occasions import FEWEST, LEVEL, Pool
+from benchbook.compare.occasions import pool as pooled_of
 from benchbook.compare.pooled import Brought, pool
 from benchbook.compare.pooled_words import percent, span
-from benchbook.compare.random_effects import FEWEST, LEVEL, Pool
-from benchbook.compare.random_effects import pool as pooled_of
 from benchbook.compare.sentences import NBSP, listing
 from benchbook.core.pooled import Contrast, Occasion, Pooled, PooledEffect, Seen, Session
 from benchbook.core.wording import count

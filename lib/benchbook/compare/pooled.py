@@ -13,9 +13,8 @@ from typing import Any
 
 from benchbook.compare import edges, machines, pooled_words
 from benchbook.compare.intervals import t_quantile
-from benchbook.compare.occasions import Averaged, Value, averaged, moment, occasions
-from benchbook.compare.random_effects import FEWEST, LEVEL, Pool
-from benchbook.compare.random_effects import pool as pooled_of
+from benchbook.compare.occasions import FEWEST, LEVEL, Averaged, Pool, Value, averaged, moment, occasions
+from benchbook.compare.occasions import pool as pooled_of
 from benchbook.compare.sentences import listing
 from benchbook.compare.verdicts import MARGIN
 from benchbook.core.errors import given

@@ -18,8 +18,7 @@ from benchbook.compare.claims.bands import judged_by, limits
 from benchbook.compare.claims.blocks import Blocks
 from benchbook.compare.claims.metrics import ours
 from benchbook.compare.intervals import t_quantile
-from benchbook.compare.occasions import Value, averaged, occasions
-from benchbook.compare.random_effects import pool
+from benchbook.compare.occasions import Value, averaged, occasions, pool
 from benchbook.core.claim import Claim
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import given
