@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         names = [arguments.study] if arguments.study else _most_needed(60 * arguments.minutes)
         print(f"this machine now: {machine.busy()}", flush=True)
         busy = [] if arguments.anyway else machine.beyond_use(load.params().limits.steal_pct)
-        if wrong := [*_edited(names), *busy]:
+        if wrong := [*sorted({why for name in names for why in recording.edited(name)}), *busy]:
             raise InputErrors([f"session: {reason}" for reason in wrong])
         failed = [name for name in names if not _measured(name)]
     print(f"{len(names) - len(failed)} of {len(names)} sessions are recorded; {recording.COMMIT}")
@@ -107,11 +107,6 @@ def _tried(where: paths.StudyPaths) -> Iterator[Path]:
 
 def _began(held: Unpacked) -> str:
     return sessions.minute(str(held.session["begun_utc"]))
-
-
-def _edited(names: Sequence[str]) -> list[str]:
-    """Return why what is measured now could not be recorded."""
-    return sorted({reason for name in names for reason in recording.edited(name)})
 
 
 def _most_needed(seconds: float) -> list[str]:

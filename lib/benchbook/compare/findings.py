@@ -113,7 +113,8 @@ def make(
     significant digits.
     """
     facts = facts or {}
-    runs, other_order = turns.of_one_order(_in_order(tidy["runs"]), study)
+    ordered = tidy["runs"].sort_values(["block", "position", "run_id"], ignore_index=True)
+    runs, other_order = turns.of_one_order(ordered, study)
     paired, apart = pairs.usable(runs)
     looks, names = sorted(analysis.looks), words.names(study)
     context = Context(study.baseline, analysis, _block_seconds(runs), names)
@@ -158,10 +159,6 @@ def make(
         **_asked(evidence, twins, context, others, behind),
     }
     return Findings.model_validate(canonical.rounded(made))
-
-
-def _in_order(runs: pd.DataFrame) -> pd.DataFrame:
-    return runs.sort_values(["block", "position", "run_id"], ignore_index=True)
 
 
 def _entries(

@@ -81,7 +81,7 @@ def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -
             if runs[0].planned.order == turns.TURNS:
                 turned = clients.take_turns({one.run.planned.arm: one for one in making}, begun_s)
             for one in making:
-                clients.wait(one.running, _deadline_s(one.run.planned))
+                clients.wait(one.running, sum(turns.clock_seconds(one.run.planned)) + THREAD_INIT_S + GRACE_S)
         finally:
             for one in making:
                 _end(one)
@@ -180,10 +180,6 @@ def _end(one: Making) -> None:
         one.started, one.ended = ((ahead + moment, moment) for moment in ran)
     if one.watch is not None:
         one.watch.stop()
-
-
-def _deadline_s(planned: PlannedRun) -> float:
-    return sum(turns.clock_seconds(planned)) + THREAD_INIT_S + GRACE_S
 
 
 def _seen(one: Making, beside_s: float) -> dict[str, Any]:

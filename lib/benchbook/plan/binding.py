@@ -93,7 +93,7 @@ def of_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
 
 def of_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") -> Iterator[str]:
     """Yield the run folders whose plan is not the one that study, facts and data give; `position` is free."""
-    known = {run.run_id: _plain(run.to_dict()) for run in runs}
+    known = {run.run_id: json.loads(json.dumps(run.to_dict())) for run in runs}
     for name, plan in plans.items():
         if name not in known:
             yield f"{place}/{name}: no run that the study, the facts and the data ask for"
@@ -179,7 +179,3 @@ def _rows(text: str) -> list[dict[str, str]]:
 
 def _text(value: Any) -> str:
     return {True: "ON", False: "OFF"}[value] if isinstance(value, bool) else str(value)
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value))

@@ -104,7 +104,7 @@ def _peaks(findings: Findings) -> Iterator[Said]:
     arms = words.labels(findings, "arms")
     by_workload: dict[str, list[str]] = {}
     for one in findings.scaling or ():
-        if len(one.threads) >= _A_CURVE and one.observed_max_threads and not _is_twin(one.arm):
+        if len(one.threads) >= _A_CURVE and one.observed_max_threads and not one.arm.endswith(words.AGAIN):
             name = words.in_sentence(arms.get(one.arm, one.arm))
             many = numbers.count(one.observed_max_threads, "thread")
             by_workload.setdefault(one.workload, []).append(f"{name} at {many}")
@@ -112,10 +112,6 @@ def _peaks(findings: Findings) -> Iterator[Said]:
     for workload, told in by_workload.items():
         place = f" on {names.get(workload, workload)}" if len(by_workload) > 1 else ""
         yield Said(f"Most was served{place} by {numbers.listing(told)}.", "#scaling")
-
-
-def _is_twin(arm: str) -> bool:
-    return arm.endswith(words.AGAIN)
 
 
 def _asked(findings: Findings) -> Iterator[Said]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -93,13 +92,12 @@ def load(name: str) -> Evidence:
             table: pd.read_parquet(files.required(place.tidy / f"{table}.parquet"), columns=columns)
             for table, columns in TABLES.items()
         }
-    facts = {key: _json(getattr(place, key)) for key in ("facts", "dataset", "warm_up")}
+    facts = {
+        key: files.read_json(path) if (path := getattr(place, key)).is_file() else None
+        for key in ("facts", "dataset", "warm_up")
+    }
     findings = Findings.read(place.findings)
     kept = tuple(Rerun.read(file) for file in sorted(paths.reruns().glob(f"{name}.*.json")))
     there = sorted(place.applied.iterdir()) if place.applied.is_dir() else []
     texts = {file.name: file.read_text(encoding="utf-8") for file in there}
     return Evidence(name, place.data, findings, **tidy, **facts, reruns=kept, applied=texts)
-
-
-def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None

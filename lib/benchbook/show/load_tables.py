@@ -46,7 +46,9 @@ def parts(runs: pd.DataFrame, facts: Mapping[str, Any] | None = None) -> Table:
     stores = _stores(facts)
     heading = f"{stores[0].upper()}{stores[1:]}"
     used = [(name, heading if label == STORES else label, unit) for name, label, unit in _USED]
-    shown = [(name, number(label, unit)) for name, label, unit in used if _has(runs, name)]
+    shown = [
+        (name, number(label, unit)) for name, label, unit in used if name in runs and runs[name].notna().any()
+    ]
     rows = [
         [workload, threads, arm, *(_middle(own[name]) for name, _ in shown)]
         for (workload, threads, arm), own in runs.groupby(["workload", "threads", "arm"], sort=True)
@@ -141,10 +143,6 @@ def _stores(facts: Mapping[str, Any] | None) -> str:
 def _middle(values: pd.Series) -> str:
     """Write the median; nothing where an arm has no such part."""
     return numbers.significant(values.median()) if values.notna().any() else ""
-
-
-def _has(runs: pd.DataFrame, name: str) -> bool:
-    return name in runs and bool(runs[name].notna().any())
 
 
 def _stalls(stalls: tuple[seconds.Stall, ...]) -> str:

@@ -88,10 +88,6 @@ def lab_id(token: str) -> str:
     return token[:8]
 
 
-def _loopback() -> Sequence[str]:
-    return (LOOPBACK,)
-
-
 @dataclass(frozen=True)
 class Place:
     """Where a part of a lab lives: its name, which names its files too, its address, and where it runs.
@@ -104,7 +100,7 @@ class Place:
     address: str
     port: int
     where: Where = ANYWHERE
-    peers: Callable[[], Sequence[str]] = _loopback
+    peers: Callable[[], Sequence[str]] = lambda: (LOOPBACK,)
     connections: int = 0
     prepared: str = "snapshot"
 

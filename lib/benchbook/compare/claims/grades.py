@@ -125,7 +125,7 @@ def closeness(claim: Claim, source: Source, study: Study, facts: Facts) -> tuple
     dials = sorted({dial for pair in pairs for dial in _dials(study, *pair)} - set(claim.baseline or {}))
     if dials and claim.kind != "trend":
         return "made", f"how large it is follows from {', '.join(dials)}, which the study sets"
-    arms = list(dict.fromkeys(arm for one in asked.items for arm in _arms(one)))
+    arms = list(dict.fromkeys(cell.at[0] for one in asked.items for cell in (one.baseline, one.cell) if cell))
     near: Closeness = "same"
     reasons = []
     of_arms = [_programs(facts.get(arm, {})) for arm in arms]
@@ -300,10 +300,6 @@ def _dials(study: Study, baseline: str, treatment: str) -> set[str]:
     apart = [cluster.zones_ms if cluster is not None else None for cluster in clusters]
     found |= {"cpu quotas"} if quotas[0] != quotas[1] else set()
     return found | ({"zones"} if apart[0] != apart[1] else set())
-
-
-def _arms(one: kinds.Item) -> tuple[str, ...]:
-    return tuple(cell.at[0] for cell in (one.baseline, one.cell) if cell is not None)
 
 
 def _is_compared(claim: Claim, part: tuple[str, str], of_arms: Sequence[Sequence[tuple[str, str]]]) -> bool:
