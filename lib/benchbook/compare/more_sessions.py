@@ -155,15 +155,15 @@ class MoreBlocks:
     minutes: float | None
 
 
-def assured_spread(spread: float, n: int, assurance: float = ASSURANCE) -> float:
-    """Return the upper bound of the true spread that n blocks support, with the given assurance.
+def assured_spread(spread: float, n: int) -> float:
+    """Return the upper bound of the true spread that n blocks support, by `ASSURANCE`.
 
     A standard deviation of five blocks is itself uncertain; planning with it as it stands misses the
     wanted width half of the time (Kupper & Hafner 1989). One-sided chi-squared bound.
     """
     if n < 2:
         raise ValueError(f"a spread of {n} block is unknown")
-    return spread * math.sqrt((n - 1) / float(chdtri(n - 1, assurance)))
+    return spread * math.sqrt((n - 1) / float(chdtri(n - 1, ASSURANCE)))
 
 
 def blocks_for(half_width: float, spread: float, level: float) -> int | None:

@@ -67,12 +67,12 @@ def truncation(series: Sequence[float] | np.ndarray) -> int:
     return BATCH * int(np.argmax(scores < limit * (1 - edges.TIE)))
 
 
-def discard_advice(pilots: pd.DataFrame, floor_s: int = FLOOR_S) -> DiscardAdvice:
+def discard_advice(pilots: pd.DataFrame) -> DiscardAdvice:
     """Advise how long to discard from pilots with the columns arm, workload, threads, pilot, second, qps.
 
     `pilot` numbers the repetitions of one cell and `second` counts from its start, one row a second.
     Repetitions are averaged second by second on the log scale (Welch 1983). The advice is the latest
-    point of all cells plus 5 s, at least `floor_s`; a cell that settles in the second half of its
+    point of all cells plus 5 s, at least `FLOOR_S`; a cell that settles in the second half of its
     pilot has shown no steady state.
     """
     results = tuple(
@@ -90,11 +90,11 @@ def discard_advice(pilots: pd.DataFrame, floor_s: int = FLOOR_S) -> DiscardAdvic
     after_s, latest = max(
         ((given(result.steady_after_s), result) for result in results), key=lambda one: one[0]
     )
-    discard = max(floor_s, after_s + MARGIN_S)
+    discard = max(FLOOR_S, after_s + MARGIN_S)
     where = f"{latest.arm}, {latest.workload}, {count(latest.threads, 'thread')}"
     reason = f"the slowest pilot ({where}) is steady after {after_s} s; {MARGIN_S} s added"
     if discard > after_s + MARGIN_S:
-        reason = f"all pilots are steady after {after_s} s; {floor_s} s is the least"
+        reason = f"all pilots are steady after {after_s} s; {FLOOR_S} s is the least"
     return DiscardAdvice(discard, True, reason, results)
 
 

@@ -136,7 +136,10 @@ def _lines(axes: Axes, own: pd.DataFrame, colour: str) -> None:
 def _discard(axes: Axes, discard_s: float) -> None:
     if discard_s > 0:
         axes.axvspan(0, discard_s, color=theme.ZONE, zorder=0, linewidth=0)
-        theme.corner(axes, "discarded", 0)
+        axes.annotate(
+            *("discarded", (0, 1), (3, -3)), xycoords=("data", "axes fraction"), textcoords="offset points",
+            va="top", fontsize=theme.SMALLEST, color=theme.MUTED,
+        )  # fmt: skip
 
 
 def _told_seconds(own: pd.DataFrame, arm: str) -> str:

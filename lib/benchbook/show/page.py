@@ -179,18 +179,18 @@ def _finish(body: str, title: str | None, edited: str) -> str:
         link["aria-label"] = f"Link to “{heading.get_text(' ', strip=True)}”"
         heading.append(link)
     if edited:
-        _doubt(soup, "Edited code", edited)
+        _doubt(soup, edited)
     _contents(soup)
     # The parser has resolved character references, so what a log wrote as &#8238; is seen here too.
     return visible(str(soup))
 
 
-def _doubt(soup: BeautifulSoup, name: str, text: str) -> None:
-    """Put a doubt first among the page's doubts, or right below the title where there is no list."""
+def _doubt(soup: BeautifulSoup, text: str) -> None:
+    """Put the doubt about edited code first among the page's doubts, or right below the title without any."""
     listed = soup.select_one(".doubts")
     item = soup.new_tag("p", attrs={"class": "broken"})
     strong = soup.new_tag("b")
-    strong.string = f"{name}. "
+    strong.string = "Edited code. "
     item.extend([strong, text])
     if listed:
         listed.insert(0, item)

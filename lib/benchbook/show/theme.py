@@ -143,11 +143,3 @@ def legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: L
         columnspacing=1.2,
         borderaxespad=0.2,
     )
-
-
-def corner(axes: Axes, text: str, x: float) -> None:
-    """Write a small note at the top of the axes, right of `x`."""
-    axes.annotate(
-        *(text, (x, 1), (3, -3)), xycoords=("data", "axes fraction"), textcoords="offset points", va="top",
-        fontsize=SMALLEST, color=MUTED,
-    )  # fmt: skip

@@ -29,7 +29,7 @@ FAST_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_p
 
 def examine(port: int = 23060) -> list[Ability]:
     """Return all abilities, needed ones first; never raises because something is missing."""
-    found = [_system(), _python(), _tool("sysbench"), _memory(), _disk()]
+    found = [_system(), _python(), _sysbench(), _memory(), _disk()]
     if sys.platform == "linux":
         found += [_cores(), _rights(), _open_files(), _port(port), _port(port + 1), _lock()]
         found += [_clock(), _machine(), _congestion(), *abilities.network(), abilities.cpu_quota()]
@@ -55,9 +55,9 @@ def _python() -> Ability:
     return judge("python", is_new, platform.python_version(), "install Python 3.11 or newer")
 
 
-def _tool(name: str) -> Ability:
-    found = _version(name)
-    return judge(name, found is not None, found or "not installed", install_command(name))
+def _sysbench() -> Ability:
+    found = _version("sysbench")
+    return judge("sysbench", found is not None, found or "not installed", install_command("sysbench"))
 
 
 def _version(name: str) -> str | None:
