@@ -112,9 +112,8 @@ def make(
     between two arms, `loads` how long loading took by arm, `rows` how many there are. Floats have 8
     significant digits.
     """
-    facts = facts or {}
-    ordered = tidy["runs"].sort_values(["block", "position", "run_id"], ignore_index=True)
-    runs, other_order = turns.of_one_order(ordered, study)
+    facts, by = facts or {}, ["block", "position", "run_id"]
+    runs, other_order = turns.of_one_order(tidy["runs"].sort_values(by, ignore_index=True), study)
     paired, apart = pairs.usable(runs)
     looks, names = sorted(analysis.looks), words.names(study)
     context = Context(study.baseline, analysis, _block_seconds(runs), names)
