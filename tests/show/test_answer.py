@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
-from tests.show.test_rows import finding
 
 from benchbook.compare import sentences
 from benchbook.core.findings import Finding, Findings
 from benchbook.show import answer, causes, doubts, numbers
 from tests.found import answer as put
 from tests.found import changed, doubt, findings
+from tests.show.test_first import finding
 
 
 def said(*found: Finding, **more: Any) -> list[str]:
