@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from benchbook.compare import because, work
+from benchbook.compare import because, spent
 from benchbook.compare.spent import Cell
 
 ZEROS = pd.Series([0.0, 0.0, 0.0])
@@ -110,8 +110,8 @@ def stops(client: tuple[float, float], server: tuple[float, float]) -> tuple[Cel
 )
 def test_the_part_that_waits_longer_stops_half_a_time_more(client, server, at: str | None):
     base, treated = stops(client, server)
-    assert work.waiter(base, treated, True, 0.9) == at
-    assert work.waiter(treated, base, False, 0.9) == at
+    assert spent.waiter(base, treated, True, 0.9) == at
+    assert spent.waiter(treated, base, False, 0.9) == at
 
 
 @pytest.mark.parametrize("once", [0.75, 1.5])
@@ -126,7 +126,7 @@ def test_once_is_from_three_quarters_to_one_and_a_half(once: float):
 def test_behind_a_proxy_stops_tell_nothing():
     base, treated = stops((1.0, 1.6), (1.0, 1.0))
     treated.costs["proxy"] = treated.costs["client"]
-    assert work.waiter(base, treated, True, 0.9) is None
+    assert spent.waiter(base, treated, True, 0.9) is None
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,10 @@ def test_behind_a_proxy_stops_tell_nothing():
 )
 def test_work_that_differs_by_a_tenth_is_told(was, now, told: str | None):
     def made(misses: tuple[float, ...]) -> Cell:
-        table = dict.fromkeys(work.KINDS, ZEROS) | {"llc_misses": pd.Series(misses)}
+        table = dict.fromkeys(spent.KINDS, ZEROS) | {"llc_misses": pd.Series(misses)}
         return cell(costs={"server": pd.DataFrame(table)}, engine="mariadb")
 
-    found = work.differing(made(was), made(now), 0.9)
+    found = spent.differing(made(was), made(now), 0.9)
     assert [one.told.replace(" a query,", ",") for one in found] == ([] if told is None else [told])
     assert [one.is_more for one in found] == ([] if told is None else [now[0] > was[0]])
 

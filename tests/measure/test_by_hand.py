@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchbook.core.errors import BenchbookError
-from benchbook.measure import clients, dataset, execute, ledger, matrix, own, sysbench, turning
+from benchbook.measure import clients, dataset, execute, ledger, matrix, own, sysbench
 from tests.measure import stand_in
 from tests.measure.test_sysbench import ENDPOINT, planned
 
@@ -157,17 +157,17 @@ TURNED = {
 def test_a_run_has_its_own_arms_turns_of_those_of_the_group(tmp_path: Path):
     """Its arm's two turns took 50,000 and 48,000 us."""
     run = planned("oltp_point_select", arm="direct")
-    found = turning.evidence(TURNED, run, {"client": {"threads": 8, "cpu_s": 9.0}})
+    found = clients.evidence_of_turns(TURNED, run, {"client": {"threads": 8, "cpu_s": 9.0}})
     assert found["client"] == {"threads": 8, "cpu_s": 1.5}
     assert found["counted"] == {"server": {"reads": 7}}
     seen = found["turns"]
     assert (seen["asked"], seen["count"], seen["active_s"]) == (40, 2, pytest.approx(0.098))
     assert (seen["stopped"], seen["outside_s"], seen["costs"]) == ("a trigger", 0.25, {})
     assert [seen["clock"][key] for key in ("exit_code", "window", "gone")] == [0, [1.0, 5.0], None]
-    other = turning.evidence(TURNED, planned("oltp_point_select", arm="proxy"), {"client": {}})
+    other = clients.evidence_of_turns(TURNED, planned("oltp_point_select", arm="proxy"), {"client": {}})
     assert other["client"] == {"cpu_s": 0.0} and "counted" not in other
     assert (other["turns"]["count"], other["turns"]["active_s"]) == (1, pytest.approx(0.05))
-    turning.write(TURNED, tmp_path)
+    clients.write_turns(TURNED, tmp_path)
     assert (tmp_path / "turns.csv").read_text() == (
         "turn,arm,begin_us,end_us\n1,direct,1000,51000\n2,proxy,51500,101500\n3,direct,102000,150000\n"
     )

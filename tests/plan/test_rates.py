@@ -120,7 +120,7 @@ def test_nothing_is_planned_at_a_rate_that_no_pilot_found():
     [(0.99, 0), (1.0, 1), (9.9, 9), (10.0, 10), (99.9, 99), (100.0, 100), (119.9, 110), (98_765.0, 98_000)],
 )
 def test_a_rate_has_two_digits_and_is_never_rounded_up(rate: float, down: int):
-    assert rates._down(rate) == down
+    assert settling._down(rate) == down
 
 
 def test_a_study_that_asks_for_a_share_without_pilots_is_refused():
