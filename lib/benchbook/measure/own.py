@@ -65,10 +65,7 @@ def argv(study: Study, endpoint: Endpoint, one: OwnScript) -> list[str]:
 
 def describe(connection: Connection) -> dict[str, dict[str, int | None]]:
     """Return `rows` and `checksum` (None: too large) of every table that is not sysbench's, by name."""
-    rows = {
-        name: int(connection.execute(text(f"SELECT COUNT(*) FROM `{name}`")).scalar_one())
-        for name in tables(connection)
-    }
+    rows = {name: _count(connection, name) for name in tables(connection)}
     is_small = sum(rows.values()) <= CHECKSUM_UP_TO
     return {
         name: {"rows": count, "checksum": _checksum(connection, name) if is_small else None}
@@ -154,6 +151,10 @@ def label(study: Study) -> str:
     """Return what the name of the prepared copy ends in where own scripts made a part of it."""
     known = [(one.digests(), dict(one.options)) for one in own_scripts.prepared_by(study)]
     return f"-own{fingerprint(known)}" if known else ""
+
+
+def _count(connection: Connection, name: str) -> int:
+    return int(connection.execute(text(f"SELECT COUNT(*) FROM `{name}`")).scalar_one())
 
 
 def _checksum(connection: Connection, name: str) -> int | None:
