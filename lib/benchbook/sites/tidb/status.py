@@ -197,7 +197,7 @@ class Placement:
     def state(self) -> State:
         """Return what PD tells of stores and regions now."""
         stores = {
-            one["store"]["id"]: (self.names.get(one["store"]["address"], "unknown"), one["store"])
+            one["store"]["id"]: (self._name(one["store"]["address"]), one["store"])
             for one in self._ask("stores").get("stores") or ()
         }
         regions = self._ask("regions").get("regions") or ()
@@ -238,6 +238,9 @@ class Placement:
         except urllib.error.HTTPError as error:
             why = error.read().decode("utf-8", "replace").strip()[:200]
             raise SiteError(f"engine.cluster.pd_settings: {said}: PD says: {why}") from None
+
+    def _name(self, address: str) -> str:
+        return self.names.get(address, "unknown")
 
     def _ask(self, what: str, said: Mapping[str, Any] | None = None) -> Any:
         path = f"/pd/api/v1/{what}"
