@@ -120,7 +120,7 @@ def test_once_is_from_three_quarters_to_one_and_a_half(once: float):
     base, treated = stops((1.0, 1.0), (1.0, 1.0))
     base.costs["client"] = pd.DataFrame({"voluntary": was})
     treated.costs["client"] = pd.DataFrame({"voluntary": was + pd.Series([0.75, 0.75, 1.0])})
-    assert work.waiter(base, treated, True, 0.9) == "client"
+    assert spent.waiter(base, treated, True, 0.9) == "client"
 
 
 def test_behind_a_proxy_stops_tell_nothing():
