@@ -129,7 +129,7 @@ def test_errors_void_a_run_and_the_limit_is_named_with_what_makes_fewer():
     few, many = (corpus.healthy(synthetic.output(errors=count), synthetic.planned()) for count in (3, 30))
     assert checks_log.errors(few, LIMITS) == []
     (said,) = checks_log.errors(many, LIMITS)
-    assert said.startswith("6.00 % ignored errors per transaction, at most 1 %; take fewer threads")
+    assert said.startswith("6.00 % ignored errors per transaction, at most 1 %; raise plan.run_s")
     assert said.endswith("limits.error_ratio in params.yaml")
 
 

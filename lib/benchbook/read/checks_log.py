@@ -144,7 +144,7 @@ def errors(run: Evidence, limits: Limits) -> list[str]:
     faults = []
     if (ratio := error_ratio(run)) > limits.error_ratio:
         text = f"{100 * ratio:.2f} % ignored errors per transaction, at most {100 * limits.error_ratio:g} %"
-        faults.append(f"{text}; take fewer threads or more data, or raise limits.error_ratio in params.yaml")
+        faults.append(f"{text}; raise plan.run_s where it is short, or limits.error_ratio in params.yaml")
     if reconnects := run.total("reconnects"):
         faults.append(f"{reconnects} reconnects")
     return faults
