@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+import tarfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ MEASURING: dict[str, tuple[str, ...]] = {
 
 @pytest.fixture(scope="module")
 def clone(open_folder: Path) -> Iterator[Clone]:
-    """A clone with a record of two studies, so that several workers are at work on it."""
+    """A clone with a record of two studies, so that several workers are at work on it; it is committed."""
     found = make(open_folder / "stopped")
     found.study(blocks=2, port=PORT)
     shutil.rmtree(found.path / "data" / "record", ignore_errors=True)
@@ -65,7 +66,29 @@ def clone(open_folder: Path) -> Iterator[Clone]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_ROOT", str(found.path))
         record.write(index)
+    for argv in (["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
+        subprocess.run(["git", *argv], cwd=found.path, check=True, capture_output=True)
     yield found
+
+
+def first() -> str:
+    """Return the first session of `lab-ladder` in the record."""
+    return min(one.name.removesuffix(".tar.xz") for one in (ROOT / "data/record/lab-ladder").iterdir())
+
+
+def prepare(name: str, clone: Clone) -> None:
+    """Make what a command works on, without which it refuses at once: our own findings, or the pages."""
+    own = clone.path / "data" / "lab-ladder"
+    shutil.rmtree(own, ignore_errors=True)
+    if name == "rerun":
+        own.mkdir()
+        with tarfile.open(clone.path / "data" / "record" / "lab-ladder" / f"{first()}.tar.xz") as archive:
+            told = archive.extractfile("lab-ladder/data/lab-ladder/findings.json")
+            assert told is not None
+            (own / "findings.json").write_bytes(told.read())
+    if name == "publish":
+        code, said = clone.run("benchbook", "pages")
+        assert code == 0, said
 
 
 def living(mark: str, clone: Clone) -> list[str]:
@@ -111,15 +134,16 @@ def stopped(words: list[str], clone: Clone, signum: signal.Signals, after_s: flo
 def kill(name: str, words: tuple[str, ...], clone: Clone, within_s: float) -> None:
     """Kill a command at drawn moments by drawn signals, and look for what is left."""
     drawn = random.Random(f"{name} {os.environ.get('BENCHBOOK_SEED', 1)}")
-    first = min(one.name.removesuffix(".tar.xz") for one in (ROOT / "data/record/lab-ladder").iterdir())
+    prepare(name, clone)
     for _ in range(KILLS):
-        for folder in (clone.path / "data" / "recorded", clone.path / "reports"):
+        for folder in (clone.path / "data" / "recorded", clone.path / "reports") if name != "publish" else ():
             shutil.rmtree(folder, ignore_errors=True)
         signum, after_s = drawn.choice(SIGNALS), drawn.uniform(0.1, within_s)
-        mark, code, said = stopped([word.format(first=first) for word in words], clone, signum, after_s)
+        mark, code, said = stopped([word.format(first=first()) for word in words], clone, signum, after_s)
         told = f"{name}: {signum.name} after at most {after_s:.2f} s: {said[-500:]}"
         assert left(mark, clone) == [], told
-        assert code in (0, 130, -signum), told
+        # 128 and the signal, where what was going on ended by it.
+        assert code in (0, 130, -signum, 128 + signum), told
         if signum != signal.SIGKILL:
             assert leftovers.networks(clone.lab) == [], told
 
