@@ -36,3 +36,20 @@ def test_digests_are_found_wherever_facts_and_identities_have_them():
     assert [digest for _, digest in applied.digests(identity)] == ["a", "p", "s"]
     # Archives made before have one digest of all manifests of an arm.
     assert list(applied.digests({"moment": {"manifests": "m"}})) == [("moment.manifests", "m")]
+
+
+def test_settings_are_the_same_however_a_file_writes_them(tmp_path: Path):
+    texts = {
+        "my.cnf": "[mariadbd]\nmax_connections=1024\nskip_log_bin=ON\nsocket=SERVER/m.sock",
+        "postgresql.conf": "fsync='on'\nmax_wal_size='4GB'",
+        "pd.toml": 'tick-interval="100ms"\n[log]\nlevel="error"\n[schedule]\nmerge=false\nratio=1.0\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    found = {name: applied.settings(tmp_path / name) for name in texts}
+    assert found["my.cnf"] == {"max_connections": "1024", "skip_log_bin": "on", "socket": "server/m.sock"}
+    assert found["postgresql.conf"] == {"fsync": "on", "max_wal_size": "4gb"}
+    assert found["pd.toml"] == {
+        "tick-interval": "100ms", "log.level": "error", "schedule.merge": "off", "schedule.ratio": "1",
+    }  # fmt: skip
+    assert [applied.plain(one) for one in ("ON", "True", 1, "1.0", "OFF")] == ["on", "on", "1", "1", "off"]

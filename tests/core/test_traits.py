@@ -13,6 +13,8 @@ import pytest
 from benchbook.core import registry, traits
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study import Study
+from benchbook.sites.engines import mysql, postgresql_dialect
+from benchbook.sites.tidb import status
 from benchbook.sites.traits import haproxy, mariadb
 from tests.faults.scene import STUDY
 from tests.house import tree
@@ -131,6 +133,13 @@ def named(path: Path) -> set[str]:
     names = {*traits.engines(), *traits.proxies()} - {"mysql"}
     found = ast.walk(tree.parsed(tree.text(path)))
     return {node.value for node in found if isinstance(node, ast.Constant) and node.value in names}
+
+
+def test_a_run_may_lack_the_counters_that_its_engine_says_to_lack():
+    assert traits.engine("mysql").uncounted == set(mysql.ABSENT)
+    assert traits.engine("postgresql").uncounted == set(postgresql_dialect.ABSENT)
+    assert traits.engine("tidb").uncounted == {*status.ABSENT, *status.UNCOUNTED}
+    assert not traits.engine("mariadb").uncounted
 
 
 def test_no_other_room_has_the_name_of_an_engine_or_proxy():

@@ -131,6 +131,66 @@ def test_server_and_proxy_of_a_run_are_those_of_the_facts(
     assert list(binding.of_identity(run(changed), told, tells_proxy)) == due
 
 
+def of_engine(name: str, kind: str = "local", **more: Any) -> dict[str, Any]:
+    return {"engine": {"name": name, **more}, "site": {"kind": kind}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told", "said"),
+    [
+        ({}, of_engine("mariadb"), []),
+        (
+            {"available": False, "reason": "no"},
+            of_engine("mariadb"),
+            ["there is no ledger (no), and its server has one"],
+        ),
+        ({"available": False, "reason": "no"}, of_engine("mariadb", "existing"), []),
+        ({"absent": {"Com_select": "no"}}, of_engine("mariadb"), ["no Com_select, which MariaDB counts"]),
+        ({"absent": {"Com_begin": "no"}}, of_engine("mariadb"), ["no Com_begin, which MariaDB counts"]),
+        ({"absent": {"Com_begin": "no"}}, of_engine("postgresql"), []),
+        ({"absent": {"Connections": "no"}}, of_engine("mariadb"), ["no Connections, which MariaDB counts"]),
+        # A proxy that pools sessions opens some of its own.
+        ({"absent": {"Connections": "no"}}, of_engine("mariadb") | {"proxy": {"name": "pgbouncer"}}, []),
+        (
+            {"before": {"Connections": 1, "Retries": 0}},
+            of_engine("tidb"),
+            ["TiDB counts connections and Retries, and no server does both"],
+        ),
+        ({"before": {"Retries": 0}, "absent": {"Connections": "no"}}, of_engine("tidb"), []),
+    ],
+)
+def test_books_that_a_server_can_keep_are_there(
+    changed: dict[str, Any], told: dict[str, Any], said: list[str]
+):
+    ledger = run().seen["ledger"] | changed
+    assert list(binding.of_ledger(run({"ledger": ledger}), told)) == [f"evidence.json: {one}" for one in said]
+
+
+@pytest.mark.parametrize(
+    ("asked", "replicas", "said"),
+    [
+        ({"stores": 2, "tidb": 1, "replicas": 2}, {"2": 7}, []),
+        ({"stores": 3, "tidb": 1, "replicas": 2}, {"2": 7}, ["the cluster has 2 stores, facts.json has 3"]),
+        ({"stores": 2, "tidb": 3, "replicas": 2}, {"2": 7}, ["the cluster has 1 tidb, facts.json has 3"]),
+        ({"stores": 2, "tidb": 1, "replicas": 2}, {"1": 7}, ["rows are on 1 stores, facts.json has 2"]),
+    ],
+)
+def test_a_cluster_has_the_parts_of_the_facts(
+    asked: dict[str, int], replicas: dict[str, int], said: list[str]
+):
+    parts = {name: {"pid": 1} for name in ("pd", "store-1", "store-2", "tidb-1")}
+    seen = run(
+        {
+            "identity_before": {"cluster": parts},
+            "arrangement": {"cluster": {"before": {"replicas": replicas}}},
+        }
+    )
+    assert list(binding.of_cluster(seen, of_engine("tidb", cluster=asked))) == [
+        f"evidence.json: {one}" for one in said
+    ]
+    assert list(binding.of_cluster(run(), of_engine("mariadb"))) == []
+
+
 @pytest.mark.parametrize(
     ("told", "cores"),
     [

@@ -26,14 +26,57 @@ SHORT = {
 }
 
 
-def faults(arrangement: dict[str, Any]) -> list[str]:
-    run = corpus.healthy(synthetic.output(), synthetic.planned(), "", {"arrangement": arrangement})
-    return checks_machine.arrangement(run, Limits())
+ASKED = {"idle": {"load": {"idle_connections": 5000}}, "short": {"load": {"new_connections_per_s": 200}}}
+NOISY = {"stayed": True, "threads": 1, "shares": 2}
+
+
+def faults(arrangement: dict[str, Any], asked: dict[str, Any] | None = None, **signs: Any) -> list[str]:
+    """Return what is wrong with an arrangement; without `asked` it is of the kind that is there."""
+    kind = next(iter({*ASKED} & {*arrangement.get("load", {})}), None)
+    there = ASKED.get(kind or "", {}) | {key: True for key in arrangement if key == "capture"}
+    plan = synthetic.planned(arm_setting={"access": "direct", **(there if asked is None else asked)})
+    seen = {"arrangement": arrangement, **({"identity_before": signs} if signs else {})}
+    return checks_machine.arrangement(corpus.healthy(synthetic.output(), plan, "", seen), Limits())
 
 
 def test_loads_that_were_there_are_no_fault():
     assert faults({"load": IDLE}) == faults({"load": SHORT}) == []
     assert faults({"capture": {"stayed": True, "error": "", "written_mib": 3.0}}) == []
+
+
+ABSENT, PRESENT = "the arm asks for {}, and there was none", "there was {}, and the arm does not ask for it"
+FEWER = "there were 5000 idle and 0 new connections a second, the arm asks for others"
+
+
+@pytest.mark.parametrize(
+    ("arrangement", "asked", "signs", "said"),
+    [
+        ({"load": IDLE}, {"load": {"idle_connections": 9000}}, {}, [FEWER]),
+        ({"load": IDLE}, ASKED["short"], {}, [FEWER]),
+        ({"load": IDLE}, {}, {}, [PRESENT.format("load")]),
+        ({"neighbour": NOISY}, {}, {}, [PRESENT.format("neighbour")]),
+        ({}, {"neighbour": {"processes": 1}}, {}, [ABSENT.format("neighbour")]),
+        ({"neighbour": NOISY}, {"neighbour": {"processes": 1}}, {}, []),
+        (
+            {"neighbour": NOISY},
+            {"neighbour": {"processes": 1, "shares": 512}},
+            {},
+            ["the neighbour had 1 threads of weight 2, the arm asks for 1 of 512"],
+        ),
+        # Only this machine's kernel tells of rules and networks.
+        ({}, {"network": "pod", "access": "service"}, {}, []),
+        ({}, {"network": "pod"}, {"place": {}}, [ABSENT.format("network: pod")]),
+        ({}, {"network": "pod"}, {"place": {}, "namespace": "net:[1]"}, []),
+        ({}, {}, {"place": {}, "namespace": "net:[1]"}, [PRESENT.format("network: pod")]),
+        ({}, {"access": "service"}, {"place": {}}, [ABSENT.format("service")]),
+        ({"service": {"connections": 4}}, {"access": "load_balancer"}, {"place": {}}, []),
+        ({"service": {"connections": 4}}, {}, {"place": {}}, [PRESENT.format("service")]),
+    ],
+)
+def test_a_run_shows_what_its_arm_asks_for_and_nothing_else(
+    arrangement: dict[str, Any], asked: dict[str, Any], signs: dict[str, Any], said: list[str]
+):
+    assert faults(arrangement, asked, **signs) == said
 
 
 @pytest.mark.parametrize(

@@ -86,11 +86,11 @@ def test_a_log_has_no_queries_in_seconds_after_the_last_turn():
 @pytest.mark.parametrize(
     ("window", "said"),
     [
-        ([101.11, 106.2], None),
-        ([101.09, 106.2], "began 1.010 s after the clock's window"),
+        ([102.01, 106.2], None),
+        ([101.99, 106.2], "began 0.110 s after the clock's window"),
         ([102.11, 106.2], "began -0.010 s after the clock's window"),
-        ([102.05, 107.13], None),
-        ([102.05, 107.1499], "which ended 1.010 s after the last one"),
+        ([102.05, 106.23], None),
+        ([102.05, 106.2499], "which ended 0.110 s after the last one"),
         ([102.05, 106.1295], "which ended -0.010 s after the last one"),
     ],
 )
@@ -110,13 +110,13 @@ def used(server: float, **books: Any) -> dict[str, Any]:
         # Two cores and a twentieth of them, in 2 s.
         (used(2.15), []),
         (used(2.3), ["in its turns the arm's parts used 2.15 cores, and the machine has 2"]),
-        # 0.02 s and a tenth of 2 s.
-        (used(1.79, cpu_s=2.0, user_s=1.5), []),
+        # 5 ms and a hundredth of 2 s.
+        (used(1.976, cpu_s=2.0, user_s=1.5), []),
         (
-            used(1.77, cpu_s=2.0, user_s=1.5),
-            ["server used 1.77 s of a core by one clock, 2.0 s (2.0 s) by its books"],
+            used(1.974, cpu_s=2.0, user_s=1.5),
+            ["server used 1.974 s of a core by one clock, 2.0 s (2.0 s) by its books"],
         ),
-        (used(2.0, user_s=1.519), []),
+        (used(2.0, user_s=1.504), []),
         (
             used(2.0, user_s=1.625),
             ["server used 2.0 s of a core by one clock, 2.0 s (2.125 s) by its books"],
@@ -163,6 +163,52 @@ def test_a_monitor_saw_the_parts_that_the_arm_has():
     assert faults(whole(monitor=relayed)) == ["the monitor saw a proxy, the arm has none"]
     assert faults(whole({"identity_before": {"relay_pid": 3}}, relayed)) == []
     assert faults(whole(monitor=text.replace("client", "other"))) == ["the monitor saw no client"]
+
+
+def stops(**per_s: float) -> str:
+    """Return a monitor whose client stopped so often a second."""
+    first, *rows = synthetic.monitor(7).splitlines()
+    told = [f"{row},{','.join(map(str, per_s.values()))}" for row in rows]
+    return "\n".join([f"{first},{','.join(per_s)}", *told]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("voluntary", "involuntary", "is_told"),
+    # 100 transactions of 20 statements are 2,000 answers a second: 5 % of them may be there at once by the
+    # seconds of a monitor, and 2 % without even losing the core.
+    [(1905, 100, False), (1904, 100, True), (1961, 0, False), (1960, 0, True)],
+)
+def test_a_client_waits_for_each_answer(voluntary: float, involuntary: float, is_told: bool):
+    said = f"2000 queries a second, for which the client's threads waited {voluntary} times"
+    told = stops(voluntary_per_s=voluntary, involuntary_per_s=involuntary)
+    assert faults(whole(monitor=told)) == ([said] if is_told else [])
+
+
+@pytest.mark.parametrize(("voluntary", "is_told"), [(9901, False), (9900, True)])
+def test_in_turns_a_client_waits_for_all_answers_but_a_hundredth(voluntary: int, is_told: bool):
+    """The window's 10,000 answers came in 2 s of turns."""
+    books = {"voluntary": voluntary, "involuntary": 900, "cpu_s": 2.0, "user_s": 1.0, "system_s": 1.0}
+    said = "5000 queries a second, for which the client's threads waited 4950 times"
+    assert faults(in_turns(told={"costs": {"client": books}})) == ([said] if is_told else [])
+
+
+@pytest.mark.parametrize(("still_s", "is_told"), [(None, False), (0.11, False), (0.1, True)])
+def test_a_round_of_turns_is_not_left_out(still_s: float | None, is_told: bool):
+    """Four turns of 50 ms, with half a millisecond after each, are 0.202 s."""
+    told = {"count": 38, "active_s": 1.9, "cpu_s": {"client": 2.0, "server": 1.5}} | (
+        {} if still_s is None else {"longest_stop_s": still_s}
+    )
+    run = in_turns(told=told)
+    first, *rows = (run.turns or "").splitlines()
+    kept = [row.partition(",")[2] for row in rows[:4] + rows[8:]]
+    thinned = "\n".join([first, *(f"{number},{row}" for number, row in enumerate(kept, 1))]) + "\n"
+    said = f"no turn began for 0.203 s after one of the arm, which stood still after {still_s or 0:.3f} s"
+    found = faults(replace(run, turns=thinned))
+    assert found == ([said] if is_told else [])
+
+
+def test_a_monitor_that_counts_no_stops_tells_nothing_of_answers():
+    assert faults(whole(monitor=synthetic.monitor(7))) == []
 
 
 def cached(reads: int | None = None, ahead: int = 0, **changed: int) -> dict[str, Any]:

@@ -311,6 +311,20 @@ def test_an_arm_with_the_quota_of_another_is_no_run_of_it(asked, had, fault):
     assert checks_server.identity(run, LIMITS) == ([fault] if fault else [])
 
 
+@pytest.mark.parametrize(
+    ("qos", "shares", "is_fault"),
+    [
+        *(("best_effort", 2, False), ("guaranteed", 1024, False), ("none", 1024, False)),
+        *(("best_effort", 1024, True), ("guaranteed", 2, True), ("none", 2, True)),
+    ],
+)
+def test_a_server_has_the_weight_that_its_arm_asks_for(qos: str, shares: int, is_fault: bool):
+    who = {name: {"server_group": {"quota_cores": None, "shares": shares}} for name in evidence.IDENTITIES}
+    run = corpus.healthy(synthetic.output(), synthetic.planned(arm_setting={"qos": qos}), "", who)
+    due = [f"the server had a weight of {shares}, its arm asks for qos {qos}"] if is_fault else []
+    assert checks_server.identity(run, LIMITS) == due
+
+
 def test_uptime_tells_a_restart():
     run = corpus.healthy(
         synthetic.output(), synthetic.planned(), "", {"uptime_before_s": 50, "uptime_after_s": 52}

@@ -21,6 +21,7 @@ from tests.site.conftest import ROOT
 
 # Five blocks of five pool sizes in turns, each with a server of its own.
 NAME, SESSION = "lab-ladder", "20261124T0456Z-0530"
+BEFORE_STOPS = "20261123T2340Z-0c26"
 IDENTITIES = ("identity_at_start", "identity_before", "identity_after")
 Rows = list[list[str]]
 
@@ -128,6 +129,23 @@ def as_one_server(where: paths.StudyPaths) -> None:
     change(second, lambda seen: seen.update(dict.fromkeys(IDENTITIES, who)))
 
 
+def moved(where: paths.StudyPaths) -> None:
+    """Let one arm have done half of its discard in its window: more queries, and no statement more in all."""
+    made = {}
+    for folder in folders(where, "pool-128m"):
+        made[folder.name] = forging.moved((folder / "sysbench.out").read_text(), 0.5)
+        (folder / "sysbench.out").write_text(made[folder.name])
+        forging.seal(folder)
+    for folder in folders(where):
+
+        def beside(seen: dict[str, Any]) -> None:
+            for one in seen.get("beside") or ():
+                if (text := made.get(one["plan"]["run_id"])) is not None:
+                    one["clients"][0]["out"] = text
+
+        change(folder, beside)
+
+
 FORGED: dict[str, tuple[Callable[[paths.StudyPaths], None], str]] = {
     # 50 ms become 25; of 25.75 ms with a gap of 1.5 ms each the half is unused.
     "turns halved, work untouched": (retimed(halved, 0.5), r"V23 turns: .*no arm had one"),
@@ -168,6 +186,10 @@ FORGED: dict[str, tuple[Callable[[paths.StudyPaths], None], str]] = {
         as_one_server,
         r"Connections is \d+ before it, was \d+ after b01",
     ),
+    "half of the discard in the window": (
+        moved,
+        r"V26 physics: \d+ queries a second, for which the client's threads waited \d+ times",
+    ),
     # 3.9 s of 4.0 s become 11.7.
     "the server's processor time": (
         of_each(every("server", 3.0)),
@@ -193,28 +215,10 @@ def test_the_committed_archive_itself_contradicts_nothing(honest: Path) -> None:
     assert proof.prove(honest, NAME, ROOT).wrong == []
 
 
-def moved(where: paths.StudyPaths) -> None:
-    """Let one arm have done half of its discard in its window: more queries, and no statement more in all."""
-    made = {}
-    for folder in folders(where, "pool-128m"):
-        made[folder.name] = forging.moved((folder / "sysbench.out").read_text(), 0.5)
-        (folder / "sysbench.out").write_text(made[folder.name])
-        forging.seal(folder)
-    for folder in folders(where):
-
-        def beside(seen: dict[str, Any]) -> None:
-            for one in seen.get("beside") or ():
-                if (text := made.get(one["plan"]["run_id"])) is not None:
-                    one["clients"][0]["out"] = text
-
-        change(folder, beside)
-
-
-def test_what_falls_into_the_discard_is_listed_as_not_proven(honest: Path, tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    shutil.copytree(honest, root)
-    moved(paths.StudyPaths(NAME, root))
-    found = proof.prove(root, NAME, ROOT)
+def test_what_falls_into_the_discard_is_listed_where_no_stops_were_counted(tmp_path: Path) -> None:
+    archive.unpack(ROOT / "data" / "record" / NAME / f"{BEFORE_STOPS}.tar.xz", tmp_path)
+    moved(paths.StudyPaths(NAME, tmp_path))
+    found = proof.prove(tmp_path, NAME, ROOT)
     assert found.wrong == []
     listed = "sysbench.out: how its transactions lie over the seconds, and how many of all are in its discard"
     assert any(line.startswith(listed) for line in found.unproven)

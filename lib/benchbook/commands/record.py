@@ -167,13 +167,13 @@ def retire(name: str, because: str) -> str:
 
 def known_already(index: record.Index, name: str, session: str, file: Path) -> Iterator[str]:
     """Yield where the record has a session already, whatever its file is called, or one of its runs."""
-    runs = set(sessions.runs_in(file).items())
+    logs = sessions.logs_in(file)
     for other in record.archives():
         place = f"data/record/{other.parent.name}/{other.name}"
         if other.name.startswith(session):
             yield f"it is the session {session}, and {place} is that"
-        elif shared := runs & set(sessions.runs_in(other).items()):
-            yield f"{min(shared)[0]} is a run of {place} too; a run belongs to one session"
+        elif shared := logs.keys() & sessions.logs_in(other):
+            yield f"{min(logs[one] for one in shared)} is a run of {place} too; a run belongs to one session"
     if name in index.studies and session in index.studies[name].sessions:
         yield f"data/record/{record.INDEX} has {name}, {session} already"
 

@@ -54,6 +54,25 @@ def write(folder: Path, applied: Iterable[tuple[str, str]]) -> None:
         files.write_text(folder / name, text)
 
 
+def settings(file: Path) -> dict[str, str]:
+    """Return what a settings file sets, as `plain` has it; in TOML below the names of sections."""
+    found, section = {}, ""
+    for line in files.read_plain(file).decode("utf-8", errors="replace").splitlines():
+        name, is_set, value = line.partition("=")
+        if is_set:
+            found[section + name.strip()] = plain(value)
+        elif file.suffix == ".toml" and line.startswith("["):
+            section = f"{line.strip('[] ')}."
+    return found
+
+
+def plain(value: Any) -> str:
+    """Return a setting's value as text that is the same however it is written: 1.0 as 1, true as on."""
+    text = str(value).strip().strip("'\"").lower()
+    text = {"true": "on", "false": "off"}.get(text, text)
+    return text.removesuffix(".0")
+
+
 def digests(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """Yield the dotted name and the digest of each settings file that facts or an identity tell of."""
     for key, item in value.items() if isinstance(value, Mapping) else ():

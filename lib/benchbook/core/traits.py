@@ -104,6 +104,8 @@ class Engine(_Traits):
     """What else makes clusters of it: keys of the section `site`."""
     moving: frozenset[str] = frozenset()
     """Its variables that change by themselves, or from start to start, beside those of MySQL's family."""
+    uncounted: frozenset[str] = frozenset()
+    """Counters of the ledger that some version of it does not have; none of another may be missing."""
     block_overhead_s: float = 4.0
     """Seconds between blocks in which data are put back and a server starts, as measured."""
 

@@ -21,12 +21,15 @@ from benchbook.read.binding import STARTED
 
 WHO = (
     "who measured, where and when: a hash has no author; hold the manifest's sha256 against the one that "
-    "its author published",
+    "its author published; and that it is no other session told again at another time",
     "the files of a run (log, evidence, monitor), if all of them were rewritten together: they are held "
     "against each other, the plan, the server's counters and both clocks, and nothing outside the archive",
     "that nothing was left out: a study with fewer blocks, arms, workloads or levels is a whole study, and "
     "attempts taken out of void with the numbers of those after them leave no gap",
+    "which sessions count: what an index says of those that are superseded, retired or not recorded",
 )
+# What of an arm its runs show nothing of.
+TRACELESS = ("data.index", "data.analyze", "engine.cluster.zones_ms", "kernel")
 KERNEL = (
     "what no kernel shows: whose events of performance a program counts, who traces a pod's process "
     "from outside it, what queues (tc), programs of the kernel (eBPF) and frozen groups do to an arm; and, "
@@ -114,7 +117,14 @@ def unproven(held: Unpacked) -> Iterator[str]:
         yield "facts.json: methods, the numbers of how arms are arranged and measured, as the code had them"
     if held.facts.skipped:
         yield f"facts.json: why arms were skipped: {', '.join(held.facts.skipped)}"
+    if beside := binding.unbound_facts(
+        {"": {"machine": held.facts.machine or {}, **(held.facts.model_extra or {})}}
+    ):
+        yield f"facts.json: what no arm has of its own: {', '.join(beside)}"
     yield f"studies/{held.name}.yaml: what no plan follows from: {', '.join(binding.UNBOUND_KEYS)}"
+    settings = {arm: one.setting for arm, one in held.study.arms.items()}
+    if blind := [key for key in TRACELESS if len({repr(_at(one, key)) for one in settings.values()}) > 1]:
+        yield f"studies/{held.name}.yaml: which arm a run is of, by what leaves no trace: {', '.join(blind)}"
     yield "dataset.json: that the rows were those of its checksums; loads, the seconds that loading took"
     yield "warm_up.json: analyze, what the server answered to ANALYZE"
     yield "params.yaml: studies and sources (not used); manifest.json: benchbook and commit"
@@ -124,6 +134,13 @@ def unproven(held: Unpacked) -> Iterator[str]:
         yield f"applied/: settings of which only the digest is there, and no file: {', '.join(absent)}"
     if held.notes:
         yield "void: attempts that were killed, damaged or made under earlier settings, and all reasons"
+
+
+def _at(value: Any, key: str) -> Any:
+    """Return what stands under a dotted key, or None."""
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def _networks(seen: Mapping[str, Any]) -> Iterator[Network]:

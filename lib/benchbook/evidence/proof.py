@@ -7,15 +7,17 @@ made up so that it agrees.
 
 from __future__ import annotations
 
+import datetime
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from benchbook.compare import steady
-from benchbook.core import applied, files, own_scripts, runfolder, several
+from benchbook.core import applied, files, own_scripts, registry, runfolder, several
 from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.model import Endpoint, PlannedRun
@@ -29,6 +31,8 @@ from benchbook.read import binding as measured
 from benchbook.read import checks_turns, tidy, validity
 from benchbook.read.evidence import Evidence
 
+# Turns by which the clients of a group may seem to be let go apart; exchanged logs are twice as far as turns.
+APART = 1.5
 NOWHERE = Endpoint("", 0, "", Path("account"))
 
 
@@ -169,6 +173,21 @@ def _of_moments(held: Unpacked) -> Iterator[str]:
         began, ended = measured.moment(seen.started_utc), measured.moment(seen.ended_utc)
         spans[folder.name] = began, ended, together
     yield from measured.overlapping(spans)
+    yield from _of_order(held, {name: began for name, (began, _, _) in spans.items()})
+
+
+def _of_order(held: Unpacked, began: Mapping[str, datetime.datetime]) -> Iterator[str]:
+    """Yield whole runs that were not made in the order of their group, and attempts that came too late."""
+    for before, after in pairwise(run for run in held.runs if run.run_id in began):
+        is_one = before.group == after.group and words.RUNS in (before.order, after.order)
+        if is_one and began[after.run_id] < began[before.run_id]:
+            yield f"raw/{after.run_id}: it was made before {before.run_id}, the schedule has it after that"
+    for note in held.notes:
+        folder, record = runfolder.voided_by(note), runfolder.read_note(note)
+        if record.status not in store.COUNTED or record.run_id not in began or folder.verify():
+            continue
+        if measured.moment(folder.times().started_utc) > began[record.run_id]:
+            yield f"void/{folder.name}: it was made after the attempt that counts"
 
 
 def _of_turns(held: Unpacked) -> Iterator[str]:
@@ -197,6 +216,25 @@ def _of_turns(held: Unpacked) -> Iterator[str]:
             yield f"{group}: {runfolder.TURNS} is not the same in {' and '.join(of_group.values())}"
 
 
+def _of_ends(held: Unpacked) -> Iterator[str]:
+    """Yield groups whose clients were not let go at one moment, as their clock does: a log is another arm's.
+
+    Where a script writes, a client ends when its last commit is on the disk.
+    """
+    ends: dict[tuple[str, int], list[float]] = {}
+    for folder in held.folders:
+        run = held.judged[folder.name].evidence
+        is_read = run.is_in_turns and run.planned.script not in registry.WRITING
+        if is_read and (ended := checks_turns.ended_s(run)) is not None:
+            ends.setdefault((run.planned.group, run.planned.turn_ms), []).append(1000 * ended)
+    for (group, turn_ms), of_arms in ends.items():
+        if (apart := max(of_arms) - min(of_arms)) > APART * turn_ms:
+            yield (
+                f"{group}: by first turn and log its clients were let go {apart:.0f} ms apart, and all are "
+                "at once; an arm's log is another's"
+            )
+
+
 def _of_beside(held: Unpacked) -> Iterator[str]:
     """Yield runs that keep another output of a run beside them than its own folder has."""
     there = {folder.name: folder for folder in held.folders}
@@ -221,6 +259,33 @@ def _of_applied(held: Unpacked) -> Iterator[str]:
             yield f"{name}: its name is not that of its content, whose digest is {digest}"
 
 
+def _of_started(held: Unpacked) -> Iterator[str]:
+    """Yield settings that facts.json tells otherwise than the files with which parts were started."""
+    files_ = {digest: applied.settings(file) for file, digest in held.settings_files.items()}
+    engines = {arm: facts.get("engine") or {} for arm, facts in held.facts.arms.items()}
+    told = {
+        arm: {name: one["asked"] for name, one in (engine.get("settings") or {}).items() if "asked" in one}
+        for arm, engine in engines.items()
+    }
+    started = {(arm, "settings", engine.get("config_hash")): told for arm, engine in engines.items()}
+    for folder in held.folders:
+        arm = held.study.deployed(held.plans[folder.name]["arm"])
+        parts = (held.judged[folder.name].evidence.seen.get("identity_before") or {}).get("cluster")
+        for part, one in parts.items() if isinstance(parts, Mapping) else ():
+            key = f"{part.partition('-')[0]}_settings"
+            of_key = {each: (engine.get("cluster") or {}).get(key) for each, engine in engines.items()}
+            started |= {(arm, f"cluster.{key}", one.get("config_hash")): of_key}
+    by_file = set().union(*files_.values())
+    for (arm, key, digest), of_arms in started.items():
+        has, asked = files_.get(digest), of_arms[arm]
+        names = {name for own in of_arms.values() for name in own or ()}
+        for name in sorted(names) if has is not None and asked is not None else ():
+            due = applied.plain(asked[name]) if name in asked else None
+            # What no file has is set once a server runs.
+            if name in by_file and has.get(name) != due:
+                yield f"facts.json: arms.{arm}.engine.{key}: {name} is {due}, its file has {has.get(name)}"
+
+
 def _of_session(held: Unpacked) -> Iterator[str]:
     """Yield where session.json is of another study, or of another seed than the study file asks for."""
     asked, drawn = held.study.plan.seed, held.session.get("seed")
@@ -242,9 +307,11 @@ CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "moments": _of_moments,
     "counters": lambda held: measured.chained({one.name: one.evidence() for one in held.folders}),
     "turns": _of_turns,
+    "ends": _of_ends,
     "beside": _of_beside,
     "own scripts": _of_own,
     "applied": _of_applied,
+    "settings files": _of_started,
     "names": _of_names,
 }
 
@@ -271,6 +338,8 @@ def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) 
     facts = held.facts.arms[held.study.deployed(run.planned.arm)]
     yield from measured.of_identity(run, facts, held.tells_proxy)
     yield from measured.of_pool(run, facts)
+    yield from measured.of_ledger(run, facts)
+    yield from measured.of_cluster(run, facts)
     yield from measured.of_machine(run, facts)
     # What other machines watched is sent in pieces, which may lack the last of it.
     is_here = held.study.site.kind == "local"

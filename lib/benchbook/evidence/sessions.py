@@ -37,6 +37,19 @@ def runs_in(file: Path) -> dict[str, str]:
     return runs_of(archive.manifest(file))
 
 
+def logs_in(file: Path) -> dict[str, str]:
+    """Return the raw runs of an archive that is not unpacked, by the SHA-256 of their logs.
+
+    No other measurement has the same log, whatever else of a run was changed.
+    """
+    listed = archive.manifest(file).files
+    return {
+        one.sha256: name.split("/")[-2]
+        for name, one in listed.items()
+        if "/raw/" in name and name.endswith(f"/{runfolder.OUT}")
+    }
+
+
 def begun(held: Unpacked) -> str:
     """Return when the first run of a session started, by its evidence; BenchbookError without a run."""
     moments = [folder.times().started_utc for folder in held.folders]
@@ -154,17 +167,17 @@ def strangers(index: record.Index) -> Iterator[str]:
 
 def doubled(index: record.Index) -> Iterator[str]:
     """Name runs that two archives have, whatever these are called."""
-    seen: dict[tuple[str, str], str] = {}
+    seen: dict[str, str] = {}
     for file in record.archives():
         place = f"data/record/{file.parent.name}/{file.name}"
         try:
-            runs = runs_in(file)
+            logs = logs_in(file)
         except BenchbookError:
             continue  # An archive that can't be read is named when it is made again.
-        shared = sorted({seen[one] for one in runs.items() if one in seen})
+        shared = sorted({seen[one] for one in logs if one in seen})
         if shared:
             yield f"{place}: has runs of {', '.join(shared)}; one measurement is one session"
-        seen |= dict.fromkeys(runs.items(), place)
+        seen |= dict.fromkeys(logs, place)
 
 
 @dataclass(frozen=True)

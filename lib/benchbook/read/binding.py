@@ -6,6 +6,7 @@ Every function yields what does not agree as a sentence; nothing means that all 
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from benchbook.core import sysbench_options, traits
 from benchbook.core.runfolder import Between, Manifest, Times
 from benchbook.read import costs
+from benchbook.read.checks_server import RETRIES
 from benchbook.read.evidence import Evidence
 
 # Where the server is and who asks it: an archive does not say which address is the true one.
@@ -104,6 +106,44 @@ def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> I
         for name, fact in known.items():
             if fact is not None and isinstance(look.get(name), str | Mapping) and look[name] != fact:
                 yield f"evidence.json: {when}.{name} is {look[name]}, facts.json has {fact}"
+
+
+def of_ledger(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a server's books lack that it can tell: without them any number of queries would agree.
+
+    Only of a server that others run there may be no books at all.
+    """
+    books: Mapping[str, Any] = run.seen.get("ledger") or {}
+    told = traits.engines().get((facts.get("engine") or {}).get("name", ""))
+    if (facts.get("site") or {}).get("kind") == "existing" or told is None:
+        return
+    if not books.get("available"):
+        yield f"evidence.json: there is no ledger ({books.get('reason')}), and its server has one"
+    # A proxy that pools sessions opens some of its own.
+    may_lack = told.uncounted | ({"Connections"} if facts.get("proxy") else frozenset())
+    absent = set(books.get("absent") or {})
+    yield from (
+        f"evidence.json: no {name}, which {told.product} counts" for name in sorted(absent - may_lack)
+    )
+    if RETRIES in (books.get("before") or {}) and "Connections" not in absent:
+        yield f"evidence.json: {told.product} counts connections and {RETRIES}, and no server does both"
+
+
+def of_cluster(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where a cluster has other parts, or its rows are on more or fewer stores, than facts.json has."""
+    asked = (facts.get("engine") or {}).get("cluster") or {}
+    parts = (run.seen.get("identity_before") or {}).get("cluster")
+    if not isinstance(parts, Mapping):
+        return
+    found = Counter(name.partition("-")[0] for name in parts)
+    for key, count in asked.items():
+        there = found[key.removesuffix("s")]
+        if isinstance(count, int) and key != "replicas" and there != count:
+            yield f"evidence.json: the cluster has {there} {key}, facts.json has {count}"
+    look = ((run.seen.get("arrangement") or {}).get("cluster") or {}).get("before") or {}
+    due = str(asked.get("replicas"))
+    if others := sorted(set(look.get("replicas") or {}) - {due}):
+        yield f"evidence.json: rows are on {', '.join(others)} stores, facts.json has {due}"
 
 
 def of_machine(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:

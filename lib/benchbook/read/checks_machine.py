@@ -6,12 +6,14 @@ have no `strangers`, which `verify` lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchbook.core import registry
 from benchbook.core.causes import CLIENT_USED
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import Strangers
+from benchbook.core.study_arm import Load, Neighbour
 from benchbook.read import checks_server
 from benchbook.read.evidence import Evidence, Missing
 
@@ -120,9 +122,33 @@ def arrangement(run: Evidence, limits: Limits) -> list[str]:
         faults += _load_faults(seen["load"])
     if "capture" in seen and not seen["capture"]["stayed"]:
         faults.append(f"the capture ended before the run did: {seen['capture'].get('error') or 'no reason'}")
-    asked = run.plan.get("arm_setting") or {}
-    lacking = [key for key in ("load", "capture") if asked.get(key) and key not in seen]
-    return faults + [f"the arm asks for {key}, and there was none" for key in lacking]
+    return [*faults, *_unlike_asked(run, seen)]
+
+
+def _unlike_asked(run: Evidence, seen: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a run shows of its arm otherwise than its plan has it: such a run may be another arm's."""
+    asked, signs = run.plan.get("arm_setting") or {}, run.seen.get("identity_before") or {}
+    pairs = {key: (bool(asked.get(key)), key in seen) for key in ("load", "capture", "neighbour")}
+    if "place" in signs:
+        # Here the kernel tells of more.
+        pairs["service"] = asked.get("access") in registry.THROUGH_SERVICE, "service" in seen
+        pairs["network: pod"] = asked.get("network") == "pod", "namespace" in signs
+    for key, (is_due, is_there) in pairs.items():
+        if is_due and not is_there:
+            yield f"the arm asks for {key}, and there was none"
+        elif is_there and not is_due:
+            yield f"there was {key}, and the arm does not ask for it"
+    if all(pairs["neighbour"]):
+        due, had = Neighbour(**asked["neighbour"]), seen["neighbour"]
+        if (had["threads"], had["shares"]) != (due.processes, due.shares):
+            shown = f"{had['threads']} threads of weight {had['shares']}"
+            yield f"the neighbour had {shown}, the arm asks for {due.processes} of {due.shares}"
+    if all(pairs["load"]):
+        wanted, load = Load(**asked["load"]), seen["load"]
+        told = (load.get("idle") or {}).get("asked", 0), (load.get("short") or {}).get("asked_per_s", 0)
+        if told != (wanted.idle_connections, wanted.new_connections_per_s):
+            shown = f"{told[0]} idle and {told[1]} new connections a second"
+            yield f"there were {shown}, the arm asks for others"
 
 
 def _load_faults(load: dict[str, Any]) -> Iterator[str]:

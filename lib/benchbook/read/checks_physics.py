@@ -7,7 +7,9 @@ none of them can be changed alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,12 +17,13 @@ from benchbook.core import registry
 from benchbook.core.params import Limits
 from benchbook.read import checks_cluster, checks_own, checks_turns, costs
 from benchbook.read.evidence import Evidence, Missing
+from benchbook.read.log import printed
 
 LABEL_S = 0.5
 """Labels of report lines are rounded to the second."""
 CORES_SLACK = 0.05
 """Share by which parts may seem to use more than all cores: their books are read one after the other."""
-BOOKS_S, BOOKS_SHARE = 0.02, 0.1
+BOOKS_S, BOOKS_SHARE = 0.005, 0.01
 """Seconds, and the share of them, by which two of the kernel's books of one process may differ."""
 START_SLACK_S = 0.1
 """Seconds by which the start of sysbench's clock may be misjudged, from its checkpoint and its next turn."""
@@ -30,14 +33,18 @@ AHEAD_S = 0.05
 """Seconds of a core that a client may seem to have used less than its monitor saw, for the kernel's ticks."""
 LACKING_S = 3.0
 """Seconds that a monitor may lack at its end before it says too little of the whole."""
-WINDOW_S, ROUNDED_S = 1.0, 1e-5
-"""Seconds between the first or last turn and the end of its clock's window: each turn is waited for."""
+WINDOW_S, ROUNDED_S = 0.1, 1e-5
+"""Seconds from the ends of a clock's window to its first and last turn, and from a turn to the next beside
+those in which the arm came to stand still. A round of turns is longer."""
 UNPAGED_SHARE, UNPAGED_PAGES = 0.1, 64
 """What a server reads beside pages of its pool, such as its log, as a share of them and in pages."""
 UNDERWAY_PAGES = 16
 """Pages that one counter may have and another not: read while the server told them, or by itself."""
 SOONER = 0.02
 """Share by which an answer may seem to come sooner than its way lets it, since latencies are rounded."""
+UNSTOPPED, UNSTOPPED_WHOLE, UNSTOPPED_AT_ALL = 0.01, 0.05, 0.02
+"""Share of the answers of a window that a client's threads may not have waited for; of whole runs, by seconds
+of a monitor that are not those of sysbench; and for which they may not even have lost their core."""
 PORTS = ("--mysql-port", "--pgsql-port")
 
 
@@ -45,7 +52,7 @@ def physics(run: Evidence, limits: Limits) -> list[str]:
     """V26: log, turns, monitor and books agree on seconds, processor time, bytes and memory."""
     if not run.seen:
         raise Missing("nothing was recorded")
-    found = (_log_of_turns, _costs, _watched, _memory, _place, _distance)
+    found = (_log_of_turns, _costs, _watched, _stops, _memory, _place, _distance)
     return [fault for find in found for fault in find(run)]
 
 
@@ -89,6 +96,11 @@ def _window(run: Evidence) -> Iterator[str]:
             f"the first turn began {before:.3f} s after the clock's window, which ended {after:.3f} s after "
             "the last one"
         )
+    still_s = run.seen["turns"].get("longest_stop_s")
+    own = [(one, later) for one, later in pairwise(taken) if one.arm == run.planned.arm]
+    gap_s = max((later.begin_us - one.end_us for one, later in own), default=0) / 1e6
+    if still_s is not None and gap_s > still_s + WINDOW_S:
+        yield f"no turn began for {gap_s:.3f} s after one of the arm, which stood still after {still_s:.3f} s"
 
 
 def _costs(run: Evidence) -> Iterator[str]:
@@ -141,6 +153,22 @@ def _watched(run: Evidence) -> Iterator[str]:
     missed = 0.0 if run.is_in_turns else UNSEEN_S + UNSEEN_SHARE * told
     if told > seen + missed + AHEAD_S or (not run.is_in_turns and seen > told + AHEAD_S):
         yield f"the client used {told:.2f} s of a core, its monitor saw {seen:.2f} s"
+
+
+def _stops(run: Evidence) -> Iterator[str]:
+    """Yield where a client got more answers than it waited for: a thread stops until each of them is there.
+
+    The kernel counted the stops, which so bind how many queries of all were in the window, and whose.
+    """
+    try:
+        client = costs.by_part(run, run.monitor or "").get("client", {})
+    except ValueError:
+        return
+    waited, lost = (client.get(name, math.nan) for name in ("voluntary", "involuntary"))
+    rate = printed(run.final.queries, "queries") / run.active_s
+    share = UNSTOPPED if run.is_in_turns else UNSTOPPED_WHOLE
+    if rate > (1 + share) * waited or rate > (1 + UNSTOPPED_AT_ALL) * (waited + lost):
+        yield f"{rate:.0f} queries a second, for which the client's threads waited {waited:.0f} times"
 
 
 def _memory(run: Evidence) -> Iterator[str]:

@@ -259,6 +259,8 @@ def cache(run: Evidence, limits: Limits) -> list[str]:
     return []
 
 
+LOWEST_SHARES = 2
+"""Weight of a server whose arm asks for best effort, and of no other."""
 QUOTA_ROUNDING = 1e-3
 """What a quota in cores may differ by from the one asked: kernels keep it in microseconds of a period."""
 
@@ -290,7 +292,8 @@ def arm(run: Evidence) -> list[str]:
 
 def quotas(run: Evidence) -> list[str]:
     """Each part that had another quota of processor time than its arm asks for, by the kernel's own word."""
-    asked, found = (run.plan.get("arm_setting") or {}).get("cpu") or {}, []
+    setting = run.plan.get("arm_setting") or {}
+    asked, found = setting.get("cpu") or {}, []
     for name, group in sorted(run.get("identity_before").items()):
         if not name.endswith("_group") or not isinstance(group, Mapping) or "quota_cores" not in group:
             continue
@@ -300,6 +303,9 @@ def quotas(run: Evidence) -> list[str]:
         if (had is None) != (quota is None) or (quota and abs(had - quota) > QUOTA_ROUNDING):
             shown = ["no quota" if one is None else f"a quota of {one:g} cores" for one in (had, quota)]
             found.append(f"the {part} had {shown[0]}, its arm asks for {shown[1]}")
+        shares, qos = group.get("shares"), setting.get("qos", "none")
+        if part == "server" and (shares == LOWEST_SHARES) != (qos == "best_effort"):
+            found.append(f"the {part} had a weight of {shares}, its arm asks for qos {qos}")
     return found
 
 

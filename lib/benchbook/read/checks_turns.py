@@ -60,6 +60,14 @@ def active_s(turns: list[Turn], arm: str) -> float:
     return sum(turn.end_us - turn.begin_us for turn in turns if turn.arm == arm) / 1e6
 
 
+def ended_s(run: Evidence) -> float | None:
+    """Return when a client was let go at last: so long after its first turn, in which it wrote its
+    checkpoint, as its log says that it ended after that."""
+    own = [turn for turn in read(run.turns or "") if turn.arm == run.asked("arm")]
+    window_s = run.log.measured_s
+    return own[0].begin_us / 1e6 + window_s if own and window_s and run.log.checkpoints else None
+
+
 def turns(run: Evidence, limits: Limits) -> list[str]:
     """V23: the turns were as planned, no arm ran in another's, and all had the same seconds.
 

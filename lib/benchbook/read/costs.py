@@ -85,7 +85,7 @@ def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
     server's own counters are of the whole run, and of no arm where several had one server. The processor's
     events were counted in the discard; a query has as many of them as its processor time had there.
     """
-    found = _in_turns(run) if run.is_in_turns else _in_seconds(run, monitor)
+    found = by_part(run, monitor)
     of_server = _of_server(run)
     counted: Mapping[str, Any] = run.seen.get("counted") or {}
     rows, first = [], _number(run.seen.get("read_kib_first_s"))
@@ -106,6 +106,11 @@ def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def by_part(run: Evidence, monitor: str) -> dict[str, Columns]:
+    """Return what each part used in a second in which its arm ran."""
+    return _in_turns(run) if run.is_in_turns else _in_seconds(run, monitor)
 
 
 def _in_turns(run: Evidence) -> dict[str, Columns]:

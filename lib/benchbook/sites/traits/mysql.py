@@ -47,6 +47,7 @@ TRAITS = replace(
     has_checksum=False,
     encrypts=False,
     runs_own_scripts=False,
+    uncounted=frozenset({"Com_stmt_execute", "Rows_read", "Rows_sent"}),
     meanings={**mariadb.TRAITS.meanings, "size of the log": {"innodb_redo_log_capacity": 268435456}},
     example="""\
 settings:

@@ -61,6 +61,7 @@ TRAITS = traits.Engine(
     must_limit_connections=True,
     said_by=None,
     apart=("postgresql-{major}",),
+    uncounted=frozenset({"Com_begin", "Com_commit", "Com_stmt_execute"}),
     has_socket=True,
     meanings={
         "memory for pages": {"shared_buffers": "256MB"},

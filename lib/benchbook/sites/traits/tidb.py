@@ -61,6 +61,7 @@ TRAITS = traits.Engine(
     moving=MOVING,
     cluster="benchbook.sites.local.tidb_cluster:Cluster",
     clusters_by=frozenset({"kubernetes.tidb", "tiup"}),
+    uncounted=frozenset({"Connections", "Rows_sent"}),
     block_overhead_s=6.0,
     # It keeps its rows in a store of its own kind, with a memory and a log that compare with no page's.
     meanings={key: {} for key in traits.MEANINGS}
