@@ -373,6 +373,10 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         of_evidence(lambda seen: seen["ledger"]["after"].update(Com_select=10**9)),
         "V10 ledger: Com_select grew",
     ),
+    "no ledger": (
+        of_evidence(lambda seen: seen.update(ledger={"available": False, "reason": "not here"})),
+        r"there is no ledger \(not here\), and its server has one",
+    ),
     "rows after a run": (of_evidence(lambda seen: seen["rows_after"].update(sbtest1=1)), "V13 data"),
     "the seed in argv": (
         of_evidence(option("--rand-seed", "--rand-seed=1")),
@@ -591,10 +595,6 @@ NOTED: dict[str, tuple[Forgery, str]] = {
     "limits at the run": (
         of_evidence(lambda seen: seen.update(limits={"pause_ms": 9})),
         "measured under other limits",
-    ),
-    "no ledger": (
-        of_evidence(lambda seen: seen.update(ledger={"available": False, "reason": "not here"})),
-        "1 of 15 runs: not checked: V10 ledger: ledger not available: not here",
     ),
     "the question": (
         of_study("every number", "some numbers"),

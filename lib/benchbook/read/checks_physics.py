@@ -162,10 +162,10 @@ def _stops(run: Evidence) -> Iterator[str]:
     """
     try:
         client = costs.by_part(run, run.monitor or "").get("client", {})
-    except ValueError:
-        return
+    except (KeyError, ValueError):
+        return  # What is no table, or no turns, is refused where the tables are made.
     waited, lost = (client.get(name, math.nan) for name in ("voluntary", "involuntary"))
-    rate = printed(run.final.queries, "queries") / run.active_s
+    rate = printed(run.final.queries, "queries") / (run.active_s or math.inf)
     share = UNSTOPPED if run.is_in_turns else UNSTOPPED_WHOLE
     if rate > (1 + share) * waited or rate > (1 + UNSTOPPED_AT_ALL) * (waited + lost):
         yield f"{rate:.0f} queries a second, for which the client's threads waited {waited:.0f} times"
