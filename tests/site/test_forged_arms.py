@@ -137,6 +137,7 @@ def planned_again(where: paths.StudyPaths) -> None:
         change(folder, beside)
         folder.rename(where.raw / plan["run_id"])
     files.write_csv(where.schedule, schedule.table(list(held.runs)))
+    shutil.rmtree(where.void, ignore_errors=True)
 
 
 def told_otherwise(one: str, other: str, old: str, new: str, *keys: str) -> Forgery:
@@ -159,6 +160,22 @@ def unpaid(where: paths.StudyPaths) -> None:
     """Say that no server kept books."""
     for folder in runfolder.listing(where.raw):
         change(folder.path, lambda seen: seen["ledger"].update(available=False, reason="not allowed"))
+
+
+def attempts(where: paths.StudyPaths) -> None:
+    """Put a good attempt that was set aside beside a bad one in the place of the one that counts."""
+    for note in where.void.glob(f"*.{runfolder.VOID}"):
+        record, aside = runfolder.read_note(note), runfolder.voided_by(note).path
+        if record.status != "partner" or not (counts := where.raw / record.run_id).is_dir():
+            continue
+        numbers = [read(each / "evidence.json")["attempt"] for each in (counts, aside)]
+        aside.rename(where.base / "aside")
+        counts.rename(aside)
+        (where.base / "aside").rename(counts)
+        for folder, number in zip((counts, aside), numbers, strict=True):
+            manifest = read(folder / "manifest.json") | {"attempt": number}
+            files.write_json(folder / "manifest.json", manifest)
+            change(folder, lambda seen, number=number: seen.update(attempt=number))
 
 
 FORGED: dict[str, tuple[str, Forgery, str]] = {
@@ -195,6 +212,10 @@ FORGED: dict[str, tuple[str, Forgery, str]] = {
         *("lab-zones/20261122T2157Z-79c4", unpaid),
         r"there is no ledger \(not allowed\), and its server has one",
     ),
+    "attempts": (
+        *("lab-proxy-scaling/20261123T1344Z-e8fb", attempts),
+        r"void/.*\.a\d: it was made after the attempt that counts",
+    ),
     "replicas of two clusters": (
         *(REPLICAS, contents("one-replica", "three-replicas", *TIMES)),
         "the cluster has 3 stores, facts.json has 1",
@@ -207,7 +228,6 @@ def test_a_run_of_another_arm_is_refused_and_named(what: str, tmp_path: Path) ->
     place, forge, said = FORGED[what]
     archive.unpack(ROOT / "data" / "record" / f"{place}.tar.xz", tmp_path)
     where = paths.StudyPaths(place.partition("/")[0], tmp_path)
-    shutil.rmtree(where.void, ignore_errors=True)
     forge(where)
     wrong = "\n".join(proof.prove(tmp_path, where.name, ROOT).wrong)
     assert re.search(said, wrong), wrong[:2000]

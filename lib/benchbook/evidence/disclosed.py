@@ -123,8 +123,8 @@ def unproven(held: Unpacked) -> Iterator[str]:
         yield f"facts.json: what no arm has of its own: {', '.join(beside)}"
     yield f"studies/{held.name}.yaml: what no plan follows from: {', '.join(binding.UNBOUND_KEYS)}"
     settings = {arm: one.setting for arm, one in held.study.arms.items()}
-    if blind := [key for key in TRACELESS if len({repr(_at(one, key)) for one in settings.values()}) > 1]:
-        yield f"studies/{held.name}.yaml: which arm a run is of, by what leaves no trace: {', '.join(blind)}"
+    if traceless := [key for key in TRACELESS if len({repr(_at(one, key)) for one in settings.values()}) > 1]:
+        yield f"studies/{held.name}.yaml: which arm a run is of, by what leaves no trace: {', '.join(traceless)}"
     yield "dataset.json: that the rows were those of its checksums; loads, the seconds that loading took"
     yield "warm_up.json: analyze, what the server answered to ANALYZE"
     yield "params.yaml: studies and sources (not used); manifest.json: benchbook and commit"

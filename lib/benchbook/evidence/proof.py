@@ -264,25 +264,31 @@ def _of_started(held: Unpacked) -> Iterator[str]:
     files_ = {digest: applied.settings(file) for file, digest in held.settings_files.items()}
     engines = {arm: facts.get("engine") or {} for arm, facts in held.facts.arms.items()}
     told = {
-        arm: {name: one["asked"] for name, one in (engine.get("settings") or {}).items() if "asked" in one}
+        arm: {
+            name: one["asked"]
+            for name, one in (engine.get("settings") or {}).items()
+            if isinstance(one, Mapping) and "asked" in one
+        }
         for arm, engine in engines.items()
     }
-    started = {(arm, "settings", engine.get("config_hash")): told for arm, engine in engines.items()}
+    started: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {
+        (arm, "settings", str(engine.get("config_hash"))): told for arm, engine in engines.items()
+    }
     for folder in held.folders:
         arm = held.study.deployed(held.plans[folder.name]["arm"])
         parts = (held.judged[folder.name].evidence.seen.get("identity_before") or {}).get("cluster")
         for part, one in parts.items() if isinstance(parts, Mapping) else ():
             key = f"{part.partition('-')[0]}_settings"
-            of_key = {each: (engine.get("cluster") or {}).get(key) for each, engine in engines.items()}
-            started |= {(arm, f"cluster.{key}", one.get("config_hash")): of_key}
+            of_key = {each: (engine.get("cluster") or {}).get(key) or {} for each, engine in engines.items()}
+            started[arm, f"cluster.{key}", str(one.get("config_hash"))] = of_key
     by_file = set().union(*files_.values())
     for (arm, key, digest), of_arms in started.items():
-        has, asked = files_.get(digest), of_arms[arm]
-        names = {name for own in of_arms.values() for name in own or ()}
-        for name in sorted(names) if has is not None and asked is not None else ():
-            due = applied.plain(asked[name]) if name in asked else None
-            # What no file has is set once a server runs.
-            if name in by_file and has.get(name) != due:
+        if (has := files_.get(digest)) is None:
+            continue
+        # What no file has is set once a server runs.
+        for name in sorted({name for own in of_arms.values() for name in own} & by_file):
+            due = applied.plain(of_arms[arm][name]) if name in of_arms[arm] else None
+            if has.get(name) != due:
                 yield f"facts.json: arms.{arm}.engine.{key}: {name} is {due}, its file has {has.get(name)}"
 
 
