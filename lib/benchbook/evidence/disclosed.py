@@ -21,7 +21,7 @@ from benchbook.read.binding import STARTED
 
 WHO = (
     "who measured, where and when: a hash has no author; hold the manifest's sha256 against the one that "
-    "its author published; and that it is no other session told again at another time",
+    "its author published; and that it is no copy of another session with other times",
     "the files of a run (log, evidence, monitor), if all of them were rewritten together: they are held "
     "against each other, the plan, the server's counters and both clocks, and nothing outside the archive",
     "that nothing was left out: a study with fewer blocks, arms, workloads or levels is a whole study, and "
@@ -123,8 +123,8 @@ def unproven(held: Unpacked) -> Iterator[str]:
         yield f"facts.json: what no arm has of its own: {', '.join(beside)}"
     yield f"studies/{held.name}.yaml: what no plan follows from: {', '.join(binding.UNBOUND_KEYS)}"
     settings = {arm: one.setting for arm, one in held.study.arms.items()}
-    if traceless := [key for key in TRACELESS if len({repr(_at(one, key)) for one in settings.values()}) > 1]:
-        yield f"studies/{held.name}.yaml: which arm a run is of, by what leaves no trace: {', '.join(traceless)}"
+    if same := [key for key in TRACELESS if len({repr(_at(one, key)) for one in settings.values()}) > 1]:
+        yield f"studies/{held.name}.yaml: which arm a run is of, by what leaves no trace: {', '.join(same)}"
     yield "dataset.json: that the rows were those of its checksums; loads, the seconds that loading took"
     yield "warm_up.json: analyze, what the server answered to ANALYZE"
     yield "params.yaml: studies and sources (not used); manifest.json: benchbook and commit"

@@ -22,7 +22,7 @@ from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.core.runfolder import RunFolder
-from benchbook.evidence import archive, disclosed
+from benchbook.evidence import archive, disclosed, started
 from benchbook.evidence.unpacked import Unpacked, jsonable, short
 from benchbook.measure import store, sysbench
 from benchbook.plan import binding as planned
@@ -259,39 +259,6 @@ def _of_applied(held: Unpacked) -> Iterator[str]:
             yield f"{name}: its name is not that of its content, whose digest is {digest}"
 
 
-def _of_started(held: Unpacked) -> Iterator[str]:
-    """Yield settings that facts.json tells otherwise than the files with which parts were started."""
-    files_ = {digest: applied.settings(file) for file, digest in held.settings_files.items()}
-    engines = {arm: facts.get("engine") or {} for arm, facts in held.facts.arms.items()}
-    told = {
-        arm: {
-            name: one["asked"]
-            for name, one in (engine.get("settings") or {}).items()
-            if isinstance(one, Mapping) and "asked" in one
-        }
-        for arm, engine in engines.items()
-    }
-    started: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {
-        (arm, "settings", str(engine.get("config_hash"))): told for arm, engine in engines.items()
-    }
-    for folder in held.folders:
-        arm = held.study.deployed(held.plans[folder.name]["arm"])
-        parts = (held.judged[folder.name].evidence.seen.get("identity_before") or {}).get("cluster")
-        for part, one in parts.items() if isinstance(parts, Mapping) else ():
-            key = f"{part.partition('-')[0]}_settings"
-            of_key = {each: (engine.get("cluster") or {}).get(key) or {} for each, engine in engines.items()}
-            started[arm, f"cluster.{key}", str(one.get("config_hash"))] = of_key
-    by_file = set().union(*files_.values())
-    for (arm, key, digest), of_arms in started.items():
-        if (has := files_.get(digest)) is None:
-            continue
-        # What no file has is set once a server runs.
-        for name in sorted({name for own in of_arms.values() for name in own} & by_file):
-            due = applied.plain(of_arms[arm][name]) if name in of_arms[arm] else None
-            if has.get(name) != due:
-                yield f"facts.json: arms.{arm}.engine.{key}: {name} is {due}, its file has {has.get(name)}"
-
-
 def _of_session(held: Unpacked) -> Iterator[str]:
     """Yield where session.json is of another study, or of another seed than the study file asks for."""
     asked, drawn = held.study.plan.seed, held.session.get("seed")
@@ -317,7 +284,7 @@ CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "beside": _of_beside,
     "own scripts": _of_own,
     "applied": _of_applied,
-    "settings files": _of_started,
+    "settings files": started.settings,
     "names": _of_names,
 }
 
