@@ -61,9 +61,7 @@ def test_each_run_names_the_facts_and_the_data_that_it_was_made_under():
         f"facts.json: for arm direct its digest is {mine}, and r2 was made under f0",
         "dataset.json: for arm proxy its digest is d1, and r3 was made under d0",
     ]
-    (told_of_two,) = binding.of_conditions(
-        FACTS, data, make(), planned(r1={"data": "d8"}, r2={"data": "d9"})
-    )
+    (told_of_two,) = binding.of_conditions(FACTS, data, make(), planned(r1={"data": "d8"}, r2={"data": "d9"}))
     assert told_of_two.endswith("its digest is d1, and r1 and 1 more were made under d8")
 
 

@@ -42,9 +42,9 @@ UNDERWAY_PAGES = 16
 """Pages that one counter may have and another not: read while the server told them, or by itself."""
 SOONER = 0.02
 """Share by which an answer may seem to come sooner than its way lets it, since latencies are rounded."""
-UNSTOPPED, UNSTOPPED_WHOLE, UNSTOPPED_AT_ALL = 0.01, 0.05, 0.02
-"""Share of the answers of a window that a client's threads may not have waited for; of whole runs, by seconds
-of a monitor that are not those of sysbench; and for which they may not even have lost their core."""
+UNSTOPPED, UNSTOPPED_AT_ALL = 0.05, 0.02
+"""Share of the answers of a window that a client's threads may not have waited for, since they came while a
+thread had lost its core, and for which they may not even have lost that."""
 PORTS = ("--mysql-port", "--pgsql-port")
 
 
@@ -166,8 +166,7 @@ def _stops(run: Evidence) -> Iterator[str]:
         return  # What is no table, or no turns, is refused where the tables are made.
     waited, lost = (client.get(name, math.nan) for name in ("voluntary", "involuntary"))
     rate = printed(run.final.queries, "queries") / (run.active_s or math.inf)
-    share = UNSTOPPED if run.is_in_turns else UNSTOPPED_WHOLE
-    if rate > (1 + share) * waited or rate > (1 + UNSTOPPED_AT_ALL) * (waited + lost):
+    if rate > (1 + UNSTOPPED) * waited or rate > (1 + UNSTOPPED_AT_ALL) * (waited + lost):
         yield f"{rate:.0f} queries a second, for which the client's threads waited {waited:.0f} times"
 
 
