@@ -81,6 +81,8 @@ def test_each_of_the_six_questions_becomes_a_study_that_is_planned(root, capsys,
     second = list(study.arms.values())[1]
     if about == "engines":
         assert second.engine.name == "postgresql"
+    if about == "script":
+        assert study.plan.run_s == 10
     if about == "servers":
         assert (study.site.existing.host, study.site.existing.port) == ("db-a", 3306)
         assert (second.endpoint.host, second.endpoint.port) == ("db-b", 3307)

@@ -23,6 +23,7 @@ LUA = ".lua"
 # Seconds of discard and run, and what to know of them.
 IN_TURNS = ("0.3", "1", "the arms take turns of 50 ms inside the same second")
 IN_RUNS = ("2", "8", "whole runs, because turns can't be had; 15 and 45 s give narrower intervals")
+OF_SCRIPT = ("1", "10", "long enough to count the errors of a script that has some")
 SETTING, PROXY, ENGINES, VERSIONS, SERVERS, SCRIPT = (
     "setting", "proxy", "engines", "versions", "servers", "script",
 )  # fmt: skip
@@ -151,7 +152,7 @@ def _valid(answers: Answers, name: str) -> str:
 
 def text(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
     """Return the study file as YAML with a comment for what a newcomer will want to change."""
-    discard_s, run_s, why = lengths
+    discard_s, run_s, why = OF_SCRIPT if answers.about == SCRIPT else lengths
     (baseline, first), *rest = arms_of(answers.differs).items()
     # The commit of the baseline is the study's own, so that a search for another one needs no more words.
     bare = {key: value for key, value in first.items() if "ref" not in first or key not in _OF_BUILD}
@@ -208,9 +209,9 @@ def _place(answers: Answers, first: Mapping[str, str]) -> str:
   existing: {place}
 
 engine: {{name: {answers.engine}}}"""
-    example = [traits.engine(answers.engine).example]
-    settings = _settings(_alike(answers.engine)) if answers.about == ENGINES else example
-    engine = "\n".join([f"name: {answers.engine}", *settings, *_build(first)])
+    name = answers.engine
+    settings = _settings(_alike(name)) if answers.about == ENGINES else [traits.engine(name).example]
+    engine = "\n".join([f"name: {name}", *settings, *_build(first)])
     return f"""site:
   kind: local                 # this machine; hosts: docs/ssh.md, a cluster: docs/kubernetes.md
   port: 23060
@@ -231,8 +232,7 @@ def _workload(word: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    # What JSON writes in quotes, YAML reads in them.
-    return json.dumps(text, ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=False)  # YAML reads what JSON writes in quotes
 
 
 def arms_of(differs: str) -> dict[str, dict[str, str]]:
