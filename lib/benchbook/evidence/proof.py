@@ -22,8 +22,8 @@ from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.core.runfolder import RunFolder
-from benchbook.evidence import archive, disclosed, started
-from benchbook.evidence.unpacked import Unpacked, jsonable, short
+from benchbook.evidence import archive, disclosed
+from benchbook.evidence.unpacked import Unpacked, jsonable, misstated, short
 from benchbook.measure import store, sysbench
 from benchbook.plan import binding as planned
 from benchbook.plan import order, schedule, settling
@@ -284,7 +284,7 @@ CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "beside": _of_beside,
     "own scripts": _of_own,
     "applied": _of_applied,
-    "settings files": started.settings,
+    "settings files": misstated,
     "names": _of_names,
 }
 
