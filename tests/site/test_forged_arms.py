@@ -185,7 +185,7 @@ FORGED: dict[str, tuple[str, Forgery, str]] = {
     ),
     "the same, fitted to the turns": (
         *(QUICK, logs("direct", "haproxy", fitted=True)),
-        r"V26 physics: \d+ queries a second, for which the client's threads waited \d+ times",
+        r"V26 physics: \d+ queries a second, for which the client's threads stopped \d+ times",
     ),
     "all of two networks but the turns": (
         *(NETWORK, contents("pod", "host")),

@@ -188,7 +188,7 @@ FORGED: dict[str, tuple[Callable[[paths.StudyPaths], None], str]] = {
     ),
     "half of the discard in the window": (
         moved,
-        r"V26 physics: \d+ queries a second, for which the client's threads waited \d+ times",
+        r"V26 physics: \d+ queries a second, for which the client's threads stopped \d+ times",
     ),
     # 3.9 s of 4.0 s become 11.7.
     "the server's processor time": (

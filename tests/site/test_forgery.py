@@ -17,6 +17,7 @@ from benchbook.core import applied, files, paths, runfolder
 from benchbook.core.model import fingerprint, run_id_of
 from benchbook.core.runfolder import RunFolder
 from benchbook.evidence import archive, proof
+from benchbook.evidence.unpacked import Unpacked
 from benchbook.plan import schedule
 from benchbook.read import evidence
 from tests.read import synthetic
@@ -623,6 +624,21 @@ def test_a_good_run_that_was_set_aside_is_named_by_the_checks_it_passes(honest, 
     shutil.copytree(honest, root)
     set_aside(paths.StudyPaths("made", root))
     assert "passes every check of this version" in "\n".join(prove(root, here).noted)
+
+
+def test_a_partner_of_a_run_with_earlier_settings_is_no_forgery(honest, tmp_path):
+    """A run of a changed arm has another name, so the one that failed is planned no more."""
+    root = tmp_path / "root"
+    shutil.copytree(honest, root)
+    where = paths.StudyPaths("made", root)
+    (failed,) = [RunFolder(path) for path in where.void.iterdir() if path.is_dir()]
+    group, name = failed.planned().group, failed.planned().run_id
+    beside = next(path for path in runs(where) if RunFolder(path).planned().group == group)
+    runfolder.void(beside, where.void, "partner", [f"stands next to {name}"])
+    held = Unpacked(root, "made")
+    (note,) = [note for note in held.notes if runfolder.read_note(note).status == "partner"]
+    held.__dict__["runs"] = [run for run in held.runs if run.run_id != name]
+    assert not list(proof._of_void(held, note))
 
 
 def test_an_honest_archive_has_nothing_wrong_and_says_what_it_can_not_prove(honest, here):

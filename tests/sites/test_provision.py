@@ -28,7 +28,7 @@ def test_nothing_is_skipped_where_everything_can_be_made(make_study) -> None:
 
 @pytest.mark.parametrize("arm", ["direct", "relay"])
 def test_without_baseline_or_any_treatment_the_study_stops_with_the_reason(make_study, arm: str) -> None:
-    with pytest.raises(BenchbookError, match=f"what is to be compared: {arm}: no rights"):
+    with pytest.raises(BenchbookError, match=f"nothing is left to compare: {arm}: no rights"):
         skip(make_study, {arm: "no rights"})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -367,9 +367,18 @@ def _of_reasons(held: Unpacked, note: Path) -> Iterator[str]:
 
 def _of_partner(held: Unpacked, place: str, plan: PlannedRun, reasons: list[str]) -> Iterator[str]:
     """Yield a partner that stands beside no run of its group that failed."""
-    records = [runfolder.read_note(note) for note in held.notes]
-    failed = {one.run_id for one in records if one.status in ("invalid", "indeterminate")}
     group = {run.run_id for run in held.runs if run.group == plan.group}
-    if plan.run_id in group and not any(one in " ".join(reasons) for one in failed & group):
+    if plan.run_id in group and not any(one in " ".join(reasons) for one in _failed(held, plan.group, group)):
         said = "; ".join(reasons)
         yield f"{place}: its note says that it {said}, and no run of {plan.group} in void failed"
+
+
+def _failed(held: Unpacked, name: str, group: Container[str]) -> Iterator[str]:
+    """Yield what failed of a group; what it was before an arm's settings changed is no longer planned."""
+    for note in held.notes:
+        record, folder = runfolder.read_note(note), runfolder.voided_by(note)
+        if record.status in ("invalid", "indeterminate") and (
+            record.run_id in group
+            or (folder.path.is_dir() and not folder.verify() and folder.planned().group == name)
+        ):
+            yield record.run_id
