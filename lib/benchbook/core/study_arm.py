@@ -57,6 +57,8 @@ class ArmData(Model):
 
 Access = Annotated[str, known("access (of no package here)", registry.access), enumeration(registry.access)]
 Core = Annotated[int, Field(ge=0, le=4095, examples=[0])]
+LOWEST_SHARES = 2
+"""Weight of a server whose arm asks for best effort, and of no other: the lowest that a kernel takes."""
 PRESENTATION = ("name",)
 """What of an arm is for readers alone: neither a run nor what was promised before it depends on it."""
 UNMEASURED = (*PRESENTATION, "stands_in_for", "plays", "illustrates")
@@ -77,7 +79,7 @@ class Neighbour(Model):
 
     processes: int = Field(ge=1, le=4096, examples=[1])
     """Busy threads, on the server's cores."""
-    shares: int = Field(2, ge=2, le=262_144, examples=[2])
+    shares: int = Field(LOWEST_SHARES, ge=LOWEST_SHARES, le=262_144, examples=[LOWEST_SHARES])
     """Weight of all of them together against the server's; 2 is that of a Kubernetes pod without requests."""
 
 

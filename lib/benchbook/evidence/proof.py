@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -352,7 +352,7 @@ def _of_reasons(held: Unpacked, note: Path) -> Iterator[str]:
     """Yield voided attempts that the checks of today, by either limits, keep or void for other reasons."""
     record = runfolder.read_note(note)
     folder = runfolder.voided_by(note)
-    if record.status not in ("invalid", "indeterminate") or folder.verify():
+    if record.status not in store.FAILED or folder.verify():
         return
     at_run, run = folder.evidence()["limits"], Evidence.of(folder)
     # A check may have become another since; or a good run was set aside because it did not please.
@@ -368,17 +368,8 @@ def _of_reasons(held: Unpacked, note: Path) -> Iterator[str]:
 def _of_partner(held: Unpacked, place: str, plan: PlannedRun, reasons: list[str]) -> Iterator[str]:
     """Yield a partner that stands beside no run of its group that failed."""
     group = {run.run_id for run in held.runs if run.group == plan.group}
-    if plan.run_id in group and not any(one in " ".join(reasons) for one in _failed(held, plan.group, group)):
+    # What failed before an arm's settings changed is no longer planned; its folder says where it stood.
+    failed = {run for run, name in held.failed.items() if run in group or name == plan.group}
+    if plan.run_id in group and not any(one in " ".join(reasons) for one in failed):
         said = "; ".join(reasons)
         yield f"{place}: its note says that it {said}, and no run of {plan.group} in void failed"
-
-
-def _failed(held: Unpacked, name: str, group: Container[str]) -> Iterator[str]:
-    """Yield what failed of a group; what it was before an arm's settings changed is no longer planned."""
-    for note in held.notes:
-        record, folder = runfolder.read_note(note), runfolder.voided_by(note)
-        if record.status in ("invalid", "indeterminate") and (
-            record.run_id in group
-            or (folder.path.is_dir() and not folder.verify() and folder.planned().group == name)
-        ):
-            yield record.run_id

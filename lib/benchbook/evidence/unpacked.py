@@ -133,6 +133,17 @@ class Unpacked:
         return Counter(one.run_id for one in records if one.status in store.COUNTED)
 
     @cached_property
+    def failed(self) -> dict[str, str | None]:
+        """Each run that was voided for how it went, with its group; None where its folder can't say."""
+        found: dict[str, str | None] = {}
+        for note in self.notes:
+            record, folder = runfolder.read_note(note), runfolder.voided_by(note)
+            if record.status in store.FAILED:
+                is_whole = folder.path.is_dir() and not folder.verify()
+                found[record.run_id] = folder.planned().group if is_whole else found.get(record.run_id)
+        return found
+
+    @cached_property
     def tells_proxy(self) -> bool:
         """Whether runs name the proxy that they went through."""
         looks = [folder.evidence().get("identity_before") or {} for folder in self.folders]

@@ -19,8 +19,9 @@ from benchbook.core.study import Study
 from benchbook.core.study_sections import MAX_INT32
 
 ABOUT = "Attempts set aside, the reason of each in a .void.json beside it: evidence, never data.\n"
+FAILED = ("invalid", "indeterminate")
 # What a voided run may have been voided for; `earlier`, `killed` and `apart` cost no attempt.
-COUNTED = ("invalid", "indeterminate", "partner")
+COUNTED = (*FAILED, "partner")
 
 
 class Judgement(Protocol):

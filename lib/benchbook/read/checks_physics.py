@@ -162,6 +162,8 @@ def _stops(run: Evidence) -> Iterator[str]:
     One that lost its core to the server finds the answer without a wait. The kernel counted both, which so
     bind how many queries of all were in the window, and whose.
     """
+    if not run.is_in_turns and (run.active_s or 0.0) < LEAST_WHOLE_S:
+        return
     try:
         client = costs.by_part(run, run.monitor or "").get("client", {})
     except (KeyError, ValueError):
@@ -169,8 +171,7 @@ def _stops(run: Evidence) -> Iterator[str]:
     waited, lost = (client.get(name, math.nan) for name in ("voluntary", "involuntary"))
     rate = printed(run.final.queries, "queries") / (run.active_s or math.inf)
     share = UNSTOPPED if run.is_in_turns else UNSTOPPED_WHOLE
-    is_told = run.is_in_turns or (run.active_s or 0.0) >= LEAST_WHOLE_S
-    if is_told and rate > (1 + share) * (waited + lost):
+    if rate > (1 + share) * (waited + lost):
         yield f"{rate:.0f} queries a second, for which the client's threads stopped {waited + lost:.0f} times"
 
 

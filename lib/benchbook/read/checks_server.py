@@ -13,6 +13,7 @@ from typing import Any
 
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import Between
+from benchbook.core.study_arm import LOWEST_SHARES
 from benchbook.read import checks_cluster, checks_own
 from benchbook.read.evidence import Evidence, Excused, Missing
 
@@ -259,8 +260,6 @@ def cache(run: Evidence, limits: Limits) -> list[str]:
     return []
 
 
-LOWEST_SHARES = 2
-"""Weight of a server whose arm asks for best effort, and of no other."""
 QUOTA_ROUNDING = 1e-3
 """What a quota in cores may differ by from the one asked: kernels keep it in microseconds of a period."""
 

@@ -21,7 +21,6 @@ from benchbook.sites.machine import facts as machine
 ROOT = Path("/sys/fs/cgroup")
 PERIOD_US = 100_000
 CORE_SHARES = 1024
-LOWEST_SHARES = 2
 
 
 @dataclass(frozen=True)

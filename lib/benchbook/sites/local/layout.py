@@ -13,11 +13,11 @@ from typing import Any
 
 from benchbook.core import registry, traits
 from benchbook.core.engines import variant
-from benchbook.core.study_arm import Arm, Cpu
+from benchbook.core.study_arm import LOWEST_SHARES, Arm, Cpu
 from benchbook.core.study_sections import Engine
 from benchbook.sites.arms import parts
 from benchbook.sites.arms.parts import Arranged, Slot, copies
-from benchbook.sites.local.cgroups import CORE_SHARES, LOWEST_SHARES
+from benchbook.sites.local.cgroups import CORE_SHARES
 
 SERVICE_PORT = 3306
 
