@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from benchbook.core.causes import Causes
 from benchbook.core.findings import Findings
 from benchbook.show import causes, figures
 from tests.found import finding, findings
@@ -117,7 +119,35 @@ def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_i
     told = first.model_copy(update={"causes": first.causes.model_copy(update={"contrasts": (one, *rest)})})
     (why, _) = causes.shown(found(*both))
     assert "No cause is named: it is open." in why.text
-    (why, _) = causes.shown(found(*both), [("EPYC Zen 3, 2026-11-23", told), ("older", told)])
+    (why, _) = causes.shown(found(*both), [("EPYC Zen 3", "2026-11-23", told), ("older", "2026-11-22", told)])
     assert "because the server&#39;s core is full (EPYC Zen 3, 2026-11-23)." in why.text
     assert "older" not in why.text
     assert causes.shown(findings()) == []
+
+
+def at_eight(change: float, short: str) -> Findings:
+    """Return findings of a session in which HAProxy's effect is decided and explained."""
+    first = found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0))
+    (one,) = first.causes.contrasts
+    qps = {"value": change, "low": change - 0.05, "high": change + 0.05, "n": 5}
+    told = {**one.model_dump(), "qps": qps, "sentence": f"because {short}", "short": short, "reason": None}
+    return first.model_copy(
+        update={"causes": Causes.model_validate({**first.causes.model_dump(), "contrasts": [told]})}
+    )
+
+
+def test_an_effect_that_turns_between_machines_is_explained_on_each_the_newest_of_a_machine():
+    newest = at_eight(-0.25, "client and proxy full")
+    earlier = [
+        ("Xeon", "2026-11-25", at_eight(0.4, "server full; 29 % less")),
+        ("Xeon", "2026-11-24", at_eight(0.1, "not told")),
+        ("Zen 3", "2026-11-23", at_eight(0.18, "server full; 14 % less")),
+    ]
+    (why, _) = causes.shown(newest, earlier, "Zen 5")
+    lines = re.findall(r"<li>(.*?)</li>", why.text)
+    assert lines == [
+        "−25.0\xa0% on Zen 5: client and proxy full.",
+        "+18.0\xa0% on Zen 3: server full; 14 % less.",
+        "+40.0\xa0% on Xeon: server full; 29 % less.",
+    ]
+    assert causes.turning([("Zen 3", earlier[2][2]), ("Xeon", earlier[0][2])]) == {}

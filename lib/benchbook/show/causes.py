@@ -38,6 +38,24 @@ def known(findings: Findings) -> list[Cause]:
     return [one for one in found.contrasts if one.sentence]
 
 
+def turning(
+    several: Sequence[tuple[str, Findings]],
+) -> dict[tuple[str, int, str], list[tuple[float, str, Cause]]]:
+    """Return causes of effects that have opposite signs over sessions, by workload, threads and treatment.
+
+    `several` are findings by their processor, the newest first, which counts where a processor has more. Each
+    cause comes with its effect and processor, the smallest effect first; none where all have one sign.
+    """
+    seen: dict[tuple[str, int, str], dict[str, tuple[float, str, Cause]]] = {}
+    for name, own in several:
+        for one in known(own):
+            if one.qps is not None and one.short:
+                place = one.workload, one.threads, one.treatment
+                seen.setdefault(place, {}).setdefault(name, (one.qps.value, name, one))
+    ranked = {place: sorted(own.values(), key=lambda row: row[0]) for place, own in seen.items()}
+    return {place: own for place, own in ranked.items() if own[0][0] < 0 < own[-1][0]}
+
+
 def latency(findings: Findings, treatment: str, name: str) -> str:
     """Say what time a treatment, by its name, adds to a query where nothing is full: that is what travels."""
     found = findings.causes
@@ -109,28 +127,36 @@ def _cores(parts: tuple[str, ...]) -> str:
     return f"the {parts[0]}'s core" if len(parts) == 1 else f"the cores of {numbers.listing(list(parts))}"
 
 
-def shown(findings: Findings, earlier: Sequence[tuple[str, Findings]] = ()) -> list[object]:
+def shown(
+    findings: Findings, earlier: Sequence[tuple[str, str, Findings]] = (), processor: str = ""
+) -> list[object]:
     """Return sentences and figure for the place under a study's answer; nothing where nothing was seen.
 
-    `earlier` are other sessions of the study by what they are called, the newest first: one tells why where
-    the newer ones don't.
+    `earlier` are other sessions of the study, by processor and day, the newest first: one tells why where the
+    newer ones don't. Where an effect turns between them and that of `processor`, each says why.
     """
     found = findings.causes
     contrasts = explained(found)
+    turns = turning([(processor, findings), *((name, own) for name, _, own in earlier)])
     told: dict[tuple[str, int, str], tuple[str, str]] = {}
-    for session, own in (("", findings), *earlier):
+    for session, own in (("", findings), *((f"{name}, {day}", own) for name, day, own in earlier)):
         for one in known(own):
             place = one.workload, one.threads, one.treatment
             told.setdefault(place, (where(one, own), f"{_brief(one)}{f' ({session})' if session else ''}"))
     lines: dict[str, list[str]] = {}
-    for name, sentence in told.values():
-        lines.setdefault(sentence, []).append(name)
+    for place, (name, sentence) in told.items():
+        if place not in turns:
+            lines.setdefault(sentence, []).append(name)
     drawn = found.contrasts if found else ()
     figures = [costs_of_a_query(found, drawn, findings)] if found and drawn else []
-    if not lines and not contrasts:
+    if not told and not contrasts:
         return [*figures]
-    reasons = [] if lines else list(dict.fromkeys(one.reason for one in contrasts if one.reason))
+    reasons = [] if told else list(dict.fromkeys(one.reason for one in contrasts if one.reason))
     given = {
+        "turns": {
+            told[place][0]: [(numbers.percent(effect), name, one.short) for effect, name, one in own]
+            for place, own in turns.items()
+        },
         "lines": {numbers.listing(places): sentence for sentence, places in lines.items()},
         "broken": laws.broken(findings.causes),
         "reason": numbers.listing(reasons[:2]),

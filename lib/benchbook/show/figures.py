@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
-from benchbook.compare import words
+from benchbook.compare import machines, words
 from benchbook.compare.seconds import STALL_SHARE
 from benchbook.compare.turns import orders
+from benchbook.core import paths
 from benchbook.core.findings import Findings, Rungs
 from benchbook.core.turns import TURNS
 from benchbook.show import causes, curves, forest, numbers, sessions, theme
@@ -158,7 +159,8 @@ def of_effects(seen: Evidence) -> list[object]:
         forest.over_sessions(several, told) if several else forest.of_findings(found.findings, found.aa, told)
     )
     shown = [one for one in (lines, drawn if drawn.rows or not lines else None) if one is not None]
-    return [*shown, *causes.shown(found, earlier)]
+    processors = [one.processor for one in several.sessions if one.id == paths.root().name] if several else []
+    return [*shown, *causes.shown(found, earlier, *map(machines.name, processors))]
 
 
 def beside_effects(seen: Evidence) -> list[object]:

@@ -12,7 +12,7 @@ from benchbook.compare.claims.grades import nearest
 from benchbook.core import paths, traits
 from benchbook.core import pooled as core
 from benchbook.core.audit import Claim
-from benchbook.core.findings import Finding
+from benchbook.core.findings import Finding, Findings
 from benchbook.core.pooled import LABELS, Contrast
 from benchbook.core.pooled import Pooled as OfStudy
 from benchbook.show import causes, forest, numbers, opposite
@@ -221,11 +221,25 @@ def _why(studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, str]:
     for study in studies:
         if laws.broken(study.found.causes):
             return {"why": "the books don't add up", "why_way": f"{study.page}#why"}
-        for cause in (one for found in (study.found, *study.explained) for one in causes.known(found)):
-            if cause.short and cause.treatment in treatments:
-                told = f"at {numbers.count(cause.threads, 'thread')}: {cause.short}"
-                return {"why": told, "why_way": f"{study.page}#why"}
+        several = [study.found, *study.explained]
+        told = [
+            (cause.treatment, f"at {numbers.count(cause.threads, 'thread')}: {cause.short}")
+            for found in several
+            for cause in causes.known(found)
+            if cause.short
+        ]
+        for treatment, why in [*_turning(several), *told]:
+            if treatment in treatments:
+                return {"why": why, "why_way": f"{study.page}#why"}
     return {}
+
+
+def _turning(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
+    """Yield treatments whose effect turns between sessions, and why at both ends."""
+    turning = causes.turning([(str(place), one) for place, one in enumerate(several)])
+    for (_, threads, treatment), own in turning.items():
+        ends = [f"{numbers.percent(effect)}: {one.short}" for effect, _, one in (own[0], own[-1])]
+        yield treatment, f"at {numbers.count(threads, 'thread')}, {'; '.join(ends)}"
 
 
 def _named(folder: str) -> str:

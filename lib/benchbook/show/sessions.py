@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pandas as pd
 
-from benchbook.compare import changes, machines, placed, words
+from benchbook.compare import changes, edges, machines, placed, words
 from benchbook.compare import joined as same
 from benchbook.compare import placed as checks
 from benchbook.compare.contrast_words import sentence as sentence_of
 from benchbook.compare.joined import Row
-from benchbook.compare.moderators import WORDS, Ordered, moderators, ordered, sentence
+from benchbook.compare.moderators import SHOWN_P, WORDS, Ordered, moderators, ordered, sentence
 from benchbook.compare.pooled import Brought, brought
 from benchbook.compare.pooled_words import percent
 from benchbook.compare.turns import orders
@@ -52,14 +52,13 @@ def over(seen: Evidence) -> Html:
     return answer(found) if found else Html("")
 
 
-def earlier(found: Pooled) -> list[tuple[str, Findings]]:
+def earlier(found: Pooled) -> list[tuple[str, str, Findings]]:
     """Return the other sessions pooled on a page of the record, by processor and day, newest first."""
     known = []
     for one in reversed(found.sessions):
         file = paths.root().parent / one.id / "data" / found.study / paths.study(found.study).findings.name
         if one.id != paths.root().name and file.is_file():
-            name = f"{machines.name(one.processor)}, {one.measured[:10]}"
-            known.append((name, Findings.read(file)))
+            known.append((machines.name(one.processor), one.measured[:10], Findings.read(file)))
     return known
 
 
@@ -125,14 +124,21 @@ def answer(found: Pooled) -> Html:
 
 
 def ordering(found: Pooled) -> Iterator[Picture]:
-    """Yield for each contrast its effect against each moderator, at the level that some orders best."""
+    """Yield for each contrast its effect against each moderator, at the level that says most of it."""
     for contrast in found.contrasts:
         asked = [(known, effect) for effect in contrast.told if (known := ordered(found, effect))]
         if asked:
-            known, effect = min(asked, key=lambda pair: pair[0][0].p)
+            known, effect = min(asked, key=_rank)
             drawn = against(known[:_MOST_ASKED], contrast, effect)
             said = sentence(contrast, effect, known) or "None of them orders the effect."
             yield replace(drawn, caption=f"{said} {drawn.caption}")
+
+
+def _rank(asked: tuple[list[Ordered], PooledEffect]) -> tuple[bool, float]:
+    """Rank the levels of a contrast: what is ordered first, then what differs most between sessions."""
+    (best, *_), effect = asked
+    is_ordered = edges.is_below(best.p, SHOWN_P)
+    return not is_ordered, best.p if is_ordered else -(effect.tau_pct or 0.0)
 
 
 def moderating(found: Pooled) -> Table:
@@ -148,7 +154,7 @@ def moderating(found: Pooled) -> Table:
     columns = [
         Column("Session"),
         Column("Processor"),
-        *(number(*HEADINGS.get(key, (key, ""))) for key in about),
+        *(number(*HEADINGS.get(key) or (words.sentence_case(WORDS.get(key, key)), "")) for key in about),
         *(number(words.label(contrast.names.treatment), _place(contrast, one)) for contrast, one in told),
     ]
     caption = f"What an effect may depend on. None of it is proven to be the cause. {MADE}"
@@ -252,7 +258,7 @@ def _way(study: str, told: str) -> Html:
 def _value(value: object) -> object:
     if value is None or pd.isna(value):
         return ""
-    return f"{value:.2g}" if isinstance(value, float) else value
+    return numbers.significant(value, 2) if isinstance(value, float) else value
 
 
 AGAINST = (
