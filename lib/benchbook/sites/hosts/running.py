@@ -102,10 +102,8 @@ class Running:
         def peers() -> list[str]:
             return self._peers(part)
 
-        nofile = part.kernel.nofile if part.kernel is not None else None
-        where = Where(part.cpus, nofile=nofile)
         place = labs.Place(
-            *(part.name, part.where.address, part.port, where, peers),
+            *(part.name, part.where.address, part.port, Where(part.cpus), peers),
             connections=part.connections,
             prepared=part.prepared,
         )
