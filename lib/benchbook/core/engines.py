@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchbook.core import registry, traits
-from benchbook.core.study_arm import Arm, ArmBuild, ArmEngine
+from benchbook.core.study_arm import Arm, ArmEngine
 from benchbook.core.study_cluster import Cluster
 from benchbook.core.study_sections import Build, Engine
 
@@ -21,22 +21,21 @@ def engine_of(study: Any, arm: str) -> Engine:
     if changed.name not in (None, base.name):
         return Engine(**changed.model_dump(exclude_none=True))
     is_another = bool(changed.version or changed.binary)
+    build = None if is_another else base.build
+    if changed.build is not None:
+        whole = build.model_dump() if build is not None else {}
+        build = Build(**whole | changed.build.model_dump(exclude_none=True))
+    cluster = base.cluster
+    if cluster is not None and changed.cluster is not None:
+        cluster = Cluster(**changed.cluster.on(cluster))
     return Engine(
         name=base.name,
         version=changed.version if is_another else base.version,
         binary=changed.binary or (None if changed.version or changed.build else base.binary),
-        build=build_of(None if is_another else base.build, changed.build),
+        build=build,
         settings={**base.settings, **changed.settings},
-        cluster=cluster_of(base, arm_engine=changed),
+        cluster=cluster,
     )
-
-
-def build_of(base: Build | None, changed: ArmBuild | None) -> Build | None:
-    """Return the commit behind an arm, or None: the study's with the arm's changes."""
-    if changed is None:
-        return base
-    whole = base.model_dump() if base is not None else {}
-    return Build(**whole | changed.model_dump(exclude_none=True))
 
 
 def program_of(engine: Engine) -> str:
@@ -46,13 +45,6 @@ def program_of(engine: Engine) -> str:
         return of.code
     assert of.cluster is not None, "the study was refused"
     return of.cluster
-
-
-def cluster_of(base: Engine, arm_engine: Any) -> Cluster | None:
-    """Return the cluster behind an arm, or None: the study's with the arm's changes."""
-    if base.cluster is None or arm_engine is None or arm_engine.cluster is None:
-        return base.cluster
-    return Cluster(**arm_engine.cluster.on(base.cluster))
 
 
 def variant(arm: Arm, server_too: bool = True) -> str:
@@ -96,59 +88,37 @@ def is_analyzed(study: Any, arm: str) -> bool:
     return study.warm_up.analyze if data is None or data.analyze is None else data.analyze
 
 
-def mistakes(engine: Engine, arms: Mapping[str, Arm], kind: str) -> Iterator[str]:
+def refused(study: Any) -> Iterator[str]:
     """Yield what doesn't go with an engine or a kind of site, each as `path.to.key: wrong; what to write`."""
-    names = {"engine": (engine.name, engine.settings)}
-    for arm, one in arms.items():
-        if one.engine is not None:
-            names[f"arms.{arm}.engine"] = (one.engine.name or engine.name, one.engine.settings)
-    yield from _of_build(engine, arms, kind)
-    for place, (name, settings) in names.items():
-        dashed = [key for key in settings if "-" in key]
+    engine, kind = study.engine, study.site.kind
+    asked: dict[str, Engine | ArmEngine] = {"engine": engine}
+    asked |= {f"arms.{arm}.engine": of.engine for arm, of in study.arms.items() if of.engine is not None}
+    for place, one in asked.items():
+        name = one.name or engine.name
+        if one.build is not None:
+            yield from _of_build(f"{place}.build", one, engine.build, kind)
+        dashed = [key for key in one.settings if "-" in key]
         if dashed and not traits.engine(name).has_items:
             yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
-        yield from traits.reserved(place, name, settings)
-    for arm, one in arms.items():
-        name = (one.engine.name if one.engine is not None else None) or engine.name
-        yield from _of_driver(arm, one, name)
-        if one.access == registry.SOCKET:
-            yield from _of_socket(arm, one, name)
-    yield from _misplaced(kind, engine, arms)
+        yield from traits.reserved(place, name, one.settings)
+        if one.name is not None and kind not in (kinds := traits.engine(name).sites):
+            yield registry.refusal(f"{place}.name: {name}", kind, kinds)
+    for arm, of in study.arms.items():
+        name = (of.engine.name if of.engine is not None else None) or engine.name
+        yield from _of_driver(arm, of, name)
+        if of.access == registry.SOCKET:
+            yield from _of_socket(arm, of, name)
 
 
-def _of_build(engine: Engine, arms: Mapping[str, Arm], kind: str) -> Iterator[str]:
+def _of_build(place: str, one: Engine | ArmEngine, base: Build | None, kind: str) -> Iterator[str]:
     """Yield what doesn't go with a commit that is built: another place, another program, a missing key."""
-    asked: dict[str, Engine | ArmEngine] = {"engine.build": engine}
-    for arm, of in arms.items():
-        if of.engine is not None:
-            asked[f"arms.{arm}.engine.build"] = of.engine
-    for place, one in asked.items():
-        if one.build is None:
-            continue
-        if kind != "local":
-            yield registry.refusal(place, kind, ["local"], "servers are built on this machine")
-        if one.binary is not None or one.version is not None or one.cluster is not None:
-            yield f"{place}: names a server by its commit; remove binary, version and cluster beside it"
-        whole = {
-            **(engine.build.model_dump() if engine.build else {}),
-            **one.build.model_dump(exclude_none=True),
-        }
-        if missing := [key for key in Build.model_fields if key not in whole]:
-            yield f"{place}.{missing[0]}: missing; write it there, or under engine.build for all arms"
-
-
-def _misplaced(kind: str, engine: Engine, arms: Mapping[str, Arm]) -> Iterator[str]:
-    """Yield the engines that are not made on a kind of site, each as `path.to.key: what is wrong; ...`."""
-    names = {"engine.name": engine.name}
-    names |= {
-        f"arms.{arm}.engine.name": one.engine.name
-        for arm, one in arms.items()
-        if one.engine is not None and one.engine.name is not None
-    }
-    for place, name in names.items():
-        kinds = traits.engine(name).sites
-        if kind not in kinds:
-            yield registry.refusal(f"{place}: {name}", kind, kinds)
+    if kind != "local":
+        yield registry.refusal(place, kind, ["local"], "servers are built on this machine")
+    if one.binary is not None or one.version is not None or one.cluster is not None:
+        yield f"{place}: names a server by its commit; remove binary, version and cluster beside it"
+    given = [build.model_dump(exclude_none=True) for build in (base, one.build) if build is not None]
+    if missing := [key for key in Build.model_fields if not any(key in build for build in given)]:
+        yield f"{place}.{missing[0]}: missing; write it there, or under engine.build for all arms"
 
 
 def _of_socket(name: str, arm: Arm, engine: str) -> Iterator[str]:

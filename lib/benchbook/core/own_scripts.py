@@ -121,7 +121,7 @@ def prepared_by(study: Any) -> list[OwnScript]:
     return list(found.values())
 
 
-def refused(kind: str, engines: set[str], arms: Mapping[str, Any], study: Any) -> list[str]:
+def refused(study: Any) -> list[str]:
     """Return why a study can't have own scripts, each as `path.to.key: what is wrong; what to write`."""
     wrong = []
     for name, one in study.workloads.items():
@@ -137,16 +137,16 @@ def refused(kind: str, engines: set[str], arms: Mapping[str, Any], study: Any) -
             wrong.append(
                 f"{where}: {one.script}: another machine lacks this path; write it from the repository"
             )
-        if kind != "local":
-            wrong.append(registry.refusal(where, kind, ("local",)))
+        if study.site.kind != "local":
+            wrong.append(registry.refusal(where, study.site.kind, ("local",)))
         able = [one for one, of in traits.engines().items() if of.runs_own_scripts]
-        for engine in sorted(engines - {*able}):
+        for engine in sorted(registry.engines(study) - {*able}):
             wrong.append(
                 f"{where}: not supported with engine.name: {engine}, whose tables and counters own "
                 "scripts can't be held to; "
                 f"write name: {' or '.join(able)}"
             )
-        for arm, setting in arms.items():
+        for arm, setting in study.arms.items():
             if setting.clients > 1:
                 wrong.append(f"{where}: not supported with arms.{arm}.clients: {setting.clients}; write 1")
         if study.warm_up.pilot_s < 1:

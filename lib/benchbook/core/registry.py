@@ -79,6 +79,12 @@ _WHY = {
 }
 
 
+def engines(study: Any) -> set[str]:
+    """Return the names of all engines of a study's arms."""
+    asked = (arm.engine.name for arm in study.arms.values() if arm.engine is not None)
+    return {study.engine.name, *filter(None, asked)}
+
+
 def makes(kind: str, what: str) -> bool:
     """Say whether a kind of site makes something of an arm, as `MAKES` calls it."""
     proxy = traits.proxies().get(what.removeprefix("access: "))

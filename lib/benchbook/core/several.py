@@ -6,7 +6,7 @@ Each client has a seed of its own, since with one seed all would ask for the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 # Keys of an arm's setting.
@@ -47,9 +47,10 @@ def share(plan: Mapping[str, Any], number: int, clients: int) -> dict[str, int]:
     }
 
 
-def refused(arms: Mapping[str, Any], threads: Sequence[int], rates: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what does not go with several clients or servers; `rates` are those that are numbers."""
-    for name, arm in arms.items():
+def refused(study: Any) -> Iterator[str]:
+    """Yield what of a study does not go with several clients or servers."""
+    threads: tuple[int, ...] = study.threads
+    for name, arm in study.arms.items():
         place, count = f"arms.{name}", arm.clients
         if count % arm.servers:
             yield (
@@ -63,8 +64,9 @@ def refused(arms: Mapping[str, Any], threads: Sequence[int], rates: Mapping[str,
                 f"threads: {odd[0]}: arm {name} has {count} clients, and each needs the same number of "
                 f"threads; write multiples of {count}, such as {nearest}"
             )
-        for workload, rate in rates.items():
-            if 0 < rate < count:
+        for workload, one in study.workloads.items():
+            rate = one.rate
+            if isinstance(rate, int) and 0 < rate < count:
                 yield (
                     f"workloads.{workload}.rate: {rate}: arm {name} has {count} clients, and one without "
                     f"a share would run as fast as it goes; write {count} or more"

@@ -8,11 +8,19 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from benchbook.core import own_scripts, registry, several, study_cluster, study_hosts, traits, turns
-from benchbook.core.engines import mistakes
+from benchbook.core import (
+    engines,
+    own_scripts,
+    registry,
+    several,
+    study_cluster,
+    study_hosts,
+    study_kubernetes,
+    traits,
+    turns,
+)
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_arm import Arm, conflicts
-from benchbook.core.study_kubernetes import refused
 from benchbook.core.study_sections import (
     Dataset,
     Engine,
@@ -167,22 +175,8 @@ class Study(Model):
                 yield f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"
         yield from conflicts(self.arms)
         yield from registry.mistakes(self.site.kind, self.arms)
-        yield from mistakes(self.engine, self.arms, self.site.kind)
-        yield from study_cluster.refused(self)
-        yield from refused(self.site.kind, self.site.kubernetes, self.arms)
-        yield from study_hosts.endpoint_refused(self.site.kind, self.site.existing, self.engine, self.arms)
-        here = self.site.kubernetes
-        yield from study_hosts.refused(
-            *(self.site.kind, self.site.tls, self.site.tiup, self.engine, self.arms),
-            has_operator=here is not None and here.tidb is not None,
-        )
-        fixed = {name: one.rate for name, one in self.workloads.items() if not isinstance(one.rate, Rate)}
-        yield from several.refused(self.arms, self.threads, fixed)
-        engines = {
-            self.engine.name,
-            *(one.engine.name for one in self.arms.values() if one.engine and one.engine.name),
-        }
-        yield from own_scripts.refused(self.site.kind, engines, self.arms, self)
+        for room in (engines, study_cluster, study_kubernetes, study_hosts, several, own_scripts):
+            yield from room.refused(self)
         yield from self._pair()
         for name in self.plan.ladder or ():
             if name not in self.arms:

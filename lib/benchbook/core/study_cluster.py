@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -10,8 +9,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from benchbook.core import registry, traits
-from benchbook.core.study_base import Model
-from benchbook.core.study_hosts import Item, Scalar
+from benchbook.core.study_base import Model, Scalar
+from benchbook.core.study_hosts import Item
 
 # Where `engine.version` of a study must begin for the parts of a cluster to be had.
 VERSIONS = ("5.0",)
@@ -138,19 +137,14 @@ def _zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
 
 
 def refused(study: Any) -> Iterator[str]:
-    """Yield what a study asks of a cluster and can't have, as `mistakes` does."""
-    yield from mistakes(study.site.kind, study.engine, study.arms)
-    yield from event_mistakes(study)
-
-
-def mistakes(kind: str, engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
     """Yield what doesn't go with a cluster, each as `path.to.key: what is wrong; what to write`."""
+    engine = study.engine
     if engine.cluster is not None:
-        yield from _of_engine("engine", kind, engine.name, engine.version, engine.binary, engine.cluster)
-        yield from _zones(engine, arms)
-    for name, arm in arms.items():
+        yield from _of_engine("engine", study.site.kind, engine)
+        yield from _zones(engine, study.arms)
+    for name, arm in study.arms.items():
         place, own = f"arms.{name}.engine", arm.engine
-        cluster = engine.cluster
+        cluster: Cluster | None = engine.cluster
         if own is not None and own.cluster is not None:
             if cluster is None:
                 yield f"{place}.cluster: changes a cluster, and engine.cluster is missing; write it there"
@@ -176,58 +170,48 @@ def mistakes(kind: str, engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
         for key in ("network", "qos", "kernel", "zones", "servers"):
             if getattr(arm, key) != type(arm).model_fields[key].default:
                 yield f"arms.{name}.{key}: is made for one server, not for engine.cluster; remove it"
+        if cluster.event is not None:
+            yield from _of_event(name, cluster, cluster.event, study)
 
 
-def _of_engine(
-    place: str, kind: str, name: str, version: str | None, binary: str | None, cluster: Cluster
-) -> Iterator[str]:
+def _of_engine(place: str, kind: str, engine: Any) -> Iterator[str]:
     if kind != "local":
         instead = f"{registry.to_write(('local',))}, or use site.tiup or site.kubernetes.tidb"
         yield registry.refusal(f"{place}.cluster", kind, ("local",), remedy=instead)
-    if traits.engine(name).cluster is None:
+    if traits.engine(engine.name).cluster is None:
         able = next(one for one in traits.engines().values() if one.cluster is not None)
         yield (
-            f"{place}.cluster: made of {able.product}, and engine.name is {name}; write {able.name}, or "
-            "remove it"
+            f"{place}.cluster: made of {able.product}, and engine.name is {engine.name}; write {able.name}, "
+            "or remove it"
         )
-    elif binary is not None:
-        yield f"{place}.binary: {binary}: the parts of a cluster are built together; remove it"
-    elif version not in VERSIONS:
-        yield f"{place}.version: {version}: a cluster can be made of {', '.join(VERSIONS)}; write that"
-    yield from _reserved(f"{place}.cluster", cluster)
+    elif engine.binary is not None:
+        yield f"{place}.binary: {engine.binary}: the parts of a cluster are built together; remove it"
+    elif engine.version not in VERSIONS:
+        yield f"{place}.version: {engine.version}: a cluster can be made of {', '.join(VERSIONS)}; write that"
+    yield from _reserved(f"{place}.cluster", engine.cluster)
 
 
-def event_mistakes(study: Any) -> Iterator[str]:
+def _of_event(name: str, cluster: Cluster, event: Event, study: Any) -> Iterator[str]:
     """Yield where an event can't be made in a study, or would say nothing."""
-    plan = study.plan
-    for name, arm in study.arms.items():
-        cluster: Cluster | None = study.engine.cluster
-        if cluster is not None and arm.engine is not None and arm.engine.cluster is not None:
-            # What is wrong with the cluster itself is said elsewhere.
-            with contextlib.suppress(ValueError):
-                cluster = Cluster(**arm.engine.cluster.on(cluster))
-        event = cluster.event if cluster is not None else None
-        if cluster is None or event is None:
-            continue
-        place = f"arms.{name}: engine.cluster.event"
-        if cluster.replicas < 3:
-            yield f"{place}: with {cluster.replicas} replicas no majority is left; write replicas: 3"
-        if len(study.workloads) * len(study.threads) > 1 or study.aa is not None:
-            yield (
-                f"{place}: a store that was killed is another process, and parts are started anew with each "
-                "block only; write one workload, one thread level and aa: null"
-            )
-        if event.at_s < plan.discard_s + BEFORE_EVENT_S:
-            yield (
-                f"{place}.at_s: {event.at_s}: leaves less than {BEFORE_EVENT_S} s before it; write "
-                f"{int(plan.discard_s) + BEFORE_EVENT_S} or more"
-            )
-        needed = event.at_s + event.back_after_s + AFTER_EVENT_S
-        if plan.discard_s + plan.run_s < needed:
-            yield (
-                f"plan.run_s: {plan.run_s}: the event of arm {name} ends {AFTER_EVENT_S} s before the run at "
-                f"the latest; write {int(needed - plan.discard_s)} or more"
-            )
+    plan, place = study.plan, f"arms.{name}: engine.cluster.event"
+    if cluster.replicas < 3:
+        yield f"{place}: with {cluster.replicas} replicas no majority is left; write replicas: 3"
+    if len(study.workloads) * len(study.threads) > 1 or study.aa is not None:
+        yield (
+            f"{place}: a store that was killed is another process, and parts are started anew with each "
+            "block only; write one workload, one thread level and aa: null"
+        )
+    if event.at_s < plan.discard_s + BEFORE_EVENT_S:
+        yield (
+            f"{place}.at_s: {event.at_s}: leaves less than {BEFORE_EVENT_S} s before it; write "
+            f"{int(plan.discard_s) + BEFORE_EVENT_S} or more"
+        )
+    needed = event.at_s + event.back_after_s + AFTER_EVENT_S
+    if plan.discard_s + plan.run_s < needed:
+        yield (
+            f"plan.run_s: {plan.run_s}: the event of arm {name} ends {AFTER_EVENT_S} s before the run at "
+            f"the latest; write {int(needed - plan.discard_s)} or more"
+        )
 
 
 def _reserved(place: str, cluster: Cluster) -> Iterator[str]:

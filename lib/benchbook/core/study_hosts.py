@@ -5,15 +5,14 @@ An endpoint is a server that others run. No secret stands in a study file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from benchbook.core import registry, traits
-from benchbook.core.study_base import Model, distinct
+from benchbook.core.study_base import Model, Scalar, distinct
 
-Scalar = int | float | str | bool
 Item = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$")]
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*([. ][a-z0-9_-]+)*$")]
 
@@ -102,15 +101,11 @@ class Numa(Model):
 ON_HOSTS = f"remove it, or {registry.to_write(('ssh',))}"
 
 
-def refused(
-    kind: str,
-    tls: Literal["off", "required"],
-    tiup: Tiup | None,
-    engine: Any,
-    arms: Mapping[str, Any],
-    has_operator: bool = False,
-) -> Iterator[str]:
-    """Yield what is asked of hosts that they can't give; `has_operator`: TiDB Operator makes the cluster."""
+def refused(study: Any) -> Iterator[str]:
+    """Yield what is asked of hosts or of an endpoint that they can't give, as `path.to.key: wrong; ...`."""
+    kind, tls, engine = study.site.kind, study.site.tls, study.engine
+    tiup: Tiup | None = study.site.tiup
+    has_parts = tiup is not None or getattr(study.site.kubernetes, "tidb", None) is not None
     if kind != "ssh":
         if tiup is not None:
             yield registry.refusal("site.tiup", kind, ("ssh",), remedy=ON_HOSTS)
@@ -121,9 +116,9 @@ def refused(
         yield f"site.tls: {tls}: made for {able} only, and engine.name is {engine.name}; remove it"
     elif tiup is not None and "tiup" not in traits.engine(engine.name).clusters_by:
         yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
-    for name, arm in arms.items():
+    for name, arm in study.arms.items():
         proxy = traits.proxies().get(arm.access)
-        if "parts" in registry.MAKES[kind] and arm.parts is not None and tiup is None and not has_operator:
+        if "parts" in registry.MAKES[kind] and arm.parts is not None and not has_parts:
             yield (
                 f"arms.{name}.parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or "
                 "remove it"
@@ -149,6 +144,23 @@ def refused(
                 f"arms.{name}.servers: {arm.servers}: the cluster has {instances} TiDB; "
                 "raise site.tiup.tidb.hosts"
             )
+    yield from _of_endpoint(study)
+
+
+def _of_endpoint(study: Any) -> Iterator[str]:
+    kind, engine = study.site.kind, study.engine
+    asked: Existing | None = study.site.existing
+    if (kind == "existing") != (asked is not None):
+        yield f"site.existing: goes with kind existing, and kind is {kind}; write both or neither"
+    if kind != "existing":
+        return
+    engines = {f"arms.{name}.engine": arm.engine for name, arm in study.arms.items() if arm.engine}
+    for place, one in {"engine": engine, **engines}.items():
+        if one.binary is not None:
+            yield f"{place}.binary: names a program, and the server is started by others; remove it"
+        is_mysql = traits.engine(one.name or engine.name).driver == traits.MYSQL
+        if asked is not None and asked.tls != "off" and not is_mysql:
+            yield f"site.existing.tls: {asked.tls}: not supported with {place}.name: {one.name}; write off"
 
 
 ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
@@ -205,25 +217,3 @@ class Existing(Model):
         if (self.tls == "required") != (self.tls_folder is not None):
             raise ValueError("tls: required and tls_folder go together; write both or neither")
         return self
-
-
-def endpoint_refused(
-    kind: str, asked: Existing | None, engine: Any, arms: Mapping[str, Any]
-) -> Iterator[str]:
-    """Yield what does not go with the kind of site, as `path.to.key: wrong; what to write`."""
-    if (kind == "existing") != (asked is not None):
-        yield f"site.existing: goes with kind existing, and kind is {kind}; write both or neither"
-    if kind != "existing":
-        return
-    engines = {"engine": engine} | {
-        f"arms.{name}.engine": arm.engine for name, arm in arms.items() if arm.engine
-    }
-    for place, one in engines.items():
-        if one.binary is not None:
-            yield f"{place}.binary: names a program, and the server is started by others; remove it"
-        if (
-            asked is not None
-            and asked.tls != "off"
-            and traits.engine(one.name or engine.name).driver != traits.MYSQL
-        ):
-            yield f"site.existing.tls: {asked.tls}: not supported with {place}.name: {one.name}; write off"

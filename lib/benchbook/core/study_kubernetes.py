@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from benchbook.core.study_base import Model, Name
+from benchbook.core.study_base import Model, Name, Scalar
 
 # What a node can be chosen for. PD and TiKV are parts of a TiDB cluster; its `server` is TiDB.
 Role = Literal["server", "proxy", "client", "pd", "tikv"]
@@ -17,7 +17,6 @@ Label = Annotated[
 LabelValue = Annotated[str, Field(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")]
 Selector = dict[Label, LabelValue]
 Image = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9._/:@-]{0,255}$")]
-Scalar = int | float | str | bool
 
 
 class Images(Model):
@@ -183,12 +182,12 @@ class Placement(Model):
         return values
 
 
-def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what an arm asks of a site that can't give it, each as `path.to.key: wrong; what to write`."""
-    for name, arm in arms.items():
-        if kind != "kubernetes":
-            continue
-        here = asked or Kubernetes()
+def refused(study: Any) -> Iterator[str]:
+    """Yield what an arm asks of a cluster that can't give it, each as `path.to.key: wrong; what to write`."""
+    if study.site.kind != "kubernetes":
+        return
+    here: Kubernetes = study.site.kubernetes or Kubernetes()
+    for name, arm in study.arms.items():
         server = arm.cpu.get("server")
         cores = (server.quota if server is not None else None) or here.server.cpu
         if arm.qos == "guaranteed" and not (cores and here.server.memory_mib):
@@ -217,14 +216,13 @@ def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Ite
                 "address never leaves it (kube-proxy leads it to the Service), so the Service would be "
                 "measured; write site.kubernetes.outside, the inventory of a client outside the cluster"
             )
-    is_split = kind == "kubernetes" and asked is not None and asked.split_cores
-    if is_split and asked is not None and (asked.tidb is not None or asked.client_in == "server"):
+    if here.split_cores and (here.tidb is not None or here.client_in == "server"):
         yield (
             "site.kubernetes.split_cores: not made for pods of TiDB Operator, nor for a client in the "
             "server's container; remove it"
         )
-    if kind == "kubernetes" and asked is not None and asked.tidb is not None and asked.gke is not None:
-        yield from _crowded(asked, asked.tidb, asked.gke, arms)
+    if here.tidb is not None and here.gke is not None:
+        yield from _crowded(here, here.tidb, here.gke, study.arms)
 
 
 def _crowded(asked: Kubernetes, tidb: TidbCluster, gke: Gke, arms: Mapping[str, Any]) -> Iterator[str]:

@@ -160,7 +160,7 @@ def _of_cluster(study: Any) -> Iterator[str]:
 
 def _of_existing(study: Any) -> Iterator[str]:
     """Yield what a server would go on with in the turns of others: nobody stops one that others run."""
-    for name in sorted(_engines(study)):
+    for name in sorted(registry.engines(study)):
         if traits.engine(name).has_own_work:
             yield f"engine.name: {name}: its own work goes on after it has answered"
     for name in study.workloads:
@@ -184,7 +184,7 @@ def _of_arms(study: Any) -> Iterator[str]:
                 yield f"arms.{name}.{key}: {why}"
     if study.engine.cluster is not None:
         yield "engine.cluster: its parts wait by a clock that goes on while the arm stands still"
-    for name in _engines(study):
+    for name in registry.engines(study):
         if traits.engine(name).has_own_work and _share(study):
             yield f"engine.name: {name}: arms share it, and its own work would go on in the turns of others"
         is_stopped = study.site.kind != "existing"
@@ -217,11 +217,6 @@ def _of_workload(study: Any, workload: str) -> Iterator[str]:
         yield f"workloads.{workload}.script: it may change the number of rows in tables that arms share"
     if study.script(workload) in GROWING and (study.aa is not None or _share(study)):
         yield f"workloads.{workload}: it changes the number of rows in tables that arms share"
-
-
-def _engines(study: Any) -> set[str]:
-    named = {arm.engine.name for arm in study.arms.values() if arm.engine is not None and arm.engine.name}
-    return {study.engine.name, *named}
 
 
 def _share(study: Any) -> bool:
