@@ -109,7 +109,7 @@ def measured(
         own = warm_up.own_found(site, study)
         folders = warm_up.pilots("test", study, site, into / "pilots", limits, lambda _: None)
         known = settling.own_record(own, tidy.pilot_totals(folders))
-        runs = schedule.plan_runs("test", study, {}, own=settling.own_carried(known))
+        runs = schedule.plan_runs("test", study, {}, known)
         judge = partial(validity.judge, limits=limits)
         where = (into / "raw", into / "void")
         walk = matrix.walk(matrix.Walk(study, runs, site, *where, judge, limits, lambda _: None))

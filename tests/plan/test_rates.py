@@ -63,18 +63,16 @@ def test_the_slower_arm_sets_the_rate_of_both_and_a_cold_start_does_not_count():
 
 def test_planned_runs_of_all_arms_have_the_settled_rate_and_another_rate_is_another_run():
     study = make()
-    settled = settling.rates(study, {"rates": settling.settle_rates(study, pilots(SEEN))})
-    runs = schedule.plan_runs("s", study, {}, settled)
+    settled = settling.settle_rates(study, pilots(SEEN))
+    runs = schedule.plan_runs("s", study, {}, {"rates": settled})
     assert {(run.arm, run.rate) for run in runs if run.workload == "at-half" and run.threads == 8} == {
         ("direct", 750),
         ("direct_again", 750),
         ("proxy", 750),
     }
     assert {run.rate for run in runs if run.workload == "oltp_point_select"} == {0}
-    faster = settling.rates(
-        study, {"rates": settling.settle_rates(study, pilots({key: 2 * v for key, v in SEEN.items()}))}
-    )
-    others = {run.run_id for run in schedule.plan_runs("s", study, {}, faster)}
+    faster = settling.settle_rates(study, pilots({key: 2 * v for key, v in SEEN.items()}))
+    others = {run.run_id for run in schedule.plan_runs("s", study, {}, {"rates": faster})}
     kept = {run.workload for run in runs if run.run_id in others}
     assert kept == {"oltp_point_select"}
 

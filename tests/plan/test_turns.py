@@ -179,7 +179,7 @@ def test_a_turn_holds_ten_transactions_of_the_slowest_arm_at_its_thread_level():
     writing = [row for row in settled if row["workload"] == "oltp_read_write"]
     assert [(row["threads"], row["turn_ms"]) for row in writing] == [(1, 50), (4, 100), (16, 500)]
     assert writing[1]["transaction_ms"] == pytest.approx(8.0)
-    runs = schedule.plan_runs("s", study, {}, lengths=settling.lengths({"turns": settled}))
+    runs = schedule.plan_runs("s", study, {}, {"turns": settled})
     assert {(run.workload, run.threads, run.turn_ms) for run in runs} == {
         ("oltp_point_select", 1, 50), ("oltp_point_select", 4, 50), ("oltp_point_select", 16, 50),
         ("oltp_read_write", 1, 50), ("oltp_read_write", 4, 100), ("oltp_read_write", 16, 500),
@@ -204,9 +204,7 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
     before = settling.settle_turns(study, pd.DataFrame(seen, columns=columns).drop(columns="starting_s"))
     assert [row["turn_ms"] for row in before] == [50, 50, 50, 50]
     assert all("starting_s" not in row and "edge_s" not in row for row in before)
-    runs = schedule.plan_runs(
-        "s", study, {}, None, settling.lengths({"turns": settled}), None, settling.edges({"turns": settled})
-    )
+    runs = schedule.plan_runs("s", study, {}, {"turns": settled})
     plans = {run.threads: run for run in runs}
     assert "edge_s" not in plans[4].to_dict() and plans[64].to_dict()["edge_s"] == 1.0
     # Two arms for 30 s: 61.8 + 0.5 and 61.8 + 1 s, both to the second above.
@@ -216,13 +214,13 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
 
 def test_transactions_of_more_than_50_ms_are_measured_in_whole_runs_and_a_study_may_say_its_length():
     # 4 threads at 40/s: 100 ms a transaction, a second for ten.
-    slow = settling.lengths({"turns": settling.settle_turns(closed(), pilots(t1=500.0, t4=40.0))})
-    runs = schedule.plan_runs("s", closed(), {}, lengths=slow)
+    slow = {"turns": settling.settle_turns(closed(), pilots(t1=500.0, t4=40.0))}
+    runs = schedule.plan_runs("s", closed(), {}, slow)
     orders = {(run.workload, run.threads): run.order for run in runs}
     # One order for all levels of a workload, since its headline is over all of them.
     assert orders[("oltp_read_write", 4)] == "runs" and orders[("oltp_read_write", 1)] == "runs"
     assert orders[("oltp_point_select", 4)] == "turns"
-    asked = schedule.plan_runs("s", closed(plan={"turn_ms": 100}), {}, lengths=slow)
+    asked = schedule.plan_runs("s", closed(plan={"turn_ms": 100}), {}, slow)
     assert {run.turn_ms for run in asked} == {100}
 
 
@@ -273,6 +271,6 @@ def test_a_run_in_turns_may_have_a_part_of_a_second():
 
 def test_where_transactions_are_too_long_for_turns_sysbench_is_asked_for_whole_seconds():
     study = closed(plan={"discard_s": 0.3, "run_s": 1.2})
-    lengths = {name: dict.fromkeys(study.threads, 0) for name in study.workloads}
-    plans = schedule.plan_runs("s", study, {}, lengths=lengths)
+    cells = [{"workload": name, "threads": level} for name in study.workloads for level in study.threads]
+    plans = schedule.plan_runs("s", study, {}, {"turns": [cell | {"turn_ms": None} for cell in cells]})
     assert {words.clock_seconds(plan) for plan in plans} == {(1, 2)}

@@ -86,7 +86,7 @@ def honest(tmp_path_factory) -> Path:
         **learned,
     }
     conditions = schedule.conditions(facts["arms"], data)
-    runs = schedule.plan_runs("made", spec, conditions, own=settling.own_carried(advice))
+    runs = schedule.plan_runs("made", spec, conditions, advice)
     for number, planned in enumerate(runs):
         tps = conftest.ARMS[planned.arm] + conftest.NOISE[planned.block - 1]
         run(where.raw, planned, f"2026-01-05T10:{number:02d}:00.000+00:00", tps)

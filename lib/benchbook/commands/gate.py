@@ -48,7 +48,7 @@ RANKED = 7
 """Blocks from which on signed ranks have an interval at the level of 98 %."""
 END_S = 5.0
 """Seconds kept for taking everything down and writing the reports."""
-Ready = tuple[dict[str, Any], settling.Lengths, dict[str, Any]]
+Ready = tuple[dict[str, Any], dict[str, Any]]
 """Conditions of the runs, and what pilots settled: the length of turns, and what own scripts send."""
 
 
@@ -170,7 +170,7 @@ def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] =
             with open_site(asked.study, base / "lab") as site:
                 found.facts = _facts(site, asked.study)
                 data = dataset.load(site, asked.study)
-                ready = schedule.conditions(found.facts, data), *_settled(asked, site, base)
+                ready = schedule.conditions(found.facts, data), _settled(asked, site, base)
                 _measure(asked, found, site, base, began, ready, say)
         finally:
             if keep is not None:
@@ -182,7 +182,6 @@ def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] =
 def _measure(
     asked: Asked, found: Found, site: Any, base: Path, began: float, ready: Ready, say: Callable[[str], None]
 ) -> None:
-    conditions, lengths, own = ready
     end_s = began + asked.minutes * 60 - END_S
     trial, plan, overhead_s = _trial(asked, site, base, ready, say)
     spent_s = overhead_s + _seconds(plan) - trial.plan.run_s * len(plan)
@@ -190,7 +189,7 @@ def _measure(
     # One more second of each run is one more of each arm in each cell.
     found.run_s = min(max(int(trial.plan.run_s), int(each_s / len(plan))), MOST_RUN_S)
     of = _planned(trial, blocks, found.run_s)
-    runs = schedule.plan_runs(asked.name, of, conditions, lengths=lengths, own=own)
+    runs = schedule.plan_runs(asked.name, of, *ready)
     files.write_csv(base / "schedule.csv", schedule.table(runs))
     say(
         f"gate: up to {blocks} blocks with {found.run_s} s of each arm in each cell, "
@@ -226,7 +225,6 @@ def _trial(
     On a machine so busy that turns can't be kept, longer ones are tried, of which a switch is a smaller
     share.
     """
-    conditions, lengths, own = ready
     study = asked.study
     is_in_turns = all(words.order(study, workload) == words.TURNS for workload in study.workloads)
     run_s = 1 if is_in_turns else words.LEAST_RUN_S
@@ -234,7 +232,7 @@ def _trial(
     for turn_ms in (study.plan.turn_ms, *longer):
         began = time.monotonic()
         trial = _planned(study, 1, run_s, turn_ms)
-        plan = schedule.plan_runs(asked.name, trial, conditions, lengths=lengths, own=own)
+        plan = schedule.plan_runs(asked.name, trial, *ready)
         of_turns = f", turns of {turn_ms} ms" if turn_ms else ""
         say(f"gate: trial block of {len(plan)} runs, not counted{of_turns}")
         into = base / f"trial-{turn_ms or 'settled'}"
@@ -301,19 +299,18 @@ def decide(asked: Asked, runs: pd.DataFrame, is_over: bool) -> list[Decision]:
     ]
 
 
-def _settled(asked: Asked, site: Any, base: Path) -> tuple[settling.Lengths, dict[str, Any]]:
+def _settled(asked: Asked, site: Any, base: Path) -> dict[str, Any]:
     """Warm up, and return what pilots of seconds say of the length of turns and of own scripts."""
     study = asked.study
     warm_up.warm(site, study)
     found = warm_up.own_found(site, study)
     if not found and (study.plan.turn_ms is not None or study.warm_up.pilot_s == 0):
-        return {}, {}
+        return {}
     warm = study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})
     short, limits = study.model_copy(update={"warm_up": warm}), asked.limits.model_dump()
     folders = warm_up.pilots(asked.name, short, site, base / "pilots", limits, lambda _: None)
-    record = settling.own_record(found, tidy.pilot_totals(folders))
     settled = settling.settle_turns(study, tidy.pilot_series(folders))
-    return settling.lengths({"turns": settled}), settling.own_carried(record)
+    return {"turns": settled, **settling.own_record(found, tidy.pilot_totals(folders))}
 
 
 def _facts(site: Any, study: Study) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from benchbook.core.model import PlannedRun
 from benchbook.core.params import Params
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
-from benchbook.measure import store
-from benchbook.plan import schedule, settling
+from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.read.binding import PROXY
 
@@ -80,10 +79,8 @@ class Unpacked:
     @cached_property
     def runs(self) -> list[PlannedRun]:
         """The runs that study, facts, data and settled rates ask for."""
-        settled = settling.rates(self.study, self.warm_up)
-        lengths, edges = settling.lengths(self.warm_up), settling.edges(self.warm_up)
-        own, seed = settling.own_carried(self.warm_up), self.session.get("seed")
-        return schedule.plan_runs(self.name, self.study, self.conditions, settled, lengths, own, edges, seed)
+        drawn = self.session.get("seed")
+        return schedule.plan_runs(self.name, self.study, self.conditions, self.warm_up, drawn)
 
     @cached_property
     def folders(self) -> list[RunFolder]:
@@ -122,25 +119,24 @@ class Unpacked:
         return found
 
     @cached_property
-    def notes(self) -> list[Path]:
-        """The notes beside voided folders."""
-        return sorted(self.where.void.glob(f"*.{runfolder.VOID}")) if self.where.void.is_dir() else []
+    def voids(self) -> list[tuple[runfolder.Note, RunFolder]]:
+        """The notes of void, each with the folder that it stands beside."""
+        notes = sorted(self.where.void.glob(f"*.{runfolder.VOID}")) if self.where.void.is_dir() else []
+        return [(runfolder.read_note(note), runfolder.voided_by(note)) for note in notes]
 
     @cached_property
     def voided(self) -> Counter[str]:
         """How often each run was voided for how it went."""
-        records = [runfolder.read_note(note) for note in self.notes]
-        return Counter(one.run_id for one in records if one.status in store.COUNTED)
+        return Counter(note.run_id for note, _ in self.voids if note.status in runfolder.COUNTED)
 
     @cached_property
     def failed(self) -> dict[str, str | None]:
         """Each run that was voided for how it went, with its group; None where its folder can't say."""
         found: dict[str, str | None] = {}
-        for note in self.notes:
-            record, folder = runfolder.read_note(note), runfolder.voided_by(note)
-            if record.status in store.FAILED:
+        for note, folder in self.voids:
+            if note.status in runfolder.FAILED:
                 is_whole = folder.path.is_dir() and not folder.verify()
-                found[record.run_id] = folder.planned().group if is_whole else found.get(record.run_id)
+                found[note.run_id] = folder.planned().group if is_whole else found.get(note.run_id)
         return found
 
     @cached_property
@@ -165,12 +161,6 @@ def _json(file: Path) -> Any:
 def jsonable(value: Any) -> Any:
     """Return a value as it comes back from a JSON file."""
     return json.loads(json.dumps(value, default=vars))
-
-
-def short(value: Any) -> str:
-    """Return a value as text of at most 160 characters."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 160 else f"{text[:159]}…"
 
 
 def misstated(held: Unpacked) -> Iterator[str]:

@@ -63,12 +63,20 @@ def of_settings(arms: Arms, study: Study) -> Iterator[str]:
     """Yield settings of a server that the study asks for and the facts do not show, and the reverse."""
     for arm, found in arms.items():
         settings = found.get("engine", {}).get("settings")
-        if arm not in study.arms or not _is_told(settings):
+        # Existing servers do not say of each setting what was asked for and by whom.
+        is_told = isinstance(settings, Mapping) and all(
+            isinstance(one, Mapping) and {"asked", "from"} <= set(one) for one in settings.values()
+        )
+        if arm not in study.arms or not is_told:
             continue
         if not traits.engine(engine_of(study, arm).name).tells_settings:
             continue
         shown = {name: one["asked"] for name, one in settings.items() if one["from"] == "study"}
-        asked = {name: _text(value) for name, value in engine_of(study, arm).settings.items()}
+        words = {True: "ON", False: "OFF"}
+        asked = {
+            name: words[value] if isinstance(value, bool) else str(value)
+            for name, value in engine_of(study, arm).settings.items()
+        }
         for name in sorted({*shown, *asked}):
             if shown.get(name) != asked.get(name):
                 yield (
@@ -79,8 +87,8 @@ def of_settings(arms: Arms, study: Study) -> Iterator[str]:
 
 def of_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
     """Yield the rows of schedule.csv that are not those that study, facts and data give."""
-    asked = _rows(schedule.table(list(runs)).to_csv(index=False, lineterminator="\n"))
-    found = _rows(text)
+    due_text = schedule.table(list(runs)).to_csv(index=False, lineterminator="\n")
+    asked, found = (list(csv.DictReader(io.StringIO(one))) for one in (due_text, text))
     if len(found) != len(asked):
         yield f"schedule.csv: {len(found)} runs, the study gives {len(asked)}"
     for line, (row, due) in enumerate(zip(found, asked, strict=False), start=2):
@@ -153,13 +161,6 @@ def unbound_facts(arms: Arms, held: Collection[str] = ()) -> list[str]:
     ]
 
 
-def _is_told(settings: Any) -> bool:
-    """Tell whether facts say of each setting what was asked for and by whom; existing servers do not."""
-    return isinstance(settings, Mapping) and all(
-        isinstance(one, Mapping) and {"asked", "from"} <= set(one) for one in settings.values()
-    )
-
-
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for key, item in value.items():
         if isinstance(item, Mapping):
@@ -171,11 +172,3 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 def _runs(names: Sequence[str]) -> str:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"{names[0]}{more} {'was' if len(names) == 1 else 'were'}"
-
-
-def _rows(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text)))
-
-
-def _text(value: Any) -> str:
-    return {True: "ON", False: "OFF"}[value] if isinstance(value, bool) else str(value)

@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import TypeVar
 
+from benchbook.core.model import PlannedRun
+
 T = TypeVar("T")
 
 
@@ -73,6 +75,13 @@ def arm_order(arms: Sequence[str], seed: int, block: int, index: int, per_block:
 def turns_each(run_s: float, turn_ms: int, of_a_round: int) -> int:
     """Return how many turns each arm has: as many whole rounds of `of_a_round` as fit, one at the least."""
     return max(1, round(run_s * 1000) // turn_ms // of_a_round) * of_a_round
+
+
+def of_group(planned: PlannedRun) -> tuple[list[list[str]], int]:
+    """Return the rounds of a group in turns, and how many turns each arm has, from one of its runs."""
+    found = rounds(planned.partners, planned.block, planned.workload, planned.threads)
+    of_a_round = len(found[0]) // len(planned.partners)
+    return found, turns_each(planned.run_s, planned.turn_ms, of_a_round)
 
 
 def rounds(arms: Sequence[str], block: int, *cell: object) -> list[list[str]]:

@@ -61,34 +61,34 @@ def conditions(arms: Mapping[str, dict[str, Any]], data: Mapping[str, Any]) -> d
 
 def lasting(found: dict[str, Any]) -> dict[str, Any]:
     """Return the facts of an arm that make a run another run, by dotted name."""
-    kept: dict[str, Any] = {}
     # Listed, so that a fact that a later version records asks for nothing to be measured again.
-    for name in LASTING:
-        value: Any = found
-        for key in name.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
-        if value is not None:
-            kept[name] = value
-    return kept
+    kept = {name: at(found, name) for name in LASTING}
+    return {name: value for name, value in kept.items() if value is not None}
+
+
+def at(tree: Any, name: str) -> Any:
+    """Return what stands under a dotted name, or None."""
+    for key in name.split("."):
+        tree = tree.get(key) if isinstance(tree, Mapping) else None
+    return tree
 
 
 def plan_runs(
     name: str,
     study: Study,
     conditions: dict[str, dict[str, Any]],
-    settled: settling.Rates | None = None,
-    lengths: settling.Lengths | None = None,
-    own: Mapping[str, dict[str, Any]] | None = None,
-    edges: settling.Edges | None = None,
+    warm_up: Mapping[str, Any] | None = None,
     seed: int | None = None,
 ) -> list[PlannedRun]:
     """Return every run of a study in the order it is to be made.
 
     `conditions` holds what each arm was found to be and its data, which is part of each run's id; arms that
-    it lacks were skipped, and without any none was. `settled` are the rates that the pilots found (without: a
-    closed loop), `lengths` the milliseconds of a turn by workload and threads, `edges` the seconds in which
-    its clients start, `own` what `statements` says of scripts, `seed` what the session drew.
+    it lacks were skipped, and without any none was. `warm_up` is what pilots settled (without it loops are
+    closed), `seed` what the session drew.
     """
+    settled = settling.rates(study, warm_up) if warm_up is not None else {}
+    found, own = (warm_up or {}).get("turns", ()), settling.own_carried(warm_up or {})
+    lengths, edges = (settling.by_cell(found, key) for key in ("turn_ms", "edge_s"))
     drawn = study.plan.seed if study.plan.seed is not None else seed
     if drawn is None:
         raise BenchbookError("plan.seed: none, and no session drew one; the session comes first")
@@ -106,11 +106,11 @@ def plan_runs(
             arms = _arms(study, workload, threads, conditions)
             size = len(arms)
             ordered = order.arm_order(arms, drawn, block, seen[size], sizes[size])
-            in_turns = _turns(study, workload, threads, arms, lengths or {})
-            if in_turns and (edge_s := (edges or {}).get(workload, {}).get(threads)):
+            in_turns = _turns(study, workload, threads, arms, lengths)
+            if in_turns and (edge_s := edges.get(workload, {}).get(threads)):
                 in_turns["edge_s"] = edge_s
             for arm in ordered:
-                cell = _cell(name, study, arm, workload, threads, settled or {})
+                cell = _cell(name, study, arm, workload, threads, settled)
                 runs.append(
                     PlannedRun(
                         **cell,
@@ -122,7 +122,7 @@ def plan_runs(
                         seed=order.run_seed(drawn, block, workload, threads, _place(study, workload, arm)),
                         conditions=conditions.get(study.deployed(arm), {}),
                         **in_turns,
-                        own=(own or {}).get(workload, {}),
+                        own=own.get(workload, {}),
                     )
                 )
             seen[size] += 1
@@ -171,16 +171,12 @@ def table(runs: list[PlannedRun]) -> pd.DataFrame:
 def seconds(study: Study, runs: list[PlannedRun]) -> float:
     """Estimate how long run-matrix takes, in seconds, without repeats."""
     each = (sum(words.clock_seconds(run)) / max(1, len(run.partners)) for run in runs)
-    return sum(one + RUN_OVERHEAD_S for one in each) + study.plan.blocks * block_overhead(study)
-
-
-def block_overhead(study: Study) -> float:
-    """Estimate the seconds that a block takes beside its runs: those of the engine that takes longest."""
-    engines = [engine_of(study, arm) for arm in study.arms]
-    return max(
+    # Beside its runs a block takes what the slowest of its engines does.
+    beside_s = max(
         CLUSTER_OVERHEAD_S if one.cluster is not None else traits.engine(one.name).block_overhead_s
-        for one in engines
+        for one in (engine_of(study, arm) for arm in study.arms)
     )
+    return sum(one + RUN_OVERHEAD_S for one in each) + study.plan.blocks * beside_s
 
 
 def orders(study: Study) -> list[str]:

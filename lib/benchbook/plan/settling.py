@@ -8,7 +8,7 @@ more would be asked for more.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,9 +100,7 @@ def rates_told(settled: list[dict[str, Any]]) -> list[str]:
 
 def rates(study: Study, warm_up: Mapping[str, Any]) -> Rates:
     """Return the settled rates by workload and threads from `warm_up.json`; BenchbookError if one lacks."""
-    found: dict[str, dict[int, int]] = {}
-    for row in warm_up.get("rates", ()):
-        found.setdefault(row["workload"], {})[int(row["threads"])] = int(row["rate"])
+    found = by_cell(warm_up.get("rates", ()), "rate")
     for name, workload in study.workloads.items():
         lacking = [level for level in study.threads if not found.get(name, {}).get(level)]
         if isinstance(workload.rate, Rate) and lacking:
@@ -110,6 +108,15 @@ def rates(study: Study, warm_up: Mapping[str, Any]) -> Rates:
                 f"workloads.{name}.rate: the pilots settled none at {count(lacking[0], 'thread')}; "
                 "run warm-up again with longer pilots, or write the rate as a number"
             )
+    return found
+
+
+def by_cell(rows: Iterable[Mapping[str, Any]], key: str) -> dict[str, dict[int, Any]]:
+    """Return what rows of `warm_up.json` have under a key, by workload and threads."""
+    found: dict[str, dict[int, Any]] = {}
+    for row in rows:
+        if key in row:
+            found.setdefault(row["workload"], {})[int(row["threads"])] = row[key]
     return found
 
 
@@ -126,8 +133,8 @@ LADDER_MS = (50, 100, 200, 500)
 
 EDGE_STEP_S = 0.5
 
-Lengths = Mapping[str, Mapping[int, int]]
-Edges = Mapping[str, Mapping[int, float]]
+# Milliseconds; None where transactions are too long.
+Lengths = Mapping[str, Mapping[int, int | None]]
 
 
 def settle_turns(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
@@ -176,23 +183,6 @@ def _starting(seen: pd.DataFrame, threads: int) -> dict[str, float]:
     starting_s = round(float(np.interp(threads, together.index.astype(float), together)), 2)
     edge_s = math.ceil((GUARD_S + starting_s) / EDGE_STEP_S) * EDGE_STEP_S
     return {"starting_s": starting_s} | ({"edge_s": edge_s} if edge_s > EDGE_S else {})
-
-
-def lengths(warm_up: Mapping[str, Any]) -> Lengths:
-    """Return the settled lengths in ms by workload and threads; 0 where transactions are too long."""
-    found: dict[str, dict[int, int]] = {}
-    for row in warm_up.get("turns", ()):
-        found.setdefault(row["workload"], {})[int(row["threads"])] = int(row["turn_ms"] or 0)
-    return found
-
-
-def edges(warm_up: Mapping[str, Any]) -> Edges:
-    """Return the seconds beside discard and turns by workload and threads, where they are not the usual."""
-    found: dict[str, dict[int, float]] = {}
-    for row in warm_up.get("turns", ()):
-        if "edge_s" in row:
-            found.setdefault(row["workload"], {})[int(row["threads"])] = float(row["edge_s"])
-    return found
 
 
 def length_ms(study: Study, workload: str, threads: int, settled: Lengths) -> int | None:
