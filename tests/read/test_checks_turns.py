@@ -11,7 +11,7 @@ import pytest
 
 from benchbook.core.params import Limits
 from benchbook.read import checks_log, checks_machine, checks_turns, rows, validity
-from benchbook.read.evidence import Evidence
+from benchbook.read.evidence import Evidence, turns_of
 from tests.read import corpus, synthetic
 
 ARMS = ("direct", "haproxy")
@@ -34,7 +34,7 @@ def taken(text: str | None = None, **changed: Any) -> Evidence:
     run = corpus.healthy(synthetic.output(), synthetic.planned())
     plan = run.plan | {"order": "turns", "turn_ms": 50, "partners": list(ARMS), "run_s": 1, "arm": "direct"}
     clock = {"exit_code": 0, "gone": None}
-    active = checks_turns.active_s(checks_turns.read(text), "direct")
+    active = checks_turns.active_s(turns_of(text), "direct")
     told = {"clock": clock, "count": 20, "asked": 20, "active_s": active}
     told |= {"longest_outside_s": 0.0001, "idle": 0} | changed
     return replace(run, plan=plan, seen=run.seen | {"turns": told, "ended_monotonic_s": 110.0}, turns=text)
@@ -134,7 +134,7 @@ def test_a_file_of_turns_that_was_cut_is_no_evidence():
     lines = written().splitlines(keepends=True)
     for text in ("", "turn,arm\n", "".join(lines[:3] + lines[4:])):
         with pytest.raises(ValueError):
-            checks_turns.read(text)
+            turns_of(text)
 
 
 def test_a_client_waits_at_its_end_for_the_one_that_started_last():

@@ -299,7 +299,7 @@ def test_a_table_stands_for_the_arm_and_the_workload_that_it_is_about():
                 "band": {"point": "-30 %"},
             }
         )  # fmt: skip
-        return source._without_tables(claim, loaded)
+        return source.put(loaded.model_copy(update={"claims": {"asked": claim}}), "asked")
 
     one = told("haproxy-read-only", "tiproxy-read-only")
     assert (one.baseline, one.treatment) == ({"arm": "haproxy"}, {"arm": "tiproxy"})

@@ -8,28 +8,27 @@ made up so that it agrees.
 from __future__ import annotations
 
 import datetime
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from benchbook.compare import steady
 from benchbook.core import applied, files, own_scripts, registry, runfolder, several
 from benchbook.core import turns as words
+from benchbook.core.canonical import short
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.core.runfolder import RunFolder
 from benchbook.evidence import archive, disclosed
-from benchbook.evidence.unpacked import Unpacked, jsonable, misstated, short
-from benchbook.measure import store, sysbench
+from benchbook.evidence.unpacked import Unpacked, jsonable, misstated
+from benchbook.measure import clients, sysbench
 from benchbook.plan import binding as planned
 from benchbook.plan import order, schedule, settling
 from benchbook.read import binding as measured
 from benchbook.read import checks_turns, tidy, validity
-from benchbook.read.evidence import Evidence
+from benchbook.read.evidence import Evidence, turns_of
 
 # Turns by which the clients of a group may seem to be let go apart; exchanged logs are twice as far as turns.
 APART = 1.5
@@ -61,9 +60,9 @@ def prove(root: Path, name: str, ours: Path) -> Proof:
         proof.wrong += _found(what, partial(find, held))
     for folder in held.folders:
         proof.wrong += _found(f"raw/{folder.name}", partial(_of_run, held, folder))
-    for note in held.notes:
-        proof.wrong += _found(f"void/{note.name}", partial(_of_void, held, note))
-        proof.noted += _found(f"void/{note.name}", partial(_of_reasons, held, note))
+    for note, folder in held.voids:
+        proof.wrong += _found(f"void/{folder.name}", partial(_of_void, held, note, folder))
+        proof.noted += _found(f"void/{folder.name}", partial(_of_reasons, held, note, folder))
     proof.noted += _found("this clone", partial(disclosed.beside_ours, held, ours))
     proof.unproven += [*disclosed.WHO, *disclosed.unproven(held)]
     return proof
@@ -155,7 +154,7 @@ def _of_own(held: Unpacked) -> Iterator[str]:
     if set(scripts) != due:
         yield f"warm_up.json: own scripts of {sorted(scripts)}, the study has {sorted(due)}"
     for name, one in scripts.items():
-        made = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in one["text"].items()}
+        made = {file: applied.digest(text) for file, text in one["text"].items()}
         if made != one["sha256"] or held.study.script(name) not in made:
             yield f"warm_up.json: own.scripts.{name}: the texts are not those of its digests"
     if due:
@@ -182,11 +181,10 @@ def _of_order(held: Unpacked, began: Mapping[str, datetime.datetime]) -> Iterato
         is_one = before.group == after.group and words.RUNS in (before.order, after.order)
         if is_one and began[after.run_id] < began[before.run_id]:
             yield f"raw/{after.run_id}: it was made before {before.run_id}, the schedule has it after that"
-    for note in held.notes:
-        folder, record = runfolder.voided_by(note), runfolder.read_note(note)
-        if record.status not in store.COUNTED or record.run_id not in began or folder.verify():
+    for note, folder in held.voids:
+        if note.status not in runfolder.COUNTED or note.run_id not in began or folder.verify():
             continue
-        if measured.moment(folder.times().started_utc) > began[record.run_id]:
+        if measured.moment(folder.times().started_utc) > began[note.run_id]:
             yield f"void/{folder.name}: it was made after the attempt that counts"
 
 
@@ -198,13 +196,12 @@ def _of_turns(held: Unpacked) -> Iterator[str]:
         if plan.order != words.TURNS or not file.is_file():
             continue
         of_group = by_group.setdefault(plan.group, {})
-        rounds = order.rounds(plan.partners, plan.block, plan.workload, plan.threads)
-        each = order.turns_each(plan.run_s, plan.turn_ms, len(rounds[0]) // len(plan.partners))
+        rounds, each = order.of_group(plan)
         if each != (asked := folder.evidence()["turns"]["asked"]):
             yield f"raw/{folder.name}: evidence.json: turns.asked is {asked}, the plan asks for {each}"
         if not of_group:
             due = [arm for one in rounds for arm in one]
-            taken = checks_turns.read(file.read_text("utf-8"))
+            taken = turns_of(file.read_text("utf-8"))
             for number, turn in enumerate(taken):
                 if turn.arm != due[number % len(due)]:
                     wanted = due[number % len(due)]
@@ -307,7 +304,7 @@ def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) 
     yield from measured.of_times(run)
     yield from measured.of_attempt(run, folder.manifest(), voided)
     yield from measured.of_client(run)
-    yield from measured.of_argv(run, _argv(run.plan))
+    yield from measured.of_argv(run, _argv(run.planned))
     facts = held.facts.arms[held.study.deployed(run.planned.arm)]
     yield from measured.of_identity(run, facts, held.tells_proxy)
     yield from measured.of_pool(run, facts)
@@ -319,21 +316,15 @@ def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) 
     yield from measured.of_monitor(run, folder.text(runfolder.MONITOR), is_whole=is_here)
 
 
-def _argv(plan: dict[str, Any]) -> list[list[str]]:
+def _argv(plan: PlannedRun) -> list[list[str]]:
     """Return the command lines that a plan asks for, one a client."""
-    given = {name: plan[name] for name in plan if name not in ("format", "run_id")}
-    setting = plan["arm_setting"]
-    count, file = several.clients(setting), None
-    if several.has_file(setting):
-        file = Path("options")
-    shares = [several.share(plan, number, count) if count > 1 else {} for number in range(count)]
-    return [sysbench.run(NOWHERE, PlannedRun(**{**given, **share}), file) for share in shares]
+    count = several.clients(plan.arm_setting)
+    file = Path("options") if several.has_file(plan.arm_setting) else None
+    return [sysbench.run(NOWHERE, clients.share(plan, number, count), file) for number in range(count)]
 
 
-def _of_void(held: Unpacked, note: Path) -> Iterator[str]:
+def _of_void(held: Unpacked, record: runfolder.Note, folder: RunFolder) -> Iterator[str]:
     """Yield where a voided attempt is not what its note says: a good run set aside is a forged result too."""
-    record = runfolder.read_note(note)
-    folder = runfolder.voided_by(note)
     place = f"void/{folder.name}"
     if record.status == "unreadable" or not folder.path.is_dir():
         there = folder.path.is_dir()
@@ -341,18 +332,16 @@ def _of_void(held: Unpacked, note: Path) -> Iterator[str]:
         return
     if record.run_id != runfolder.run_of(folder.name) or f".a{record.attempt}" != folder.path.suffix:
         yield f"{place}: its note is of {record.run_id}, attempt {record.attempt}"
-    if record.status not in (*store.COUNTED, "earlier") or folder.verify():
+    if record.status not in (*runfolder.COUNTED, "earlier") or folder.verify():
         return
     yield from planned.of_name(record.run_id, folder.plan(), "void")
     if record.status == "partner":
         yield from _of_partner(held, place, folder.planned(), record.reasons)
 
 
-def _of_reasons(held: Unpacked, note: Path) -> Iterator[str]:
+def _of_reasons(held: Unpacked, record: runfolder.Note, folder: RunFolder) -> Iterator[str]:
     """Yield voided attempts that the checks of today, by either limits, keep or void for other reasons."""
-    record = runfolder.read_note(note)
-    folder = runfolder.voided_by(note)
-    if record.status not in store.FAILED or folder.verify():
+    if record.status not in runfolder.FAILED or folder.verify():
         return
     at_run, run = folder.evidence()["limits"], Evidence.of(folder)
     # A check may have become another since; or a good run was set aside because it did not please.

@@ -157,12 +157,6 @@ def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
         yield Problem("numbers", last.line, f"{len(log.checkpoints)} checkpoints of {len(asked)}")
 
 
-def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:
-    if log.final is not None:
-        timed = round(log.final.whole().thread_events_avg * printed(log.header.threads, "threads"))
-        yield from of_histogram(log, timed, _has_resets(log))
-
-
 def _are_in_order(plain: Columns, log: SysbenchLog, step: int | None, percent: set[int | None]) -> bool:
     """Tell whether report lines, as columns, are what they should be; if not, `_in_intervals` says which."""
     second, threads = plain["second"], plain["threads"]
@@ -281,16 +275,14 @@ FINEST_MS = 0.001
 """Below 0.054 ms several buckets print alike, and all below 0.001 ms are in the first."""
 
 
-def of_histogram(log: SysbenchLog, timed: int, has_resets: bool) -> Iterator[Problem]:
-    """Yield where a histogram contradicts the last totals; `timed` events are in their timers.
-
-    `has_resets` says that counting began again during the run.
-    """
+def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:
+    """Yield where a histogram contradicts the last totals."""
     bars, final = log.histogram, log.final
     if bars is None or final is None:
         return
     whole = final.whole()
-    if not (timed if has_resets else whole.events) <= bars.events <= whole.events:
+    timed = round(whole.thread_events_avg * printed(log.header.threads, "threads"))
+    if not (timed if _has_resets(log) else whole.events) <= bars.events <= whole.events:
         text = f"the histogram counts {bars.events} events, the total is {whole.events}"
         yield Problem("numbers", bars.line, text)
         return

@@ -107,7 +107,8 @@ def _unlike_planned(event: Mapping[str, Any], began_s: float) -> list[str]:
 def _lost(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> list[str]:
     return [
         f"{count} region{'s' if count > 1 else ''} had no leader {when} the run"
-        for when, count in _without(before, after)
+        for when, look in (("before", before), ("after", after))
+        if (count := list(look.values()).count(None))
     ]
 
 
@@ -123,11 +124,6 @@ def moved(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> 
         f"{count} leader{'s' if count > 1 else ''} moved from {one} to {other}"
         for (one, other), count in sorted(ways.items())
     ]
-
-
-def _without(*looks: Mapping[str, str | None]) -> list[tuple[str, int]]:
-    counted = [list(look.values()).count(None) for look in looks]
-    return [(when, count) for when, count in zip(("before", "after"), counted, strict=True) if count]
 
 
 def _down(look: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ command line that was recorded has all, so it is held against what the plan asks
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from benchbook.core import registry, several, sysbench_options, turns
@@ -241,7 +241,8 @@ def command_line(run: Evidence) -> list[str]:
     if accounts != 1 + has_file:
         faults.append(f"{accounts} options --{sysbench_options.ACCOUNT}, {1 + has_file} expected")
     found = dict(given)
-    faults += [f"--{name} is given twice" for name in found if _is_repeated(name, given)]
+    names = [name for name, _ in given if name != sysbench_options.ACCOUNT]
+    faults += [f"--{name} is given twice" for name in found if names.count(name) > 1]
     general, of_script = sysbench_options.general(run.planned), sysbench_options.of_script(run.planned)
     if has_file:
         faults += _faults(run.get("options", "asked"), general, run)
@@ -281,7 +282,3 @@ def _differing(found: Mapping[str, str], asked: Mapping[str, str]) -> Iterator[s
         else:
             given = f"is {found[name]}" if name in found else "is not on the command line"
             yield f"--{name} {given}, {asked[name]} asked"
-
-
-def _is_repeated(name: str, given: Sequence[tuple[str, ...]]) -> bool:
-    return name != sysbench_options.ACCOUNT and sum(one[0] == name for one in given) > 1

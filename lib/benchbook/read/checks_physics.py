@@ -15,7 +15,7 @@ import numpy as np
 
 from benchbook.core import registry
 from benchbook.core.params import Limits
-from benchbook.read import checks_cluster, checks_own, checks_turns, costs
+from benchbook.read import checks_cluster, checks_own, costs
 from benchbook.read.evidence import Evidence, Missing
 from benchbook.read.log import printed
 
@@ -65,8 +65,7 @@ def _log_of_turns(run: Evidence) -> Iterator[str]:
     """
     if not run.is_in_turns or run.turns is None or not run.log.checkpoints:
         return
-    own = [turn for turn in checks_turns.read(run.turns) if turn.arm == run.planned.arm]
-    ended = run.log.checkpoints[0].total_time_s
+    own, ended = run.own_turns, run.log.checkpoints[0].total_time_s
     if not own or ended is None:
         return
     begun = own[0].begin_us / 1e6 - ended
@@ -88,7 +87,7 @@ def _log_of_turns(run: Evidence) -> Iterator[str]:
 
 def _window(run: Evidence) -> Iterator[str]:
     """Yield where the turns do not fill the window that their clock took."""
-    window, taken = run.seen["turns"]["clock"].get("window"), checks_turns.read(run.turns or "")
+    window, taken = run.seen["turns"]["clock"].get("window"), run.taken
     if window is None:
         return
     before, after = taken[0].begin_us / 1e6 - window[0], window[1] - taken[-1].end_us / 1e6
@@ -121,9 +120,8 @@ def _costs(run: Evidence) -> Iterator[str]:
         cpu_s, split = books["cpu_s"], books["user_s"] + books["system_s"]
         if abs(cpu_s - used.get(part, cpu_s)) > BOOKS_S + BOOKS_SHARE * cpu_s or abs(split - cpu_s) > BOOKS_S:
             yield f"{part} used {used.get(part)} s of a core by one clock, {cpu_s} s ({split} s) by its books"
-    own = [turn for turn in checks_turns.read(run.turns or "") if turn.arm == run.planned.arm]
-    if told["count"] != len(own):
-        yield f"its arm had {len(own)} turns, {told['count']} are recorded"
+    if told["count"] != (had := len(run.own_turns)):
+        yield f"its arm had {had} turns, {told['count']} are recorded"
 
 
 def _watched(run: Evidence) -> Iterator[str]:

@@ -154,12 +154,7 @@ def identity(run: Evidence, limits: Limits) -> list[str]:
     before, after = (
         checks_cluster.but_for_event(run, run.get(f"identity_{when}"), when) for when in ("before", "after")
     )
-    names = sorted({*before, *after})
-    faults = [
-        f"{name} changed from {before.get(name)!r} to {after.get(name)!r}"
-        for name in names
-        if before.get(name) != after.get(name)
-    ]
+    faults = _signs(before, after)
     faults += arm(run) + quotas(run) + settings(run)
     grown = run.get("uptime_after_s") - run.get("uptime_before_s")
     # Neighbours and connections beside a run come before it and leave after it.
@@ -281,9 +276,13 @@ def tables(run: Evidence) -> list[str]:
 
 def arm(run: Evidence) -> list[str]:
     """Each sign of the arm's parts that is not what it was when its servers were started."""
-    then, now = run.get("identity_at_start"), run.get("identity_before")
+    signs = _signs(run.get("identity_at_start"), run.get("identity_before"))
+    return [f"{changed} between the runs" for changed in signs]
+
+
+def _signs(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return [
-        f"{name} changed from {then.get(name)!r} to {now.get(name)!r} between the runs"
+        f"{name} changed from {then.get(name)!r} to {now.get(name)!r}"
         for name in sorted({*then, *now})
         if then.get(name) != now.get(name)
     ]

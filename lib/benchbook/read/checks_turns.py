@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from statistics import fmean
 
 from benchbook.core.params import Limits
-from benchbook.read.evidence import Evidence, Missing
+from benchbook.read.evidence import Evidence, Missing, Turn
 
 STRETCH = 2.0
 """A turn may last this many times its planned length."""
@@ -35,26 +32,6 @@ OUTSIDE_S = 0.005
 """Processor time of a client between two of its turns: what is left of a system call when it is stopped."""
 
 
-@dataclass(frozen=True)
-class Turn:
-    """One turn: whose it was, and its begin and end in microseconds of the monotonic clock."""
-
-    arm: str
-    begin_us: int
-    end_us: int
-
-
-def read(text: str) -> list[Turn]:
-    """Return the turns of a group from `turns.csv`; ValueError if it is no such file."""
-    rows = list(csv.reader(io.StringIO(text)))
-    if not rows or rows[0] != ["turn", "arm", "begin_us", "end_us"]:
-        raise ValueError("turns.csv has other columns")
-    found = [Turn(arm, int(begin), int(end)) for _, arm, begin, end in rows[1:]]
-    if [row[0] for row in rows[1:]] != [str(number) for number in range(1, len(rows))]:
-        raise ValueError("turns.csv lacks a turn")
-    return found
-
-
 def active_s(turns: list[Turn], arm: str) -> float:
     """Return the seconds of an arm's own turns."""
     return sum(turn.end_us - turn.begin_us for turn in turns if turn.arm == arm) / 1e6
@@ -63,8 +40,7 @@ def active_s(turns: list[Turn], arm: str) -> float:
 def ended_s(run: Evidence) -> float | None:
     """Return when a client was let go at last: so long after its first turn, in which it wrote its
     checkpoint, as its log says that it ended after that."""
-    own = [turn for turn in read(run.turns or "") if turn.arm == run.asked("arm")]
-    window_s = run.log.measured_s
+    own, window_s = run.own_turns if run.turns else [], run.log.measured_s
     return own[0].begin_us / 1e6 + window_s if own and window_s and run.log.checkpoints else None
 
 
@@ -77,9 +53,7 @@ def turns(run: Evidence, limits: Limits) -> list[str]:
         raise Missing("nothing was recorded")
     if not run.is_in_turns:
         return []
-    if run.turns is None:
-        raise Missing("no file of the turns")
-    taken = read(run.turns)
+    taken = run.taken
     of_turns = (*_length_faults(run, taken), *_still_faults(run, len(taken)))
     return [*_clock_faults(run), *of_turns, *_late_faults(run)]
 

@@ -13,7 +13,7 @@ from pyarrow import csv
 
 from benchbook.core import canonical
 from benchbook.read.evidence import Evidence
-from benchbook.read.log import Missing
+from benchbook.read.log import printed
 from benchbook.read.schemas import SCHEMAS
 
 Columns = dict[str, float]
@@ -88,18 +88,18 @@ def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
     found = by_part(run, monitor)
     of_server = _of_server(run)
     counted: Mapping[str, Any] = run.seen.get("counted") or {}
-    rows, first = [], _number(run.seen.get("read_kib_first_s"))
+    rows, first = [], number(run.seen.get("read_kib_first_s"))
     for part, used in found.items():
         own = of_server if part == "server" else dict.fromkeys(OF_SERVER, math.nan)
         a_query = {name: used[name] / qps if qps else math.nan for name in OF_SECOND}
         events = counted.get(part) or {}
-        own_us = 1e6 * _number(events.get("cpu_s")) or math.nan
+        own_us = 1e6 * number(events.get("cpu_s")) or math.nan
         rows.append(
             {
                 "part": part,
                 "busy_cores": used["cpu_us"] / 1e6,
                 **a_query,
-                **{name: a_query["cpu_us"] * _number(events.get(name)) / own_us for name in COUNTED},
+                **{name: a_query["cpu_us"] * number(events.get(name)) / own_us for name in COUNTED},
                 "threads": used["threads"],
                 "first_read_bytes": 1024 * first if part == "server" else math.nan,
                 **own,
@@ -121,11 +121,11 @@ def _in_turns(run: Evidence) -> dict[str, Columns]:
     for part, cpu_s in seen["cpu_s"].items():
         told = costs.get(part) or {"cpu_s": cpu_s}
         found[part] = {
-            name: _number(told.get(key)) * unit / seconds if seconds else math.nan
+            name: number(told.get(key)) * unit / seconds if seconds else math.nan
             for name, (key, unit) in OF_TURNS.items()
         }
         found[part] |= dict.fromkeys(("received_bytes", "sent_bytes"), math.nan)
-        found[part]["threads"] = _number(told.get("threads"))
+        found[part]["threads"] = number(told.get("threads"))
     return found
 
 
@@ -133,7 +133,7 @@ def _in_seconds(run: Evidence, monitor: str) -> dict[str, Columns]:
     """Return what each part used in a second of the measured window."""
     table = csv.read_csv(pa.py_buffer(monitor.encode()), csv.ReadOptions(use_threads=False))
     seconds = table["second"].to_numpy().astype(float)
-    begin, end = run.clock_s[0], _lasted(run)
+    begin, end = run.clock_s[0], printed(run.final.total_time_s, "total time")
     # A sample covers the second before it.
     inside = (seconds >= begin + 0.5) & (seconds <= end + 0.5)
     parts = np.array(table["part"].to_pylist(), dtype=object)
@@ -147,16 +147,14 @@ def _in_seconds(run: Evidence, monitor: str) -> dict[str, Columns]:
     return found
 
 
-def _lasted(run: Evidence) -> float:
-    if run.final.total_time_s is None:
-        raise Missing("sysbench printed no total time")
-    return float(run.final.total_time_s)
-
-
 def _mean(table: pa.Table, column: str, mine: np.ndarray) -> float:
     if column not in table.column_names or pa.types.is_null(table[column].type):
         return math.nan
-    values = table[column].to_numpy().astype(float)[mine]
+    return mean(table[column].to_numpy().astype(float)[mine])
+
+
+def mean(values: np.ndarray) -> float:
+    """Return the mean of what is known of some values; NaN where nothing is."""
     known = values[~np.isnan(values)]
     return canonical.mean(known) if known.size else math.nan
 
@@ -175,5 +173,6 @@ def _of_server(run: Evidence) -> Columns:
     return found
 
 
-def _number(value: Any) -> float:
+def number(value: Any) -> float:
+    """Return a number, NaN for None."""
     return math.nan if value is None else float(value)

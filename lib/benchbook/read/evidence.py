@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+import csv
+import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,6 +37,26 @@ IDENTITIES = ("identity_at_start", "identity_before", "identity_after")
 
 class Excused(Exception):
     """A check can't be made here, and the folder says why: no fault of the run, shown as a warning."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn: whose it was, and its begin and end in microseconds of the monotonic clock."""
+
+    arm: str
+    begin_us: int
+    end_us: int
+
+
+def turns_of(text: str) -> list[Turn]:
+    """Return the turns of a group from `turns.csv`; ValueError if it is no such file."""
+    rows = list(csv.reader(io.StringIO(text)))
+    if not rows or rows[0] != ["turn", "arm", "begin_us", "end_us"]:
+        raise ValueError("turns.csv has other columns")
+    found = [Turn(arm, int(begin), int(end)) for _, arm, begin, end in rows[1:]]
+    if [row[0] for row in rows[1:]] != [str(number) for number in range(1, len(rows))]:
+        raise ValueError("turns.csv lacks a turn")
+    return found
 
 
 @dataclass(frozen=True)
@@ -88,6 +109,18 @@ class Evidence:
     def is_in_turns(self) -> bool:
         """Whether the arms of its group took turns."""
         return words.is_in_turns(self.plan)
+
+    @cached_property
+    def taken(self) -> list[Turn]:
+        """The turns of its group in their order; raises Missing without their file."""
+        if self.turns is None:
+            raise Missing("no file of the turns")
+        return turns_of(self.turns)
+
+    @property
+    def own_turns(self) -> list[Turn]:
+        """The turns of its arm among them."""
+        return [turn for turn in self.taken if turn.arm == self.asked("arm")]
 
     @property
     def clock_s(self) -> tuple[int, int]:
@@ -259,15 +292,8 @@ def _without(seen: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
 
 
 def _mapping(read: Any) -> dict[str, Any]:
-    """Return what a file of JSON says; nothing of one that has NaN or infinity, which no limit excludes."""
     found = _or(read, {})
-    return found if isinstance(found, dict) and _or(lambda: _is_finite(found), False) else {}
-
-
-def _is_finite(tree: Any) -> bool:
-    if isinstance(tree, dict | list):
-        return all(map(_is_finite, tree.values() if isinstance(tree, dict) else tree))
-    return not isinstance(tree, float) or math.isfinite(tree)
+    return found if isinstance(found, dict) else {}
 
 
 def _or(read: Any, otherwise: Any) -> Any:

@@ -173,25 +173,17 @@ OF_HEADER: dict[str, Fields] = {
     "forcing": (("forced_shutdown_s", int),),
 }
 OF_TOTALS: dict[str, Fields] = {
+    **{name: ((name, int),) for name in ("reads", "writes", "other", "total", "unfinished", "events")},
+    **{
+        name: ((name, int), (f"{name}_per_s", float))
+        for name in ("transactions", "queries", "ignored_errors", "reconnects")
+    },
+    **{name: ((f"latency_{name}_ms", float),) for name in ("min", "avg", "max", "sum")},
     "checkpoint": (("checkpoint_s", int),),
-    "reads": (("reads", int),),
-    "writes": (("writes", int),),
-    "other": (("other", int),),
-    "total": (("total", int),),
-    "transactions": (("transactions", int), ("transactions_per_s", float)),
-    "queries": (("queries", int), ("queries_per_s", float)),
-    "ignored_errors": (("ignored_errors", int), ("ignored_errors_per_s", float)),
-    "reconnects": (("reconnects", int), ("reconnects_per_s", float)),
-    "unfinished": (("unfinished", int),),
     "eps": (("events_per_s", float),),
     "total_time": (("total_time_s", float),),
     "elapsed": (("total_time_s", float),),
-    "events": (("events", int),),
-    "min": (("latency_min_ms", float),),
-    "avg": (("latency_avg_ms", float),),
-    "max": (("latency_max_ms", float),),
     "percentile": (("percentile", int), ("latency_percentile_ms", float)),
-    "sum": (("latency_sum_ms", float),),
     "thread_events": (("thread_events_avg", float), ("thread_events_stddev", float)),
     "thread_time": (("thread_time_avg_s", float), ("thread_time_stddev_s", float)),
 }

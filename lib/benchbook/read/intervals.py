@@ -9,7 +9,7 @@ characters as in a first line that matches the grammar.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -26,6 +26,8 @@ GRAINED = tuple(name not in ("second", "threads", "percentile") for name in FIEL
 WHOLE = np.cumsum([0, *(1 + has for has in GRAINED)])[:-1]
 GROUPS = len(FIELDS) + sum(GRAINED)
 LONGEST = 9
+# What of a line is no float.
+KINDS: dict[str, Callable[[Any], Any]] = {"line": int, "threads": int, "percentile": int, "is_hook": bool}
 
 Columns = dict[str, NDArray[np.float64]]
 
@@ -184,10 +186,14 @@ class Intervals(Sequence[Interval]):
 
 
 def _rows(part: Columns) -> Iterator[Interval]:
-    kinds = {"line": int, "threads": int, "percentile": int, "is_hook": bool}
-    lists = [list(map(kinds.get(name, float), values.tolist())) for name, values in part.items()]
+    lists = [list(map(KINDS.get(name, float), values.tolist())) for name, values in part.items()]
     for values in zip(*lists, strict=True):
         yield Interval(**dict(zip(part, values, strict=True)))
+
+
+NO_DB = ("second", "threads", "tps", "percentile", "latency_percentile_ms")
+OF_05 = ("second", "threads", "tps", "reads_per_s", "writes_per_s", "latency_percentile_ms", "percentile",
+         "errors_per_s", "reconnects_per_s")  # fmt: skip
 
 
 def parse_interval_line(text: str) -> Interval | None:
@@ -195,64 +201,25 @@ def parse_interval_line(text: str) -> Interval | None:
     line = text.strip()
     if (match := grammar.INTERVAL.fullmatch(line)) is not None:
         return database_interval(1, match.groups())
-    if (match := grammar.INTERVAL_NO_DB.fullmatch(line)) is not None:
-        second, threads, tps, percentile, latency = match.groups()
-        return Interval(
-            1,
-            float(second),
-            int(threads),
-            float(tps),
-            percentile=int(percentile),
-            latency_percentile_ms=float(latency),
-        )
-    if (match := grammar.INTERVAL_05.fullmatch(line)) is not None:
-        second, threads, tps, reads, writes, latency, percentile, errors, reconnects = match.groups()
-        return Interval(
-            1,
-            float(second),
-            int(threads),
-            float(tps),
-            None,
-            float(reads),
-            float(writes),
-            None,
-            int(percentile),
-            float(latency),
-            float(errors),
-            float(reconnects),
-        )
+    for form, names in ((grammar.INTERVAL_NO_DB, NO_DB), (grammar.INTERVAL_05, OF_05)):
+        if (match := form.fullmatch(line)) is not None:
+            return _interval(1, names, match.groups())
     return None
 
 
 def database_interval(number: int, matched: tuple[str, ...]) -> Interval:
     """Return the report line of a database test from what `grammar.INTERVAL` caught in line `number`."""
-    second, threads, tps, qps, reads, writes, other, percentile, latency, colon, errors, reconnects = matched
-    return Interval(
-        number,
-        float(second),
-        int(threads),
-        float(tps),
-        float(qps),
-        float(reads),
-        float(writes),
-        float(other),
-        int(percentile),
-        float(latency),
-        float(errors),
-        float(reconnects),
-        is_hook=not colon,
-    )
+    return _interval(number, FIELDS, (*matched[:9], *matched[10:]), is_hook=not matched[9])
 
 
-UNITS = {
-    "tps": "1/s",
-    "qps": "1/s",
-    "reads_per_s": "1/s",
-    "writes_per_s": "1/s",
-    "other_per_s": "1/s",
-    "errors_per_s": "1/s",
-    "reconnects_per_s": "1/s",
-}
+def _interval(number: int, names: Sequence[str], values: Sequence[str], is_hook: bool = False) -> Interval:
+    told: dict[str, Any] = {
+        name: KINDS.get(name, float)(value) for name, value in zip(names, values, strict=True)
+    }
+    return Interval(line=number, **told, is_hook=is_hook)
+
+
+SERIES = ("tps", "qps", "reads_per_s", "writes_per_s", "other_per_s", "errors_per_s", "reconnects_per_s")
 
 
 def numbers(text: str, table: str, at: Mapping[str, Any]) -> tuple[list[Number], list[tuple[int, str, str]]]:
@@ -267,22 +234,15 @@ def numbers(text: str, table: str, at: Mapping[str, Any]) -> tuple[list[Number],
     for number, line in enumerate(text.splitlines(), start=1):
         interval = parse_interval_line(line)
         if interval is None:
-            wrong.append(
-                (number, line, "not a report line of sysbench; copy the line as printed, one a line")
-            )
+            what = "not a report line of sysbench; copy the line as printed, one a line"
+            wrong.append((number, line, what))
             continue
-        if interval.second in seen:
-            wrong.append(
-                (
-                    number,
-                    line,
-                    f"second {interval.second:.0f} given twice, first on line {seen[interval.second]}; "
-                    "keep one",
-                )
-            )
+        if (first := seen.get(interval.second)) is not None:
+            what = f"second {interval.second:.0f} given twice, first on line {first}; keep one"
+            wrong.append((number, line, what))
         seen.setdefault(interval.second, number)
         place = {**at, "threads": int(interval.threads), "second": int(interval.second)}
-        printed = {name: (getattr(interval, name), unit) for name, unit in UNITS.items()}
+        printed = {name: (getattr(interval, name), "1/s") for name in SERIES}
         printed[f"latency_p{interval.percentile}_ms"] = (interval.latency_percentile_ms, "ms")
         rows += [
             Number(table, number, name, name, value, f"{value:.2f}", math.nan, unit, "metric", place)

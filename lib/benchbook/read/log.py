@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from benchbook.core import canonical, histogram
 from benchbook.core.histogram import BUCKETS
-from benchbook.read.intervals import Columns, Intervals
+from benchbook.read.intervals import SERIES, Columns, Intervals
 
 Status = Literal["complete", "truncated", "failed"]
 Level = Literal["fatal", "alert", "warning", "debug", "repeated"]
@@ -217,7 +217,6 @@ class SysbenchLog:
 RATED = ("transactions", "queries", "ignored_errors", "reconnects", "events")
 COUNTS = (*RATED, "reads", "writes", "other", "total")
 RATES = tuple(f"{name}_per_s" for name in RATED)
-SERIES = ("tps", "qps", "reads_per_s", "writes_per_s", "other_per_s", "errors_per_s", "reconnects_per_s")
 QUEUES = ("queue_length", "concurrency")
 
 

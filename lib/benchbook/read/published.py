@@ -66,7 +66,12 @@ def load(name: str) -> Published:
         if file.name not in named
     ]
     if not errors:
-        errors += claim_errors(loaded, found, document.where)
+        errors += [
+            f"{document.where(path)}: {'.'.join(map(str, path))}: {wrong}"
+            for claim_name, claim in loaded.claims.items()
+            for place, wrong in _claim_errors(claim, found)
+            for path in [("claims", claim_name, *place)]
+        ]
     if errors:
         raise InputErrors(errors)
     order = keys(found)
@@ -122,16 +127,6 @@ def _place_errors(
     for key, known in (("arm", loaded.arms), ("workload", loaded.workloads)):
         if key in at and at[key] not in known:
             yield line((*path, key), f"{at[key]}: no such {key}; {did_you_mean(str(at[key]), known)}")
-
-
-Where = Callable[[tuple[str | int, ...]], str]
-
-
-def claim_errors(source: Source, numbers: Sequence[Number], where: Where) -> Iterator[str]:
-    """Yield a line for every table, arm, key, value or metric that a claim names and no cell has."""
-    for name, claim in source.claims.items():
-        for path, wrong in _claim_errors(claim, numbers):
-            yield f"{where(('claims', name, *path))}: {'.'.join(map(str, ('claims', name, *path)))}: {wrong}"
 
 
 def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[tuple[str | int, ...], str]]:

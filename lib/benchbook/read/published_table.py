@@ -13,7 +13,7 @@ import pandas as pd
 
 from benchbook.core.cells import THREADS
 from benchbook.core.errors import did_you_mean
-from benchbook.core.source import SCALES, Column, Number, Source, Table
+from benchbook.core.source import SCALES, Number, Source, Table
 from benchbook.read import intervals
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -83,12 +83,14 @@ class TableReader:
             if column.role not in ("metric", "growth"):
                 continue
             metric = column.metric or heading
+            end = unit_suffix(metric)
+            scale = SCALES[end].get(str(column.unit), 1.0) if end else 1.0
             yield Number(
                 table=self.name,
                 row=number - 1,
                 heading=heading,
                 metric=metric,
-                value=self._number(number, heading, printed) * _scale(column, metric),
+                value=self._number(number, heading, printed) * scale,
                 printed=printed,
                 half_unit=math.nan,
                 unit=column.unit,
@@ -103,16 +105,11 @@ class TableReader:
             if name == key:
                 return printed
         if name in ("threads", "processes", "threads_per_process") and not re.fullmatch(r"[1-9]\d*", printed):
-            self.complain(
-                number, heading, printed, "not a whole number of threads; write digits only, such as 150"
-            )
+            wrong = "not a whole number of threads; write digits only, such as 150"
+            self.complain(number, heading, printed, wrong)
         elif SEPARATED.fullmatch(printed):
-            self.complain(
-                number,
-                heading,
-                printed,
-                f"has a thousands separator; write {re.sub(r'[^0-9.-]', '', printed)}",
-            )
+            wrong = f"has a thousands separator; write {re.sub(r'[^0-9.-]', '', printed)}"
+            self.complain(number, heading, printed, wrong)
         if not NUMBER.fullmatch(printed):
             return printed
         return int(printed) if re.fullmatch(r"-?\d+", printed) else float(printed)
@@ -137,31 +134,23 @@ class TableReader:
         levels: dict[frozenset[tuple[str, str]], int] = {}
         for one in found:
             shown = ", ".join(f"{key} {value}" for key, value in one.at.items())
-            identity = frozenset(
-                (key, str(value)) for key, value in (*one.at.items(), ("metric", one.metric))
-            )
+            identity = frozenset((key, str(value)) for key, value in {**one.at, "metric": one.metric}.items())
             line = one.row + 1
             if identity in seen:
-                self.complain(
-                    line,
-                    one.heading,
-                    one.printed,
-                    f"cell given twice ({shown}), first on line {seen[identity]}; keep one, or add the key "
-                    "that differs",
-                )
+                wrong = f"cell given twice ({shown}), first on line {seen[identity]}; "
+                remedy = "keep one, or add the key that differs"
+                self.complain(line, one.heading, one.printed, wrong + remedy)
                 continue
             seen[identity] = line
             threads = one.key("threads")
             group = frozenset(part for part in identity if part[0] not in THREADS)
             if isinstance(threads, int):
                 if threads < levels.get(group, 0) and not self.table.is_unordered:
-                    self.complain(
-                        line,
-                        "threads",
-                        str(threads),
+                    wrong = (
                         f"less than {levels[group]} in the row above; correct it, "
-                        "or write is_unordered: true for the table if the document prints it so",
+                        "or write is_unordered: true for the table if the document prints it so"
                     )
+                    self.complain(line, "threads", str(threads), wrong)
                 levels[group] = threads
 
     def _report_lines(self, text: str) -> list[Number]:
@@ -170,11 +159,6 @@ class TableReader:
             self.complain(number, "line", line, what)
         self.text = pd.DataFrame({"line": text.splitlines()})
         return _with_half_units(rows)
-
-
-def _scale(column: Column, metric: str) -> float:
-    end = unit_suffix(metric)
-    return SCALES[end].get(str(column.unit), 1.0) if end else 1.0
 
 
 def _with_half_units(found: list[Number]) -> list[Number]:

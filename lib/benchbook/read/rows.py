@@ -12,7 +12,7 @@ from pyarrow import compute
 
 from benchbook.core import canonical
 from benchbook.core.histogram import percentile, value_of
-from benchbook.read import checks_turns
+from benchbook.read import costs
 from benchbook.read.evidence import Evidence
 from benchbook.read.intervals import Interval
 from benchbook.read.log import printed
@@ -66,7 +66,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "lowest_qps": _lowest(judged),
         "tps": printed(final.transactions, "transactions") / measured,
         "printed_percentile": final.percentile,
-        "printed_percentile_ms": _or_nan(final.latency_percentile_ms),
+        "printed_percentile_ms": costs.number(final.latency_percentile_ms),
         **latency,
         **_order(judged),
         **_load(monitor, evidence.clock_s[0], printed(final.total_time_s, "total time"), seen),
@@ -78,7 +78,8 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
 
 
 def _latency(full: np.ndarray | None) -> Columns:
-    return {f"latency_p{p}_ms": _or_nan(percentile(full, p) if full is not None else None) for p in SHOWN}
+    found = {p: percentile(full, p) if full is not None else None for p in SHOWN}
+    return {f"latency_p{p}_ms": costs.number(value) for p, value in found.items()}
 
 
 def latency_in_turns(judged: Judgement, full: np.ndarray | None) -> Columns:
@@ -123,7 +124,7 @@ def _parts_in_turns(seen: dict[str, Any]) -> Columns:
 def turn_columns(judged: Judgement) -> Columns:
     """Return the run's own turns, as arrays without `run_id`; of a whole run none."""
     run = judged.evidence
-    taken = checks_turns.read(run.turns) if run.is_in_turns and run.turns else []
+    taken = run.taken if run.is_in_turns and run.turns else []
     mine = [(number, turn) for number, turn in enumerate(taken, start=1) if turn.arm == run.planned.arm]
     return {
         "turn": np.array([number for number, _ in mine], dtype=np.int64),
@@ -171,8 +172,8 @@ def _load(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any
     part, cores = monitor["part"], monitor["cpu_cores"].to_numpy()
     parts = ("client", "proxy", "server", *OF_CLUSTER, "machine")
     at = {name: inside & compute.equal(part, name).to_numpy() for name in parts}
-    used = {name: _mean(cores[at[name]]) for name in parts}
-    stolen = _mean(monitor["steal_pct"].to_numpy()[at["machine"]])
+    used = {name: costs.mean(cores[at[name]]) for name in parts}
+    stolen = costs.mean(monitor["steal_pct"].to_numpy()[at["machine"]])
     memory, hops = monitor["rss_mib"].to_numpy(), ("proxy", "server")
     carried = {f"{way}_{name}_mib_s": (way, name) for name in hops for way in ("received", "sent")}
     return {
@@ -180,7 +181,7 @@ def _load(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any
         "cpu_machine_pct": 100 * used["machine"] / seen.get("machine_cores", math.nan),
         **{f"memory_{name}_mib": _most(memory[at[name]]) for name in (*hops, *OF_CLUSTER)},
         **{
-            column: _mean(monitor[f"{way}_mib_s"].to_numpy()[at[name]])
+            column: costs.mean(monitor[f"{way}_mib_s"].to_numpy()[at[name]])
             for column, (way, name) in carried.items()
         },
         "steal_pct": seen["steal_pct"] if math.isnan(stolen) else stolen,
@@ -199,12 +200,3 @@ def _lowest(judged: Judgement) -> float:
 def _most(values: np.ndarray) -> float:
     known = values[~np.isnan(values)]
     return float(known.max()) if known.size else math.nan
-
-
-def _mean(values: np.ndarray) -> float:
-    known = values[~np.isnan(values)]
-    return canonical.mean(known) if known.size else math.nan
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value

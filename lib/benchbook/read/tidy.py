@@ -35,7 +35,6 @@ ARROW = {
     "derived": pa.float64(),
     "bool": pa.bool_(),
 }
-VOIDED = frozenset({"invalid", "indeterminate", "partner"})
 COMPARED = ("block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
 OF_TURNS = {"order": "runs", "turn_ms": 0}
 SERIES = ("turns", "intervals", "histograms", "monitor")
@@ -223,7 +222,7 @@ class _Tables:
         record = runfolder.read_note(note)
         place = f"{note.parent.name}/{note.name.removesuffix('.' + runfolder.VOID)}"
         scheduled = planned.get(record.run_id)
-        if scheduled is None or record.status not in VOIDED:
+        if scheduled is None or record.status not in runfolder.COUNTED:
             self.refuse(record.run_id, record.status, record.reasons, place)
             return
         self.rows["voids"].append(

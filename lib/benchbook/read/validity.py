@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any, Literal
 
 from benchbook.core import several
@@ -22,26 +21,6 @@ from benchbook.read import (
 from benchbook.read.evidence import Evidence, Excused, Missing
 
 Find = Callable[[Evidence, Limits], list[str]]
-
-
-def of_clients(check: Find) -> Find:
-    """Return a check that is made for each client, and names it."""
-    return _of_each(check, "client")
-
-
-def of_servers(check: Find) -> Find:
-    """Return a check that is made for each server, and names it."""
-    return _of_each(check, "server")
-
-
-def _of_each(check: Find, part: Literal["client", "server"]) -> Find:
-    """Wrap a check of one client or server; pages describe it with the check's own words."""
-
-    @wraps(check)
-    def of_all(run: Evidence, limits: Limits) -> list[str]:
-        return _each(check, part, run.clients if part == "client" else run.servers, limits)
-
-    return of_all
 
 
 def client(run: Evidence, limits: Limits) -> list[str]:
@@ -105,20 +84,20 @@ Status = Literal["valid", "invalid", "indeterminate"]
 WARNING_SHARE = 0.1
 """Share of the allowed error ratio from which errors are shown beside the figures."""
 
-CHECKS: tuple[tuple[str, str, Callable[[Evidence, Limits], list[str]]], ...] = (
-    ("V1", "exit code", of_clients(checks_log.exit_code)),
-    ("V2", "stderr", of_clients(checks_log.stderr)),
-    ("V3", "stdout", of_clients(checks_log.stdout)),
-    ("V4", "totals", of_clients(checks_log.totals)),
-    ("V5", "options", of_clients(checks_log.options)),
-    ("V6", "time", of_clients(checks_clock.time)),
-    ("V7", "intervals", of_clients(checks_log.intervals)),
-    ("V8", "errors", of_clients(checks_log.errors)),
-    ("V9", "work", of_clients(checks_log.work)),
-    ("V10", "ledger", of_servers(checks_server.ledger)),
-    ("V11", "hits", of_servers(checks_server.hits)),
-    ("V12", "identity", of_servers(checks_server.identity)),
-    ("V13", "data", of_servers(checks_server.data)),
+CHECKS: tuple[tuple[str, str, Find], ...] = (
+    ("V1", "exit code", checks_log.exit_code),
+    ("V2", "stderr", checks_log.stderr),
+    ("V3", "stdout", checks_log.stdout),
+    ("V4", "totals", checks_log.totals),
+    ("V5", "options", checks_log.options),
+    ("V6", "time", checks_clock.time),
+    ("V7", "intervals", checks_log.intervals),
+    ("V8", "errors", checks_log.errors),
+    ("V9", "work", checks_log.work),
+    ("V10", "ledger", checks_server.ledger),
+    ("V11", "hits", checks_server.hits),
+    ("V12", "identity", checks_server.identity),
+    ("V13", "data", checks_server.data),
     ("V14", "alone", checks_machine.alone),
     ("V15", "client CPU", client),
     ("V16", "machine", checks_machine.machine),
@@ -130,9 +109,12 @@ CHECKS: tuple[tuple[str, str, Callable[[Evidence, Limits], list[str]]], ...] = (
     ("V22", "beginning", beginning),
     ("V23", "turns", checks_turns.turns),
     ("V24", "cluster", checks_cluster.cluster),
-    ("V25", "cache", of_servers(checks_server.cache)),
+    ("V25", "cache", checks_server.cache),
     ("V26", "physics", checks_physics.physics),
 )
+EACH = dict.fromkeys((f"V{number}" for number in range(1, 10)), "client")
+EACH |= dict.fromkeys(("V10", "V11", "V12", "V13", "V25"), "server")
+"""Checks that are made for each client or server, and name it."""
 
 
 @dataclass(frozen=True)
@@ -216,11 +198,10 @@ def judge(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None =
     return Judgement(evidence, checks, tuple(warnings))
 
 
-def _check(
-    evidence: Evidence, limits: Limits, id: str, name: str, find: Callable[[Evidence, Limits], list[str]]
-) -> Check:
+def _check(evidence: Evidence, limits: Limits, id: str, name: str, find: Find) -> Check:
     try:
-        faults = find(evidence, limits)
+        part = EACH.get(id)
+        faults = _each(find, part, getattr(evidence, f"{part}s"), limits) if part else find(evidence, limits)
     except Excused as excuse:
         return Check(id, name, None, str(excuse), is_excused=True)
     except Missing as missing:
