@@ -244,12 +244,12 @@ def test_what_is_written_is_read_again(tmp_path):
     )
     path = tmp_path / "quick" / core.FILE
     path.parent.mkdir()
-    core.save(path, found)
-    assert core.read(path) == found
+    found.write(path)
+    assert core.Pooled.read(path) == found
     text = path.read_text().replace('"version": 1', '"version": 2')
     path.write_text(text)
     with pytest.raises(BenchbookError, match=r"quick/pooled\.json: version: .*make pages"):
-        core.read(path)
+        core.Pooled.read(path, core.REMEDY)
 
 
 def test_last_bits_of_exp_change_no_byte(monkeypatch):

@@ -150,7 +150,7 @@ def test_values_limits_and_defaults_are_those_of_the_model():
 
 
 def test_the_schema_knows_meaning_and_choices_of_a_key():
-    built = json.loads(json.dumps(reference.study_schema()))
+    built = json.loads(json.dumps(reference.schemas()["study.schema.json"]))
     assert built["$defs"]["Arm"]["properties"]["access"]["enum"] == registry.access()
     assert "Seconds measured" in built["$defs"]["Plan"]["properties"]["run_s"]["description"]
     assert built["additionalProperties"] is False

@@ -10,6 +10,7 @@ import pytest
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.measure import sysbench
+from benchbook.plan import order
 
 
 @pytest.mark.parametrize(("index", "is_first"), [("before", True), ("after", False)])
@@ -20,6 +21,29 @@ def test_an_index_that_is_asked_for_before_the_rows_is_made_before_them(
     found = sysbench.argvs(study, "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret"))
     assert ["--index-first=on" in argv for argv in found] == [is_first, is_first]
     assert [argv[-1] for argv in found] == ["run", "run"]
+
+
+def test_the_loader_gives_each_table_its_own_seed(make_study: Callable[..., Study]):
+    study = make_study(dataset={"tables": 3, "table_size": 1000, "seed": 7})
+    assert sysbench.argvs(study, "direct", Endpoint("127.0.0.1", 33061, "sbtest", "/run/secret"))[2] == [
+        "sysbench",
+        "--config-file=/run/secret",
+        "--db-driver=mysql",
+        "--mysql-host=127.0.0.1",
+        "--mysql-port=33061",
+        "--mysql-db=sbtest",
+        "--mysql-ssl=off",
+        "--threads=1",
+        "--events=1",
+        "--time=0",
+        f"--rand-seed={order.table_seed(7, 3)}",
+        "--rand-type=uniform",
+        str(sysbench.LOAD),
+        "--table-number=3",
+        "--table-size=1000",
+        "run",
+    ]
+    assert sysbench.LOAD.is_file()
 
 
 class Held:

@@ -360,7 +360,7 @@ def test_sessions_of_the_server_and_of_others_accounts_are_not_foreign(store):
     assert ledger.foreign_sessions(stand_in.Connection(server)) == 2
     assert ledger.foreign_sessions(stand_in.Connection(server, {"only_user": "sb"})) == 1
     assert ledger.foreign_sessions(stand_in.Connection(server, {"session": 11})) == 2
-    assert ledger.connected(stand_in.Connection(server)) == 4
+    assert dialect.of(server_side := stand_in.Connection(server)).connected(server_side) == 4
 
 
 def test_each_server_of_an_arm_has_one_session_that_arms_share(store):

@@ -13,7 +13,6 @@ from benchbook.core import registry
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.core.study_sections import Workload
 from benchbook.measure import sysbench
-from benchbook.plan import order
 
 ENDPOINT = Endpoint("127.0.0.1", 33061, "sbtest", Path("/lab/secrets/sysbench.cnf"))
 
@@ -137,34 +136,12 @@ def test_a_socket_takes_the_place_of_host_and_port():
     assert not [word for word in argv if word.startswith(("--mysql-host", "--mysql-port"))]
 
 
-def test_the_loader_gives_each_table_its_own_seed():
-    assert sysbench.load(ENDPOINT, 3, 1000, 7) == [
-        "sysbench",
-        "--config-file=/lab/secrets/sysbench.cnf",
-        "--db-driver=mysql",
-        "--mysql-host=127.0.0.1",
-        "--mysql-port=33061",
-        "--mysql-db=sbtest",
-        "--mysql-ssl=off",
-        "--threads=1",
-        "--events=1",
-        "--time=0",
-        f"--rand-seed={order.table_seed(7, 3)}",
-        "--rand-type=uniform",
-        str(sysbench.LOAD),
-        "--table-number=3",
-        "--table-size=1000",
-        "run",
-    ]
-    assert sysbench.LOAD.is_file()
-
-
 @pytest.mark.parametrize("script", registry.SCRIPTS)
 def test_the_account_stands_in_no_argument(script: str, tmp_path: Path):
     secret = tmp_path / "sysbench.cnf"
     secret.write_text('mysql-user="canary-user"\nmysql-password="canary-word"\n')
     endpoint = dataclasses.replace(ENDPOINT, secret=secret)
-    for argv in (sysbench.run(endpoint, planned(script)), sysbench.load(endpoint, 1, 10, 1)):
+    for argv in (sysbench.run(endpoint, planned(script)), sysbench.once(endpoint, 1, sysbench.LOAD)):
         assert "canary" not in " ".join(argv)
         assert not [word for word in argv if "password" in word or "mysql-user" in word]
 

@@ -113,7 +113,7 @@ def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):
         by_name("quick")
     folder = tmp_path / "data" / "recorded" / "quick"
     folder.mkdir(parents=True)
-    core.save(folder / core.FILE, study)
+    study.write(folder / core.FILE)
     found = benchbook.pooled("quick")
     assert found.headlines == [study.contrasts[0].whole.headline]
     assert "HAProxy on point selects: −15" in repr(found.plot())
@@ -139,7 +139,7 @@ def test_what_was_tried_is_said_with_its_count():
 def test_a_study_with_recorded_sessions_answers_over_them_first(made, tmp_path):
     folder = tmp_path / "data" / "recorded" / made.name
     folder.mkdir(parents=True)
-    core.save(folder / core.FILE, pool(made.name, sessions(-0.16, -0.165, -0.155, -0.16)))
+    pool(made.name, sessions(-0.16, -0.165, -0.155, -0.16)).write(folder / core.FILE)
     page = build(made, folder / "s1").soup
     answer = page.select_one("section.answer")
     assert "expect 14 to 15" in answer.select_one("li").get_text()

@@ -636,9 +636,9 @@ def test_a_partner_of_a_run_with_earlier_settings_is_no_forgery(honest, tmp_path
     beside = next(path for path in runs(where) if RunFolder(path).planned().group == group)
     runfolder.void(beside, where.void, "partner", [f"stands next to {name}"])
     held = Unpacked(root, "made")
-    (note,) = [note for note in held.notes if runfolder.read_note(note).status == "partner"]
+    (partner,) = [one for one in held.voids if one[0].status == "partner"]
     held.__dict__["runs"] = [run for run in held.runs if run.run_id != name]
-    assert not list(proof._of_void(held, note))
+    assert not list(proof._of_void(held, *partner))
 
 
 def test_an_honest_archive_has_nothing_wrong_and_says_what_it_can_not_prove(honest, here):

@@ -269,7 +269,7 @@ def pool(name: str, index: record.Index) -> bool:
             )
         )
     found = compared.pool(name, brought, study.sessions[study.newest].design)
-    pooled.save(target, found.model_copy(update={"not_recorded": study.not_recorded}))
+    found.model_copy(update={"not_recorded": study.not_recorded}).write(target)
     return True
 
 

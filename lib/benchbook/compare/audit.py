@@ -8,9 +8,9 @@ from typing import Any
 from benchbook.compare import consistency
 from benchbook.compare.arithmetic import tidy
 from benchbook.compare.claims.printed import judge
-from benchbook.core.audit import About, Audit, Claim, Counts, Number, Table
+from benchbook.core.audit import Audit, Claim, Counts, Number, Table
 from benchbook.core.findings import Check
-from benchbook.core.source import Published
+from benchbook.core.source import About, Published
 
 # What a source states that the page shows as it stands.
 STATED = ("versions", "hardware", "configuration", "sysbench", "conduct", "arms", "workloads")

@@ -29,12 +29,6 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def file_name(name: str, sha256: str) -> str:
-    """Return the name that a settings file is kept under: my.cnf as my-14bcbd2ddc46.cnf."""
-    path = Path(name)
-    return f"{path.stem}-{sha256[:_LETTERS]}{path.suffix}"
-
-
 def is_named_for(name: str, sha256: str) -> bool:
     """Say whether a file's name has the first letters of its content's digest."""
     return Path(name).stem.endswith(f"-{sha256[:_LETTERS]}")
@@ -46,7 +40,11 @@ def write(folder: Path, applied: Iterable[tuple[str, str]]) -> None:
     known: dict[str, tuple[str, str]] = {}
     for name, text in applied:
         known.setdefault(digest(text), (name, text))
-    kept = {file_name(name, sha256): text for sha256, (name, text) in known.items()}
+    # The name has the first letters of the digest: my.cnf is kept as my-14bcbd2ddc46.cnf.
+    kept = {
+        f"{Path(name).stem}-{sha256[:_LETTERS]}{Path(name).suffix}": text
+        for sha256, (name, text) in known.items()
+    }
     for file in folder.iterdir():
         if file.name not in kept:
             file.unlink()

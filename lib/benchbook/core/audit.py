@@ -7,21 +7,9 @@ from typing import Literal
 
 from benchbook.core.document import Absent, Document, Part
 from benchbook.core.findings import Check
-from benchbook.core.source import Arm, Conduct, Scalar, Sysbench, Workload
+from benchbook.core.source import About, Arm, Conduct, Scalar, Sysbench, Workload
 
 Reading = Literal["holds", "does not hold", "not derivable"]
-
-
-class About(Part):
-    """The document itself."""
-
-    title: str
-    title_original: str | None
-    language: str
-    publisher: str | None
-    date: str | None
-    found: str
-    subject: str
 
 
 class Number(Part):

@@ -98,7 +98,7 @@ def differences(recorded: Any, here: Any, decimals: int | None = None, place: st
         for number, pair in enumerate(zip(recorded, here, strict=True)):
             yield from differences(*pair, decimals, f"{place}[{number}]")
     elif not _is_equal(recorded, here, decimals):
-        yield f"{place}: {_short(recorded)} recorded, {_short(here)} here"
+        yield f"{place}: {short(recorded, _LONGEST)} recorded, {short(here, _LONGEST)} here"
 
 
 def row_differences(recorded: str, here: str, decimals: int) -> Iterator[str]:
@@ -116,7 +116,8 @@ def row_differences(recorded: str, here: str, decimals: int) -> Iterator[str]:
             cells = [row[name].get(column) or "" for row in (old, new)]
             before, after = ([_number(part) for part in cell.split()] for cell in cells)
             if cells[0] != cells[1] and any(differences(before, after, decimals)):
-                yield f"{name}.{column}: {_short(cells[0])} recorded, {_short(cells[1])} here"
+                told = [short(cell, _LONGEST) for cell in cells]
+                yield f"{name}.{column}: {told[0]} recorded, {told[1]} here"
 
 
 def digest(table: pd.DataFrame) -> str:
@@ -176,6 +177,7 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _short(value: Any) -> str:
+def short(value: Any, most: int = 160) -> str:
+    """Return a value as text of so many characters at most."""
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -16,7 +16,6 @@ from benchbook.core.source import Number, keys
 THREADS = {"threads", "processes", "threads_per_process"}
 # So many values are written out before they are only counted.
 LISTED = 20
-PUT_TOGETHER = {"mean": "mean", "min": "min", "max": "max", "median": "median"}
 
 
 class Ambiguous(ValueError):
@@ -151,17 +150,14 @@ def _together(found: list[Cell], across: str, by: str) -> list[Cell]:
     together = []
     for group in groups.values():
         place = {key: value for key, value in group[0].place.items() if key != across}
-        value = float(getattr(pd.Series([cell.value for cell in group]), PUT_TOGETHER[by])())
-        working = (
-            group[0].working if len(group) == 1 else _working([cell.working for cell in group], by, value)
-        )
+        value = float(getattr(pd.Series([cell.value for cell in group]), by)())
+        working = group[0].working
+        if len(group) > 1:
+            each = [cell.working for cell in group]
+            listed = ", ".join(each) if len(each) <= LISTED else f"{len(each)} values"
+            working = f"{by} of {listed} = {value:.8g}"
         together.append(Cell(place, value, working, group[0].table, None))
     return together
-
-
-def _working(each: list[str], by: str, value: float) -> str:
-    listed = ", ".join(each) if len(each) <= LISTED else f"{len(each)} values"
-    return f"{by} of {listed} = {value:.8g}"
 
 
 def _distinct(found: list[Cell]) -> list[Cell]:

@@ -110,7 +110,24 @@ class Condition(Model):
         return self
 
 
-class Beside(Model):
+class _Cells(Model):
+    """Cells by metric, and how they are put together."""
+
+    metric: str | None = Field(None, examples=["qps"])
+    """A metric, or one divided by another: `cpu_proxy_pct / qps`."""
+    baseline: Selector | None = None
+    """Cells compared against."""
+    treatment: Selector | None = None
+    """Cells in question."""
+    cells: Selector | None = None
+    """What holds for all cells that the claim speaks of; null: all cells."""
+    across: str | None = None
+    """A key over which cells are put together first, such as `second`."""
+    by: Together = "mean"
+    """How they are put together."""
+
+
+class Beside(_Cells):
     """A computation shown next to a claim; it decides nothing."""
 
     says: str
@@ -119,39 +136,19 @@ class Beside(Model):
     """A metric, or one divided by another: `cpu_proxy_pct / qps`."""
     baseline: Selector | None = None
     """Cells compared against; without it the values themselves are shown."""
-    treatment: Selector | None = None
-    """Cells compared."""
-    cells: Selector | None = None
-    """What holds for all cells of the computation."""
-    across: str | None = None
-    """A key over which cells are put together first, such as `second`."""
-    by: Together = "mean"
-    """How they are put together."""
 
 
-class Question(Model):
+class Question(_Cells):
     """What cells are asked, in a claim's own words or in those that put it to a study."""
 
     kind: Kind
     """What is claimed: an effect of one arm over another, a value, and so on."""
-    metric: str | None = Field(None, examples=["qps"])
-    """A metric, or one divided by another: `cpu_proxy_pct / qps`."""
-    baseline: Selector | None = None
-    """Cells compared against."""
-    treatment: Selector | None = None
-    """Cells in question."""
     one: Selector | None = None
     """For `same_effect`: the cells whose fall or rise is compared ..."""
     other: Selector | None = None
     """... with that of these."""
-    cells: Selector | None = None
-    """What holds for all cells that the claim speaks of; null: all cells."""
     where: tuple[Condition, ...] = ()
     """Conditions on the cells, such as a proxy below 80 % CPU."""
-    across: str | None = None
-    """A key over which cells are put together first, such as `second`."""
-    by: Together = "mean"
-    """How they are put together."""
     baseline_by: Together | None = None
     """How the baseline's are put together; null: as the treatment's."""
     band: Band | None = None

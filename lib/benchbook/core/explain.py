@@ -84,7 +84,7 @@ def _explain(document: Document, schema: dict[str, Any], path: Path, error: Mapp
         elif key in Params.model_fields:
             remedy = "it stands in params.yaml, for all studies"
         else:
-            remedy = did_you_mean(str(path[-1]), _keys(schema, path[:-1]))
+            remedy = did_you_mean(str(path[-1]), _node(schema, path[:-1]).get("properties", {}))
         return f"{where}: {key}: unknown key; {remedy}"
     if value is None:
         return f"{where}: {key}: null: missing value; {write}"
@@ -181,7 +181,3 @@ def _resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
         if resolved.get("type") != "null":
             return {**resolved, **{k: v for k, v in node.items() if k == "examples"}}
     return node
-
-
-def _keys(schema: dict[str, Any], path: Path) -> list[str]:
-    return sorted(_node(schema, path).get("properties", {}))

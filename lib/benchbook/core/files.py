@@ -78,6 +78,11 @@ def parse_json(text: bytes) -> Any:
     )
 
 
+def finite(text: str) -> Any:
+    """Read JSON of our own; ValueError for NaN and infinity, which no limit excludes."""
+    return json.loads(text, parse_constant=_no_number, parse_float=_number)
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):

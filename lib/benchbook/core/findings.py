@@ -53,28 +53,29 @@ class Names(Part):
     treatment: str
 
 
-class Level(Part):
-    """A contrast at one number of threads."""
+class _Effect(Part):
+    """An effect as a fraction, with its interval."""
 
-    threads: int
     effect: float | None
     low: float | None
     high: float | None
     level: float
     n: int
+    """Blocks."""
+
+
+class Level(_Effect):
+    """A contrast at one number of threads."""
+
+    threads: int
     label: Label
     note: str | None
 
 
-class ByThreads(Part):
+class ByThreads(_Effect):
     """The effect at one number of threads, with its q value among all of the study."""
 
     threads: int
-    effect: float | None
-    low: float | None
-    high: float | None
-    level: float
-    n: int
     q: float | None
 
 
@@ -104,7 +105,7 @@ class More(Part):
     for_half_width: Absent[float] = None
 
 
-class Contrast(Part):
+class Contrast(_Effect):
     """What was found between two arms of one workload, by one metric. Effects are fractions."""
 
     workload: str
@@ -113,12 +114,6 @@ class Contrast(Part):
     names: Names
     metric: str
     threads: list[int]
-    effect: float | None
-    low: float | None
-    high: float | None
-    level: float
-    n: int
-    """Blocks."""
     reason: str | None
     """Why there is no number, or no interval."""
     label: Label

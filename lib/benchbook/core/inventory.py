@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,8 +26,8 @@ VARIABLE = "BENCHBOOK_INVENTORY"
 BASE = "inventories"
 
 
-class Access(Model):
-    """How a host is reached over SSH; what a host leaves out is taken from `defaults`."""
+class Login(Model):
+    """How one logs in over SSH."""
 
     port: int | None = Field(None, ge=1, le=65535, examples=[22])
     """Port of its SSH server; null: 22."""
@@ -40,6 +40,11 @@ class Access(Model):
     known_hosts: str | None = Field(None, min_length=1, examples=["~/.ssh/known_hosts"])
     """File with the host's key, from the inventory's folder on; null: `~/.ssh/known_hosts`. Another key is
     refused, and so is one that isn't there."""
+
+
+class Access(Login):
+    """How a host is reached over SSH; what a host leaves out is taken from `defaults`."""
+
     folder: str | None = Field(None, pattern=FOLDER, examples=["/var/lib/benchbook"])
     """Folder for servers' data and for the agent, on a disk that is to be measured; null:
     /var/lib/benchbook for root, else .benchbook in the user's home."""
@@ -49,19 +54,11 @@ class Access(Model):
     """Paths of programs that are not where the host's own packages are; null: none."""
 
 
-class Gateway(Model):
+class Gateway(Login):
     """A jump host: nothing is done on it, connections to other hosts go through it."""
 
     host: Annotated[str, AfterValidator(no_socket)] = Field(pattern=ADDRESS, examples=["198.51.100.7"])
     """Name or address at which its SSH answers."""
-    port: int = Field(22, ge=1, le=65535, examples=[22])
-    """Port of its SSH server."""
-    user: str | None = Field(None, pattern=r"^[a-z_][a-z0-9_-]{0,31}$", examples=["me"])
-    """User to log in as; null: your own name."""
-    key_file: str | None = Field(None, min_length=1, examples=["~/.ssh/id_ed25519"])
-    """Private key, as for hosts; null: the keys of your SSH agent and of `~/.ssh`."""
-    known_hosts: str | None = Field(None, min_length=1, examples=["~/.ssh/known_hosts"])
-    """File with its key, as for hosts; null: `~/.ssh/known_hosts`."""
 
 
 class Machine(Access):
@@ -171,43 +168,33 @@ def read(path: Path, shown: str, roles: Sequence[str] = ()) -> dict[str, Target]
 
 def _target(inventory: Inventory, name: str, base: Path) -> Target:
     machine, common = inventory.hosts[name], inventory.defaults
-
-    def said(key: str) -> Any:
-        own = getattr(machine, key)
-        return getattr(common, key) if own is None else own
-
-    key, known = said("key_file"), said("known_hosts") or "~/.ssh/known_hosts"
-    return Target(
-        name=name,
-        host=machine.host,
+    given = dict(common) | {key: own for key, own in machine if own is not None}
+    gateway = None
+    if (way := given["gateway"]) is not None:
+        jump = inventory.gateways[way]
+        gateway = _reached(inventory, way, dict(jump), base)
+    return replace(
+        _reached(inventory, name, given, base),
         address=machine.address or machine.host,
         roles=machine.roles,
-        port=said("port") or 22,
-        user=said("user") or getpass.getuser(),
-        key_file=base / Path(key).expanduser() if key else None,
-        known_hosts=base / Path(known).expanduser(),
-        folder=said("folder"),
-        lease_s=inventory.lease_s,
-        patience_s=inventory.patience_s,
-        timeout_s=inventory.timeout_s,
-        gateway=_gateway(inventory, said("gateway"), base),
+        folder=given["folder"],
+        gateway=gateway,
         programs={str(key): path for own in (common, machine) for key, path in (own.programs or {}).items()},
     )
 
 
-def _gateway(inventory: Inventory, name: str | None, base: Path) -> Target | None:
-    if name is None:
-        return None
-    jump = inventory.gateways[name]
+def _reached(inventory: Inventory, name: str, given: Mapping[str, Any], base: Path) -> Target:
+    """Return a host or a gateway by what is said of its SSH."""
+    key, known = given["key_file"], given["known_hosts"] or "~/.ssh/known_hosts"
     return Target(
         name=name,
-        host=jump.host,
-        address=jump.host,
+        host=given["host"],
+        address=given["host"],
         roles=(),
-        port=jump.port,
-        user=jump.user or getpass.getuser(),
-        key_file=base / Path(jump.key_file).expanduser() if jump.key_file else None,
-        known_hosts=base / Path(jump.known_hosts or "~/.ssh/known_hosts").expanduser(),
+        port=given["port"] or 22,
+        user=given["user"] or getpass.getuser(),
+        key_file=base / Path(key).expanduser() if key else None,
+        known_hosts=base / Path(known).expanduser(),
         folder=None,
         lease_s=inventory.lease_s,
         patience_s=inventory.patience_s,

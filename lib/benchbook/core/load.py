@@ -136,7 +136,11 @@ def _misplaced(document: yamlfile.Document, named: Mapping[str, str]) -> Iterato
         place = ("studies", index if is_list else name)
         told = f"{document.where(place)}: {'.'.join(map(str, place))}"
         if name not in known:
-            yield f"{told}: {name}: {_remedy(name, known)}"
+            remedy = f"no such study; {did_you_mean(name, known)}"
+            if (study := sizes.origin(name)) is not None:
+                made = f"`make repro STUDY={name}` writes and measures it"
+                remedy = f"a size of {study} whose file is not there yet; {made}"
+            yield f"{told}: {name}: {remedy}"
         elif not is_list and file != paths.study(name).shown:
             yield f"{told}: {file}: not the file of this study; write {paths.study(name).shown}"
 
@@ -147,13 +151,6 @@ def _twice(written: Mapping[str, Sequence[Path]]) -> Iterator[str]:
         if len(several) > 1:
             shown = " and ".join(file.relative_to(paths.root()).as_posix() for file in several)
             yield f"studies: {name}: {shown} have one name; a study is known by it: rename or delete one"
-
-
-def _remedy(name: str, known: list[str]) -> str:
-    study = sizes.origin(name)
-    if study is None:
-        return f"no such study; {did_you_mean(name, known)}"
-    return f"a size of {study} whose file is not there yet; `make repro STUDY={name}` writes and measures it"
 
 
 def _claim_ids(named: Iterable[str]) -> list[str]:
@@ -194,9 +191,3 @@ class Sections:
         if isinstance(found, types.FunctionType):
             return types.MethodType(found, self)
         raise AttributeError(f"{kind.__name__} has no {name}")
-
-    def model_dump(self, **options: Any) -> dict[str, Any]:
-        return self._model.model_dump(include=set(self._names), **options)
-
-    def __repr__(self) -> str:
-        return f"{type(self._model).__name__}({', '.join(sorted(self._names))})"

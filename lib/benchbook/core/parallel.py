@@ -11,7 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import connection
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any
 
 # Below so many tasks one process has done them before others have started.
 WORTH_IT = 200
@@ -20,14 +20,8 @@ MOST = 8
 AHEAD = 2
 
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class Submit(Protocol):
-    """What hands a function and its arguments to another process."""
-
-    def __call__(self, function: Callable[P, R], /, *given: P.args, **named: P.kwargs) -> Future[R]: ...
+# Hands a function and its arguments to another process.
+Submit = Callable[..., Future[Any]]
 
 
 @contextmanager
@@ -62,8 +56,8 @@ def processes() -> Iterator[Submit]:
         yield pool.submit
 
 
-def _at_once(function: Callable[P, R], /, *given: P.args, **named: P.kwargs) -> Future[R]:
-    done: Future[R] = Future()
+def _at_once(function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+    done: Future[Any] = Future()
     try:
         done.set_result(function(*given, **named))
     except Exception as error:

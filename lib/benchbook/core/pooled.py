@@ -5,19 +5,17 @@ Effects and their ends are fractions (0.061 is +6.1 %); what ends in `_pct` is p
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from benchbook.core import files, paths
-from benchbook.core.document import told
-from benchbook.core.errors import BenchbookError
+from benchbook.core import paths
+from benchbook.core.document import Document
 from benchbook.core.findings import Names
 from benchbook.core.record import NotRecorded
 from benchbook.core.study_base import Model
 
-FILE = "pooled.json"
+FILE, REMEDY = "pooled.json", "make pages"
 Label = Literal[
     "holds elsewhere",
     "same direction",
@@ -165,7 +163,7 @@ class Contrast(Model):
         return next((one for one in self.levels if one.threads == threads), None)
 
 
-class Pooled(Model):
+class Pooled(Model, Document):
     """All sessions of a study: those of one design pooled, the others by name with the reason."""
 
     version: Literal[1] = 1
@@ -190,7 +188,8 @@ class Pooled(Model):
 
 def several() -> list[Pooled]:
     """Return what the sessions of each recorded study say together, by name, as far as it is made again."""
-    return [read(file) for file in sorted((paths.root() / "data" / "recorded").glob(f"*/{FILE}"))]
+    folder = paths.root() / "data" / "recorded"
+    return [Pooled.read(file, REMEDY) for file in sorted(folder.glob(f"*/{FILE}"))]
 
 
 def of(study: str) -> Pooled | None:
@@ -201,20 +200,5 @@ def of(study: str) -> Pooled | None:
     root = paths.root()
     for folder in (root / "data" / "recorded" / study, root.parent):
         if folder.name == study and (folder / FILE).is_file():
-            return read(folder / FILE)
+            return Pooled.read(folder / FILE, REMEDY)
     return None
-
-
-def read(path: Path) -> Pooled:
-    """Read pooled.json; BenchbookError that names file and key if it is not what this program writes."""
-    try:
-        return Pooled.model_validate(files.read_json(path))
-    except ValidationError as error:
-        raise BenchbookError(
-            f"{path.parent.name}/{path.name}: {told(error)}; make it again: make pages"
-        ) from None
-
-
-def save(path: Path, pooled: Pooled) -> None:
-    """Write pooled.json, complete or not at all."""
-    files.write_json(path, pooled.model_dump(mode="json"))

@@ -138,24 +138,17 @@ def _default(value: Any) -> str:
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def study_schema() -> dict[str, Any]:
-    """Return the schema of `studies/*.yaml`; each key carries its meaning and unit."""
-    return {"$schema": DIALECT, **Study.model_json_schema()}
-
-
 def schemas() -> dict[str, dict[str, Any]]:
-    """Return every schema by the name of its file."""
+    """Return every schema by the name of its file; each key carries its meaning and unit."""
     # Sources need pandas, which nothing else here does.
-    from benchbook.core import source
     from benchbook.core.audit import Audit
-    from benchbook.core.document import Document
     from benchbook.core.findings import Findings
+    from benchbook.core.source import Source
 
-    left: dict[str, type[Document]] = {"audit": Audit, "findings": Findings}
-    made = {
-        f"{name}.schema.json": {"$schema": DIALECT, **kind.model_json_schema()} for name, kind in left.items()
+    return {
+        f"{kind.__name__.lower()}.schema.json": {"$schema": DIALECT, **kind.model_json_schema()}
+        for kind in (Study, Source, Audit, Findings)
     }
-    return {"study.schema.json": study_schema(), "source.schema.json": source.schema(), **made}
 
 
 def write_schemas(folder: Path, check: bool = False) -> int:

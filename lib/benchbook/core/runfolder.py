@@ -33,6 +33,9 @@ TURNS = "turns.csv"
 )  # fmt: skip
 CONTENT = (PLAN, OUT, ERR, EVIDENCE, MONITOR)
 PART = ".part"
+FAILED = ("invalid", "indeterminate")
+# What a voided run may have been voided for; `earlier`, `killed` and `apart` cost no attempt.
+COUNTED = (*FAILED, "partner")
 
 
 def of_client(number: int, name: str) -> str:
@@ -92,7 +95,7 @@ class RunFolder:
 
     def plan(self) -> dict[str, Any]:
         """Return what was to be run."""
-        return json.loads(self.text(PLAN))
+        return files.finite(self.text(PLAN))
 
     def planned(self) -> PlannedRun:
         """Return the same as a run; TypeError where a setting lacks."""
@@ -100,7 +103,7 @@ class RunFolder:
 
     def evidence(self) -> dict[str, Any]:
         """Return what was seen before, while and after it ran."""
-        return json.loads(self.text(EVIDENCE))
+        return files.finite(self.text(EVIDENCE))
 
     def times(self) -> Times:
         """Return when it began and ended."""

@@ -40,15 +40,12 @@ def _names(study: str, file: Path) -> list[str]:
 def wholes() -> list[str]:
     """Return the studies that are no other one at a size, by their names, sorted."""
     written = paths.study_files()
-    return [name for name in sorted(written) if _origin(name, written) is None]
+    return [name for name in sorted(written) if origin(name, written) is None]
 
 
-def origin(name: str) -> str | None:
-    """Return the study that has a size of this name, or None where no study has."""
-    return _origin(name, paths.study_files())
-
-
-def _origin(name: str, written: Mapping[str, Sequence[Path]]) -> str | None:
+def origin(name: str, written: Mapping[str, Sequence[Path]] | None = None) -> str | None:
+    """Return the study that has a size of this name, or None; `written` are all study files, if known."""
+    written = paths.study_files() if written is None else written
     near = [study for study in written if name.startswith(f"{study}-")]
     closest_first = sorted(near, key=len, reverse=True)
     return next((study for study in closest_first if name in _names(study, written[study][0])), None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from benchbook.core import paths, yamlfile
-from benchbook.core.claim import Claim
+from benchbook.core.claim import Claim, Scalar
 from benchbook.core.errors import InputErrors, did_you_mean
 from benchbook.core.explain import validate
 from benchbook.core.study import Model
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 SLUG = r"^[a-z0-9][a-z0-9._-]{0,59}$"
 Slug = Annotated[str, Field(pattern=SLUG)]
-Scalar = str | int | float
 # What a printed number is multiplied with to stand in the unit that a metric's name ends in.
 SCALES = {
     "_ms": {"ms": 1.0, "s": 1000.0, "us": 0.001},
@@ -139,8 +138,8 @@ class Sysbench(Model):
     """How the tables were filled, in our words."""
 
 
-class Source(Model):
-    """A published document: where it was found, what it measured and what it claims."""
+class About(Model):
+    """The document itself."""
 
     title: str
     """Title of the document, in English."""
@@ -156,6 +155,11 @@ class Source(Model):
     """Where the copy was found, and what it had lost."""
     subject: str
     """What the document measures, in a sentence."""
+
+
+class Source(About):
+    """A published document: where it was found, what it measured and what it claims."""
+
     versions: Mapping[str, str | None]
     """Versions of everything that took part."""
     place: Literal["local", "ssh", "kubernetes"] | None = None
@@ -254,15 +258,12 @@ def load(name: str) -> Source:
 
 
 def put(loaded: Source, name: str) -> Claim:
-    """Return a claim of a document as a study is asked it, by its name in there."""
-    return _without_tables(loaded.claims[name].as_put, loaded)
+    """Return a claim of a document as a study is asked it, by its name in there.
 
-
-def _without_tables(claim: Claim, loaded: Source) -> Claim:
-    """Return an effect's claim with each table that it names replaced by what holds for all of its cells.
-
-    A study of other people has no such table; it may have the arm and the workload that the table is about.
+    Of an effect each table that it names is replaced by what holds for all of its cells: a study of other
+    people has no such table; it may have the arm and the workload that the table is about.
     """
+    claim = loaded.claims[name].as_put
     if claim.kind != "effect":
         return claim
     common = dict(claim.cells or {})
@@ -308,8 +309,3 @@ def claim_ids(*sources: str) -> list[str]:
 @lru_cache(maxsize=64)
 def _claims(name: str, root: Path, changed_ns: int, size: int) -> tuple[str, ...]:
     return tuple(document(name).data.get("claims") or {})
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON schema of source.yaml, generated from these types."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Source.model_json_schema()}

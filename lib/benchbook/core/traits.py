@@ -227,17 +227,15 @@ def reserved(place: str, name: str, settings: Settings) -> Iterator[str]:
 
 def _all(group: str, kind: type[T]) -> dict[str, T]:
     found: dict[str, T] = {}
-    for place, one in (*_ours(), *_theirs(group, kind)):
+    modules = pkgutil.iter_modules(importlib.import_module(OURS).__path__, f"{OURS}.")
+    places = [module.name for module in modules]
+    ours: list[tuple[str, Any]] = [(name, importlib.import_module(name).TRAITS) for name in places]
+    for place, one in (*ours, *_theirs(group, kind)):
         if isinstance(one, kind):
             if one.name in found:
                 raise BenchbookError(f"{place}: another {kind.__name__} is named {one.name}; rename one")
             found[one.name] = one
     return dict(sorted(found.items()))
-
-
-def _ours() -> Iterator[tuple[str, Any]]:
-    for module in pkgutil.iter_modules(importlib.import_module(OURS).__path__, f"{OURS}."):
-        yield module.name, importlib.import_module(module.name).TRAITS
 
 
 def _theirs(group: str, kind: type[T]) -> Iterator[tuple[str, Any]]:

@@ -99,7 +99,10 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
     # The study alone in its archive needs no folder, so an archive is the same wherever its study lies here.
     places = {file.relative_to(root).as_posix(): file for file in chosen}
     places |= {f"studies/{study}.yaml": where.file}
-    listed = {name: _entry(file) for name, file in places.items()}
+    for file in places.values():
+        if found := files.kind(file):
+            raise BenchbookError(f"not exported: {file.name} is {found}; put the plain file there")
+    listed = {name: Listed.of(file) for name, file in places.items()}
     about = ABOUT.format(study=study).encode()
     listed[README] = Listed(sha256=hashlib.sha256(about).hexdigest(), bytes=len(about))
     listed = dict(sorted(listed.items()))
@@ -112,12 +115,6 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
         tarball.write(stream, suffix, _entries(study, places, listed, texts))
     part.replace(target)
     return target
-
-
-def _entry(file: Path) -> Listed:
-    if found := files.kind(file):
-        raise BenchbookError(f"not exported: {file.name} is {found}; put the plain file there")
-    return Listed.of(file)
 
 
 def _entries(
@@ -148,7 +145,26 @@ def unpack(archive: Path, into: Path) -> Contents:
     Raises BenchbookError with all that is wrong; what stands in `into` then is not to be used.
     """
     with opened(archive) as (members, allowed):
-        return _unpack(members, into, allowed)
+        study, text = _first(next(members, None))
+        manifest = _manifest(text, study)
+        listed = manifest.files
+        if wrong := list(_misplaced(listed, study)):
+            first = "\n  ".join(wrong[:20])
+            raise BenchbookError(f"the manifest is not one that Benchbook writes:\n  {first}")
+        size = sum(one.bytes for one in listed.values())
+        _room(size, into, allowed)
+        left = dict(listed)
+        for member in members:
+            name = member.name.removeprefix(f"{study}/")
+            if member.name != f"{study}/{name}" or name not in left:
+                raise BenchbookError(f"{member.name!r}: not a file that the manifest lists, or there twice")
+            wrong += _write(member, into / name, name, left.pop(name))
+        wrong += [f"{name}: missing" for name in left]
+        if wrong:
+            first = "\n  ".join(wrong[:20])
+            count = f"{len(wrong)} of {len(listed)} files"
+            raise BenchbookError(f"{count} are not those of the manifest:\n  {first}")
+        return Contents(study, manifest, hashlib.sha256(text).hexdigest(), size)
 
 
 def manifest(archive: Path) -> Manifest:
@@ -191,30 +207,6 @@ def opened(archive: Path) -> Iterator[tuple[Iterator[Member], int]]:
     except (NotWhole, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         what = f"not a whole {tarball.suffix_of(archive)}"
         raise BenchbookError(f"{archive}: {what}: {error or type(error).__name__}") from None
-
-
-def _unpack(members: Iterator[Member], into: Path, allowed: int) -> Contents:
-    study, text = _first(next(members, None))
-    manifest = _manifest(text, study)
-    listed = manifest.files
-    wrong = list(_misplaced(listed, study))
-    if wrong:
-        raise BenchbookError("the manifest is not one that Benchbook writes:\n  " + "\n  ".join(wrong[:20]))
-    size = sum(one.bytes for one in listed.values())
-    _room(size, into, allowed)
-    left = dict(listed)
-    for member in members:
-        name = member.name.removeprefix(f"{study}/")
-        if member.name != f"{study}/{name}" or name not in left:
-            raise BenchbookError(f"{member.name!r}: not a file that the manifest lists, or there twice")
-        wrong += _write(member, into / name, name, left.pop(name))
-    wrong += [f"{name}: missing" for name in left]
-    if wrong:
-        raise BenchbookError(
-            f"{len(wrong)} of {len(listed)} files are not those of the manifest:\n  "
-            + "\n  ".join(wrong[:20])
-        )
-    return Contents(study, manifest, hashlib.sha256(text).hexdigest(), size)
 
 
 def _room(size: int, into: Path, allowed: int) -> None:

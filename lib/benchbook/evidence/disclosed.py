@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchbook.core import paths, yamlfile
+from benchbook.core.canonical import short
 from benchbook.core.explain import validate
 from benchbook.core.params import Params
-from benchbook.core.runfolder import Network, Strangers
+from benchbook.core.runfolder import Strangers
 from benchbook.core.study import Study
 from benchbook.evidence import archive
-from benchbook.evidence.unpacked import Unpacked, jsonable, short
+from benchbook.evidence.unpacked import Unpacked, jsonable
 from benchbook.measure import store
 from benchbook.plan import binding
+from benchbook.plan.schedule import at
 from benchbook.read import validity
 from benchbook.read.binding import STARTED
 
@@ -108,7 +110,12 @@ def unproven(held: Unpacked) -> Iterator[str]:
             f"{len(blind)} of {len(runs)} runs: not looked for: who traced or stopped the arm's processes "
             "and dropped its packets, and what was made on its server before the first run"
         )
-    elif any(network.rules is None for seen in runs for network in _networks(seen)):
+    elif any(
+        network.rules is None
+        for seen in runs
+        for machine in seen["strangers"].values()
+        for network in Strangers.of(machine).each
+    ):
         yield "evidence.json: rules of the firewall, which the kernel did not tell this account"
     yield KERNEL
     loose = binding.unbound_facts(held.facts.arms, list(_in_identities(held)))
@@ -123,7 +130,7 @@ def unproven(held: Unpacked) -> Iterator[str]:
         yield f"facts.json: what no arm has of its own: {', '.join(beside)}"
     yield f"studies/{held.name}.yaml: what no plan follows from: {', '.join(binding.UNBOUND_KEYS)}"
     settings = {arm: one.setting for arm, one in held.study.arms.items()}
-    if same := [key for key in TRACELESS if len({repr(_at(one, key)) for one in settings.values()}) > 1]:
+    if same := [key for key in TRACELESS if len({repr(at(one, key)) for one in settings.values()}) > 1]:
         yield f"studies/{held.name}.yaml: which arm a run is of, by what leaves no trace: {', '.join(same)}"
     yield "dataset.json: that the rows were those of its checksums; loads, the seconds that loading took"
     yield "warm_up.json: analyze, what the server answered to ANALYZE"
@@ -132,21 +139,8 @@ def unproven(held: Unpacked) -> Iterator[str]:
     absent = [where for digest, places in held.applied.items() if digest not in kept for where in places]
     if absent:
         yield f"applied/: settings of which only the digest is there, and no file: {', '.join(absent)}"
-    if held.notes:
+    if held.voids:
         yield "void: attempts that were killed, damaged or made under earlier settings, and all reasons"
-
-
-def _at(value: Any, key: str) -> Any:
-    """Return what stands under a dotted key, or None."""
-    for name in key.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
-def _networks(seen: Mapping[str, Any]) -> Iterator[Network]:
-    """Yield what each network of a run's machines had."""
-    for machine in seen["strangers"].values():
-        yield from Strangers.of(machine).each
 
 
 def _in_identities(held: Unpacked) -> Iterator[str]:

@@ -32,11 +32,6 @@ def runs_of(manifest: archive.Manifest) -> dict[str, str]:
     }
 
 
-def runs_in(file: Path) -> dict[str, str]:
-    """Return the same for an archive that is not unpacked: its first member lists them."""
-    return runs_of(archive.manifest(file))
-
-
 def logs_in(file: Path) -> dict[str, str]:
     """Return the raw runs of an archive that is not unpacked, by the SHA-256 of their logs.
 
@@ -68,15 +63,19 @@ def session_id(held: Unpacked) -> str:
 
     It follows from the raw runs alone, so it stays what it is under any name of a file.
     """
-    runs = {one.name: files.sha256(one.path / runfolder.MANIFEST) for one in held.folders}
-    stamp = minute(begun(held)).replace("-", "").replace(":", "")
-    return f"{stamp}-{digits(runs)}"
+    return id_of(minute(begun(held)), manifests(held))
 
 
-def digits(runs: Mapping[str, str]) -> str:
-    """Return the digits of a session's id, which follow from the hashes of its runs' manifests by run."""
+def manifests(held: Unpacked) -> dict[str, str]:
+    """Return the SHA-256 of the manifest of each raw run, by run id."""
+    return {one.name: files.sha256(one.path / runfolder.MANIFEST) for one in held.folders}
+
+
+def id_of(measured: str, runs: Mapping[str, str]) -> str:
+    """Return a session's id by its first minute and the hashes of its runs' manifests by run."""
     lines = sorted(f"{name} {digest}\n" for name, digest in runs.items())
-    return hashlib.sha256("".join(lines).encode()).hexdigest()[:4]
+    stamp = measured.replace("-", "").replace(":", "")
+    return f"{stamp}-{hashlib.sha256(''.join(lines).encode()).hexdigest()[:4]}"
 
 
 def methods(held: Unpacked) -> dict[str, int]:
@@ -215,17 +214,11 @@ def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> tuple[
         raise BenchbookError(wrong[0].partition(": ")[2])
     archive.take(where.archive, TAKEN, root)
     held = Unpacked(root, where.name)
-    runs = runs_in(where.archive)
-    stamp = entry.measured.replace("-", "").replace(":", "")
     methods = entry.methods if held.facts.methods is None else held.facts.methods
-    told = {
-        "session": (where.session_id, f"{stamp}-{digits(runs)}"),
-        "methods": (entry.methods, {name: methods.get(name) for name in entry.methods}),
-        "design": (entry.design, design.of(held.study, held.facts.arms, entry.methods)),
-        "machine": (entry.machine, machine_of(held.facts)),
-        "runs": (entry.runs, len(runs)),
-    }
-    return design.described(held.study, held.facts.arms, entry.methods), [*_otherwise(where, told)]
+    found = {"methods": {name: methods.get(name) for name in entry.methods}}
+    runs = runs_of(archive.manifest(where.archive))
+    other = [*_otherwise(where, entry, held, entry.measured, runs, found)]
+    return design.described(held.study, held.facts.arms, entry.methods), other
 
 
 def other_archive(where: paths.RecordedPaths, entry: record.Entry) -> Iterator[str]:
@@ -242,22 +235,30 @@ def other_session(where: paths.RecordedPaths, entry: record.Entry, root: Path) -
     """Name what an entry says otherwise than the session's raw files do, unpacked below `root`."""
     held = Unpacked(root, where.name)
     with paths.at(root):
-        told = {
-            "session": (where.session_id, session_id(held)),
-            "measured": (entry.measured, minute(begun(held))),
-            "methods": (entry.methods, methods(held)),
-            "design": (entry.design, design_of(held)),
-            "machine": (entry.machine, machine_of(held.facts)),
-            "seed": (entry.seed, seed_of(held)),
-            "runs": (entry.runs, len(held.folders)),
-        }
-    yield from _otherwise(where, told)
+        measured = minute(begun(held))
+        found = {"measured": measured, "methods": methods(held), "seed": seed_of(held)}
+        yield from _otherwise(where, entry, held, measured, manifests(held), found)
 
 
-def _otherwise(where: paths.RecordedPaths, told: Mapping[str, tuple[Any, Any]]) -> Iterator[str]:
-    for key, (said, found) in told.items():
-        if said != found:
-            yield f"{_place(where)}: {key}: {record.INDEX} says {said}, its raw files {found}"
+def _otherwise(
+    where: paths.RecordedPaths,
+    entry: record.Entry,
+    held: Unpacked,
+    measured: str,
+    runs: Mapping[str, str],
+    found: Mapping[str, Any],
+) -> Iterator[str]:
+    """Yield what an entry says otherwise than an unpacked session; `found` has what only some files show."""
+    told = {
+        "session": (where.session_id, id_of(measured, runs)),
+        **{key: (getattr(entry, key), value) for key, value in found.items()},
+        "design": (entry.design, design.of(held.study, held.facts.arms, found["methods"])),
+        "machine": (entry.machine, machine_of(held.facts)),
+        "runs": (entry.runs, len(runs)),
+    }
+    for key, (said, shown) in told.items():
+        if said != shown:
+            yield f"{_place(where)}: {key}: {record.INDEX} says {said}, its raw files {shown}"
 
 
 def _place(where: paths.RecordedPaths) -> str:

@@ -62,21 +62,16 @@ def write(
     stream: IO[bytes], suffix: str, entries: Iterable[tuple[str, int, IO[bytes]]], preset: int = 6
 ) -> None:
     """Write a packed tar of (name, bytes, stream), the same bytes for the same entries: no owner, no time."""
-    form = tarfile.PAX_FORMAT
     with (
-        _packer(stream, suffix, preset) as packed,
-        tarfile.open(fileobj=packed, mode="w", format=form) as tar,
+        gzip.GzipFile("", "wb", preset, stream, mtime=0)
+        if suffix == ".tar.gz"
+        else lzma.LZMAFile(stream, "wb", preset=preset) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for name, size, content in entries:
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = size, 0o644
             tar.addfile(entry, content)
-
-
-def _packer(stream: IO[bytes], suffix: str, preset: int) -> Any:
-    if suffix == ".tar.gz":
-        return gzip.GzipFile("", "wb", preset, stream, mtime=0)
-    return lzma.LZMAFile(stream, "wb", preset=preset)
 
 
 @contextmanager

@@ -159,6 +159,7 @@ def _end(one: Running, ended_by: str) -> None:
 
 TURN_LOOK_S = 0.05
 CLOCK = ("exit_code", "gone", "gone_out_of_turn", "priority", "started", "window", "discarded")
+OF_ARM = ("outside_s", "longest_outside_s", "halted", "longest_stop_s")
 COLUMNS = ("turn", "arm", "begin_us", "end_us")
 
 
@@ -172,17 +173,19 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     planned: PlannedRun = first.planned
     deployed = {name: one.run.arm for name, one in making.items()}
     discard_s, run_s = turns.clock_seconds(planned)
-    rounds = order.rounds(planned.partners, planned.block, planned.workload, planned.threads)
-    of_a_round = len(rounds[0]) // len(planned.partners)
+    rounds, each = order.of_group(planned)
     asked = {
         "rounds": rounds,
         "turn_s": planned.turn_ms / 1000,
-        "turns": order.turns_each(planned.run_s, planned.turn_ms, of_a_round),
+        "turns": each,
         "discard_s": discard_s,
         "whole_s": discard_s + run_s,
         "begun_s": begun_s,
     }
-    takers = {name: _taker(one) for name, one in making.items()}
+    takers = {}
+    for name, one in making.items():
+        logs = [one.part / runfolder.of_client(number, runfolder.OUT) for number in range(len(one.running))]
+        takers[name] = Taker(one.run.arm, [client.client for client in one.running], logs)
     clock = first.site.clock(takers, asked)
     children = [child.popen for taker in takers.values() for child in taker.clients]
     try:
@@ -220,11 +223,8 @@ def evidence_of_turns(
             "cpu_s": cpu_s,
             "costs": turned.get("costs", {}).get(arm, {}),
             "reading_s": turned.get("reading_s"),
-            "outside_s": turned.get("outside_s", {}).get(arm),
-            "longest_outside_s": turned.get("longest_outside_s", {}).get(arm),
-            "halted": turned.get("halted", {}).get(arm),
+            **{key: turned.get(key, {}).get(arm) for key in OF_ARM},
             "idle": turned.get("idle_turns", {}).get(arm),
-            "longest_stop_s": turned.get("longest_stop_s", {}).get(arm),
         },
     }
 
@@ -235,9 +235,3 @@ def write_turns(turned: Mapping[str, Any], part: Path) -> None:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows((number, *turn) for number, turn in enumerate(turned.get("turns", ()), start=1))
-
-
-def _taker(one: Any) -> Taker:
-    clients = [client.client for client in one.running]
-    logs = [one.part / runfolder.of_client(number, runfolder.OUT) for number in range(len(clients))]
-    return Taker(one.run.arm, clients, logs)

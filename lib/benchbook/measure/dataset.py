@@ -92,7 +92,8 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], float]:
     """Load one copy of the data through an arm; return what was loaded and the seconds it took."""
     endpoint = site.up(arm)
     with session(site, arm) as connection:
-        _empty(connection)
+        for name in filter(sysbench.is_table, dialect.of(connection).tables(connection)):
+            connection.execute(text(f"DROP TABLE {name}"))
         if own_scripts.of(study):
             own.empty(connection)
     messages, seconds = sysbench.load_tables(site, study, arm, endpoint)
@@ -282,9 +283,3 @@ def _differs(
         for key in ("tables", "table_size", "seed", "rows", "indexes", "checksums")
         if state[key] != known[key]
     ]
-
-
-def _empty(connection: Connection) -> None:
-    for name in dialect.of(connection).tables(connection):
-        if sysbench.is_table(name):
-            connection.execute(text(f"DROP TABLE {name}"))

@@ -19,6 +19,7 @@ from benchbook.core import files, runfolder, turns
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.measure import clients, ledger, own, state
 from benchbook.sites.contract import Site
+from benchbook.sites.engines import dialect
 
 # sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
 THREAD_INIT_S = 30
@@ -128,10 +129,11 @@ def _look(run: Run, into: Path, attempt: int) -> Making:
     endpoints = list(site.endpoints(run.arm))
     part = runfolder.begin(into, planned.to_dict())
     asked = endpoints[0].tls
+    cipher = "" if asked == "off" else dialect.of(run.connection).cipher(run.connection)
     evidence: dict[str, Any] = {
         "attempt": attempt,
         "limits": run.limits,
-        "tls": {"asked": asked, "cipher": "" if asked == "off" else ledger.cipher(run.connection)},
+        "tls": {"asked": asked, "cipher": cipher},
     }
     if (script := own.of_run(site, planned.workload)) is not None:
         evidence["script"] = script.digests()
@@ -301,7 +303,7 @@ def _identity(run: Run) -> dict[str, Any] | None:
 def _connected(connection: Connection) -> int | None:
     """Return how many sessions the server has; None where it no longer answers."""
     try:
-        return ledger.connected(connection)
+        return dialect.of(connection).connected(connection)
     except SQLAlchemyError:
         return None
 

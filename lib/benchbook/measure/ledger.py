@@ -42,28 +42,12 @@ def session(site: Site, arm: str | None = None, server: int = 0) -> Iterator[Con
         dialect.of(connection).enter(connection, site.database)
         yield connection
     finally:
-        _close(connection)
-
-
-def _close(connection: Connection) -> None:
-    try:
-        connection.close()
-    except DBAPIError as error:
-        # A server that went away has nothing to roll back, and what it was to serve is void without this.
-        if not error.connection_invalidated:
-            raise
-
-
-def absent(connection: Connection) -> dict[str, dict[str, str]]:
-    """Return, under `absent`, the counters that this engine doesn't have, with reasons; or nothing."""
-    found = dialect.of(connection).absent(connection)
-    return {"absent": found} if found else {}
-
-
-def held(connection: Connection) -> dict[str, Any]:
-    """Return whether the server's counters say anything of a run, and why not (`info["no_ledger"]`)."""
-    reason = connection.info.get("no_ledger")
-    return {"available": reason is None, "reason": reason}
+        try:
+            connection.close()
+        except DBAPIError as error:
+            # A server that went away has nothing to roll back, and what it was to serve is void without this.
+            if not error.connection_invalidated:
+                raise
 
 
 def snapshot(connection: Connection) -> tuple[dict[str, int], float]:
@@ -71,19 +55,10 @@ def snapshot(connection: Connection) -> tuple[dict[str, int], float]:
     at_s = time.monotonic()
     counters, status, uptime_s = dialect.of(connection).counters(connection)
     state.moment(connection, status, uptime_s, at_s)
-    connection.info["cache"] = _cache(status)
-    return counters, uptime_s
-
-
-def _cache(status: Mapping[str, Any]) -> dict[str, int] | None:
-    """Return what a server says of its cache and its reads from disk; None where it counts nothing of it."""
     told = {key: str(status.get(name, "")) for key, name in OF_CACHE.items()}
-    return {key: int(value) for key, value in told.items()} if all(map(str.isdigit, told.values())) else None
-
-
-def connected(connection: Connection) -> int:
-    """Return how many sessions the server says are open, ours with them; one row, however many there are."""
-    return dialect.of(connection).connected(connection)
+    is_told = all(map(str.isdigit, told.values()))
+    connection.info["cache"] = {key: int(value) for key, value in told.items()} if is_told else None
+    return counters, uptime_s
 
 
 def foreign_sessions(connection: Connection) -> int:
@@ -129,11 +104,6 @@ def _windows(first: int, last: int, count: int) -> list[tuple[int, int]]:
         return [(first, last)] if last else []
     step = (last - first + 1 - WINDOW) // max(1, count - 1)
     return [(first + step * number, first + step * number + WINDOW - 1) for number in range(count)]
-
-
-def cipher(connection: Connection) -> str:
-    """Return the cipher of a session made like the client's, empty without encryption."""
-    return dialect.of(connection).cipher(connection)
 
 
 Record = dict[str, Any]
@@ -189,11 +159,13 @@ def after(connection: Connection, was: Record, tables: int | None, arrangement: 
         counters, uptime_s = snapshot(connection)
         moment = state.latest(connection)
         own = _own_connections(was["before"], counters, arrangement)
+        reason = connection.info.get("no_ledger")
         return {
             **_known(was),
             "state": state.after(connection, was["state"], moment),
             "ledger": {
-                **held(connection),
+                "available": reason is None,
+                "reason": reason,
                 "before": was["before"],
                 "after": counters,
                 "own_connections": own,
@@ -269,7 +241,7 @@ def arranged(arms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _absent(connection: Connection, arrangement: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return what the ledger lacks: what the engine doesn't count, and what a pooler does unasked."""
-    found = absent(connection).get("absent", {})
+    found = dialect.of(connection).absent(connection)
     if arrangement.get("pools_sessions"):
         found = found | {"Connections": "the proxy opens a session more when many clients come at once"}
     return {"absent": found} if found else {}

@@ -272,10 +272,11 @@ def _of(state: Walk, run: PlannedRun, ready: servers.Ready) -> Run:
 
 def _tell(state: Walk, run: PlannedRun, verdict: Judgement, told: Collection[str]) -> None:
     left = len(state.left)
+    outcome = verdict.status if verdict.qps is None else f"{verdict.qps:,.0f} qps, {verdict.status}"
     left_s = left * (time.monotonic() - state.began) / state.done
     state.say(
         f"[{len(state.runs) - left}/{len(state.runs)}] block {run.block} · {run.workload} · "
-        f"{count(run.threads, 'thread')} · {run.arm}: {_outcome(verdict)} · {_clock(left_s)} left"
+        f"{count(run.threads, 'thread')} · {run.arm}: {outcome} · {_clock(left_s)} left"
     )
     for reason in verdict.reasons if verdict.status != "valid" else ():
         if reason not in told:
@@ -295,10 +296,6 @@ def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
     for run in members:
         if (state.raw / run.run_id).is_dir():
             runfolder.void(state.raw / run.run_id, state.void, "partner", [reason])
-
-
-def _outcome(verdict: Judgement) -> str:
-    return verdict.status if verdict.qps is None else f"{verdict.qps:,.0f} qps, {verdict.status}"
 
 
 def _clock(seconds: float) -> str:

@@ -35,9 +35,12 @@ def prepare(site: Any, study: Study, arm: str, endpoint: Endpoint) -> list[str]:
 
 def _prepare(site: Any, study: Study, arm: str, endpoint: Endpoint, one: OwnScript) -> list[str]:
     env = {"BENCHBOOK_SCRIPT": one.path.name, "BENCHBOOK_SEED": str(study.dataset.seed)}
+    given = {name.replace("_", "-"): sysbench_options.value(value) for name, value in one.options.items()}
+    options = [f"--{name}={value}" for name, value in given.items()]
+    argv = sysbench.once(endpoint, order.table_seed(study.dataset.seed, 0), PREPARE, *options)
     with tempfile.TemporaryDirectory() as scratch:
         out, err = Path(scratch) / "out", Path(scratch) / "err"
-        start = Start(argv(study, endpoint, one), out, err, one.folder, env, arm)
+        start = Start(argv, out, err, one.folder, env, arm)
         try:
             with sysbench.started(site, start) as child:
                 code = child.popen.wait(timeout=PREPARE_S)
@@ -45,22 +48,6 @@ def _prepare(site: Any, study: Study, arm: str, endpoint: Endpoint, one: OwnScri
             return [f"workloads.{one.workload}: its prepare did not end within {PREPARE_S:.0f} s"]
         lines = sysbench.faults(out, err, code)
     return [f"workloads.{one.workload}: its prepare failed: {line}" for line in lines]
-
-
-def argv(study: Study, endpoint: Endpoint, one: OwnScript) -> list[str]:
-    """Return the command line that runs a script's `prepare` in sysbench's run phase."""
-    options = {name.replace("_", "-"): sysbench_options.value(value) for name, value in one.options.items()}
-    return [
-        sysbench.BINARY,
-        f"--config-file={endpoint.secret}",
-        *(f"--{name}={value}" for name, value in sysbench.connection(endpoint).items()),
-        *("--threads=1", "--events=1", "--time=0"),
-        f"--rand-seed={order.table_seed(study.dataset.seed, 0)}",
-        "--rand-type=uniform",
-        str(PREPARE),
-        *(f"--{name}={value}" for name, value in options.items()),
-        "run",
-    ]
 
 
 def describe(connection: Connection) -> dict[str, dict[str, int | None]]:

@@ -33,10 +33,9 @@ MOVING = settings.VOLATILE | {"gtid_executed", "gtid_purged", "pseudo_slave_mode
 MOVING_ENDS = ("_ts", "_now", "_status")
 
 # What our own looks, and the first words of each session of its own, add to.
-OURS = frozenset({
-    "Com_admin_commands", "Com_begin", "Com_change_db", "Com_checksum", "Com_commit", "Com_ping",
-    "Com_rollback", "Com_select", "Com_set_option",
-})  # fmt: skip
+OURS = re.compile(
+    r"Com_(show|(admin_commands|begin|change_db|checksum|commit|ping|rollback|select|set_option)$)"
+)
 # Items that the study's tables are made of; all else at them is a stranger's.
 ASKED = re.compile(
     r"(column sbtest\d+\.(id|k|c|pad)|index sbtest\d+\.(PRIMARY|k_\d+|sbtest\d+_pkey)"
@@ -45,7 +44,10 @@ ASKED = re.compile(
 OF_TABLES = re.compile(r"(column|index|trigger|rule|constraint) sbtest\d+\.")
 AT_WORK = re.compile(r"(event|event trigger|settings of|publication) ")
 """Items of a whole server that do work, or set something, for every session."""
-CHANGES = ("Affected_rows", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted")
+TOLD = (
+    *("Affected_rows", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted"),
+    *("Connections", "Aborted_connects"),
+)
 
 
 @dataclass(frozen=True)
@@ -169,8 +171,7 @@ def moment(connection: Connection, status: Mapping[str, Any], uptime_s: float, a
     kept = {
         name: int(value)
         for name, value in status.items()
-        if (_tells(name) or name in CHANGES or name in ("Connections", "Aborted_connects"))
-        and str(value).isdigit()
+        if (name in TOLD or (name.startswith("Com_") and not OURS.match(name))) and str(value).isdigit()
     }
     work = {name: int(status[name]) for name in dialect.WORK if str(status.get(name, "")).isdigit()}
     found = Moment(kept, uptime_s, at_s, own() if own else None, work)
@@ -223,10 +224,6 @@ def digest(items: Mapping[str, str]) -> str:
 
 def _written(connection: Connection) -> Items:
     return dialect.of(connection).written(connection)
-
-
-def _tells(name: str) -> bool:
-    return name.startswith("Com_") and name not in OURS and not name.startswith("Com_show")
 
 
 def _short(value: str | None) -> str | None:

@@ -19,9 +19,6 @@ from benchbook.core.study import Study
 from benchbook.core.study_sections import MAX_INT32
 
 ABOUT = "Attempts set aside, the reason of each in a .void.json beside it: evidence, never data.\n"
-FAILED = ("invalid", "indeterminate")
-# What a voided run may have been voided for; `earlier`, `killed` and `apart` cost no attempt.
-COUNTED = (*FAILED, "partner")
 
 
 class Judgement(Protocol):
@@ -127,7 +124,7 @@ def attempts(void: Path, run_id: str) -> int:
     if not void.is_dir():
         return 0
     notes = void.glob(f"{run_id}.a*.{runfolder.VOID}")
-    return sum(1 for note in notes if runfolder.read_note(note).status in COUNTED)
+    return sum(1 for note in notes if runfolder.read_note(note).status in runfolder.COUNTED)
 
 
 VERSION = 1

@@ -77,32 +77,15 @@ def general(endpoint: Endpoint, planned: PlannedRun) -> dict[str, str]:
     return {**connection(endpoint), **sysbench_options.general(planned)}
 
 
-def load(
-    endpoint: Endpoint,
-    table: int,
-    table_size: int,
-    seed: int,
-    is_index_first: bool = False,
-    has_own_ids: bool = False,
-) -> list[str]:
-    """Return the argv that creates and loads one table; the seed fixes every row, however it is loaded.
-
-    With `has_own_ids` the rows bring their ids, which a server may otherwise give with gaps.
-    """
+def once(endpoint: Endpoint, seed: int, script: Path, *options: str) -> list[str]:
+    """Return the argv that runs a script of ours for one event, with its random numbers from a seed."""
     return [
         BINARY,
         f"--config-file={endpoint.secret}",
         *(f"--{name}={value}" for name, value in connection(endpoint).items()),
-        "--threads=1",
-        "--events=1",
-        "--time=0",
-        f"--rand-seed={order.table_seed(seed, table)}",
-        "--rand-type=uniform",
-        str(LOAD),
-        f"--table-number={table}",
-        f"--table-size={table_size}",
-        *(["--index-first=on"] if is_index_first else []),
-        *(["--auto-inc=off"] if has_own_ids else []),
+        *("--threads=1", "--events=1", "--time=0", f"--rand-seed={seed}", "--rand-type=uniform"),
+        str(script),
+        *options,
         "run",
     ]
 
@@ -150,12 +133,16 @@ ROWS_A_SECOND, BEGIN_S, A_TABLE_S = 2_000, 60, 15
 
 
 def argvs(study: Study, arm: str, endpoint: Endpoint) -> list[list[str]]:
-    """Return the command line of each table's loader, in the order and with the ids that an arm asks for."""
+    """Return the command line of each table's loader, in the order and with the ids that an arm asks for.
+
+    The seed fixes every row, however it is loaded; a server that leaves gaps between ids is given them.
+    """
     data, asked = study.dataset, study.arms[arm].data
-    is_index_first = asked is not None and asked.index == "before"
-    has_own_ids = traits.engine(engine_of(study, arm).name).leaves_gaps
+    options = [f"--table-size={data.table_size}"]
+    options += ["--index-first=on"] if asked is not None and asked.index == "before" else []
+    options += ["--auto-inc=off"] if traits.engine(engine_of(study, arm).name).leaves_gaps else []
     return [
-        load(endpoint, table, data.table_size, data.seed, is_index_first, has_own_ids)
+        once(endpoint, order.table_seed(data.seed, table), LOAD, f"--table-number={table}", *options)
         for table in range(1, data.tables + 1)
     ]
 

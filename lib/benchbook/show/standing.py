@@ -329,7 +329,7 @@ def _sessions(study: str) -> list[Brought]:
         return []
     found, index = [], record.read().studies
     known = index[study].sessions if study in index else {}
-    for session in pooled.read(folder / pooled.FILE).sessions:
+    for session in pooled.Pooled.read(folder / pooled.FILE).sessions:
         where = paths.StudyPaths(study, folder / session.id)
         if where.findings.is_file() and where.facts.is_file():
             facts = files.read_json(where.facts)["arms"]

@@ -17,7 +17,7 @@ from benchbook.compare.claims.kinds import Item, Series, Terms, Unfit
 from benchbook.compare.claims.metrics import COLUMNS, LOADING, USED, is_known
 from benchbook.compare.intervals import Interval, t_interval
 from benchbook.compare.verdicts import reached_look
-from benchbook.core.cells import PUT_TOGETHER, both_metrics
+from benchbook.core.cells import both_metrics
 from benchbook.core.claim import Claim, Condition, Selector
 from benchbook.core.errors import given
 from benchbook.core.params import Analysis
@@ -306,7 +306,7 @@ def _of_seconds(runs: pd.DataFrame, metric: str, by: str, intervals: pd.DataFram
     if intervals is None or intervals.empty:
         raise Unfit("the seconds of the runs are not there")
     counted = intervals[~intervals.is_discarded.astype(bool)]
-    together = counted.groupby("run_id")[metric].agg(PUT_TOGETHER[by])
+    together = counted.groupby("run_id")[metric].agg(by)
     return runs.run_id.map(together)
 
 
