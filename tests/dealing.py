@@ -16,7 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 # In this order; what is not named comes after: it is short, for all others wait for the last to end.
 FIRST = (
-    *("pipeline/test_end_to_end.py", "site/test_the_record.py"),
+    *("pipeline/test_end_to_end.py", "pipeline/test_session.py", "site/test_the_record.py"),
     *("sites", "measure", "faults", "site", "commands", "compare", "show", "lab", "benchmarks"),
     *("read/test_sysbench_log.py", "house/test_claims.py", "core/test_reference.py"),
 )
@@ -50,7 +50,7 @@ def rank(nodeid: str) -> tuple[int, str]:
     """Return a test's place in the order: what waits until no other test runs comes when all are short."""
     path = f"{nodeid.partition('::')[0].removeprefix('tests/')}/"
     place = next((at for at, name in enumerate(FIRST) if path.startswith(f"{name}/")), len(FIRST) + 1)
-    return len(FIRST) if unit(nodeid) == "alone" else place, path
+    return len(FIRST) if is_alone(nodeid) else place, path
 
 
 def turned(found: list[Any], worker: str, workers: int) -> list[Any]:
@@ -71,14 +71,16 @@ def alone() -> frozenset[str]:
     return frozenset(found)
 
 
+def is_alone(nodeid: str) -> bool:
+    """Say whether a test wants the machine to itself for a part of it, beside which others prepare theirs."""
+    return nodeid.partition("::")[2].partition("[")[0] in alone()
+
+
 @cache
 def unit(nodeid: str) -> str:
     """Return the name of what is dealt out together with a test."""
-    file, _, name = nodeid.partition("::")
-    path = file.removeprefix("tests/")
-    if name.partition("[")[0] in alone():
-        return "alone"
-    if path in APART:
+    path = nodeid.partition("::")[0].removeprefix("tests/")
+    if path in APART or is_alone(nodeid):
         return nodeid
     shared = (name for name, those in TOGETHER.items() if path in those or path.partition("/")[0] in those)
     return next(shared, path)
