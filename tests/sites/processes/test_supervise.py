@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -128,26 +129,25 @@ def test_the_exit_code_of_the_stage_is_passed_on_and_orphans_are_collected() -> 
     assert alive(mark) == []
 
 
-@pytest.mark.parametrize("code", [0, 7])
-def test_a_supervisor_that_is_stopped_and_continued_keeps_the_stage_and_its_exit_code(
-    code: int, tmp_path: Path
-) -> None:
-    """The stage lasts until the other end of a pipe is closed."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    stage = [sys.executable, "-c", f"import sys; open(sys.argv[1]).read(); sys.exit({code})", str(pipe)]
-    supervisor = subprocess.Popen(
-        [sys.executable, "-m", "benchbook.sites.processes.supervise", *stage], start_new_session=True
-    )
-    with pipe.open("w"):
+def test_a_supervisor_that_is_stopped_and_continued_keeps_the_stage_and_its_exit_code(tmp_path: Path) -> None:
+    """Each stage lasts until the other end of a pipe is closed."""
+    supervisors = {}
+    with contextlib.ExitStack() as ends:
+        for code in (0, 7):
+            os.mkfifo(pipe := tmp_path / f"pipe-{code}")
+            program = f"import sys; open(sys.argv[1]).read(); sys.exit({code})"
+            argv = ["benchbook.sites.processes.supervise", sys.executable, "-c", program, str(pipe)]
+            supervisors[code] = subprocess.Popen([sys.executable, "-m", *argv], start_new_session=True)
+            ends.enter_context(pipe.open("w"))
         # A wait lasts 0.2 s: most stops of 0.05 to 0.35 s go past its end, which is what made up a signal.
         for turn in range(30):
-            os.kill(supervisor.pid, signal.SIGSTOP)
-            time.sleep(0.05 + 0.05 * (turn % 7))
-            os.kill(supervisor.pid, signal.SIGCONT)
-            time.sleep(0.02)
-            assert supervisor.poll() is None, f"ended at stop {turn + 1} with {supervisor.returncode}"
-    assert supervisor.wait(timeout=15) == code
+            for signum, lasts_s in ((signal.SIGSTOP, 0.05 + 0.05 * (turn % 7)), (signal.SIGCONT, 0.02)):
+                for supervisor in supervisors.values():
+                    os.kill(supervisor.pid, signum)
+                time.sleep(lasts_s)
+            for supervisor in supervisors.values():
+                assert supervisor.poll() is None, f"ended at stop {turn + 1} with {supervisor.returncode}"
+    assert {code: one.wait(timeout=15) for code, one in supervisors.items()} == {0: 0, 7: 7}
 
 
 def test_a_signal_sent_to_a_stopped_supervisor_counts_once_it_goes_on(chain) -> None:
