@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import shutil
 import signal
@@ -38,8 +39,9 @@ SetEnv HOME={home}
 """
 
 
+@functools.cache
 def unable() -> str | None:
-    """Return why this machine can't have such hosts, or None."""
+    """Return why this machine can't have such hosts, or None; tried once for all files that have some."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     if SSHD is None:

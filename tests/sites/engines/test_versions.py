@@ -13,16 +13,15 @@ from benchbook.sites.engines import versions
 from benchbook.sites.engines.mariadb import MariaDB
 
 
-def madison(package: str) -> list[str]:
-    """Return the versions of a package that this system's lists have, newest first."""
-    asked = subprocess.run(["apt-cache", "madison", package], capture_output=True, text=True, check=False)
-    return [line.split("|")[1].strip() for line in asked.stdout.splitlines()]
-
-
-needs_apt = pytest.mark.skipif(
-    shutil.which("apt-cache") is None or not madison("mariadb-server-core"),
-    reason="this system's package lists have no MariaDB",
-)
+@pytest.fixture(scope="module")
+def listed() -> list[str]:
+    """The versions of MariaDB that this system's package lists have, newest first."""
+    argv = ["apt-cache", "madison", "mariadb-server-core"]
+    there = shutil.which("apt-cache") is not None
+    said = subprocess.run(argv, capture_output=True, text=True, check=False).stdout if there else ""
+    return [line.split("|")[1].strip() for line in said.splitlines()] or pytest.skip(
+        "this system's package lists have no MariaDB"
+    )
 
 
 def test_a_version_that_is_installed_is_taken_as_it_is():
@@ -32,21 +31,21 @@ def test_a_version_that_is_installed_is_taken_as_it_is():
     assert versions.resolved(Engine(name="mariadb")).binary is None
 
 
-@needs_apt
-def test_a_version_that_nobody_has_is_told_with_those_there_are():
+def test_a_version_that_nobody_has_is_told_with_those_there_are(listed: list[str]):
     why = versions.obstacle(Engine(name="mariadb", version="5.5.1"))
-    there = versions._upstream(madison("mariadb-server-core")[0])
+    there = versions._upstream(listed[0])
     assert why is not None and why.startswith(
         "engine.version: 5.5.1: not installed, and this system's packages"
     )
     assert there in why and "`apt-get update`" in why
 
 
-@needs_apt
 @pytest.mark.slow
-def test_another_version_is_fetched_once_and_is_the_one_asked_for(tmp_path: Path, monkeypatch, capsys):
+def test_another_version_is_fetched_once_and_is_the_one_asked_for(
+    listed: list[str], tmp_path: Path, monkeypatch, capsys
+):
     monkeypatch.setenv("BENCHBOOK_ENGINES", str(tmp_path))
-    there = [versions._upstream(one) for one in madison("mariadb-server-core")]
+    there = [versions._upstream(one) for one in listed]
     other = next((one for one in there if one != MariaDB.standing()[0]), None)
     if other is None:
         pytest.skip("the package lists have the installed version alone")
