@@ -184,7 +184,8 @@ def present(id: str) -> list[str]:
 
 def clear(id: str) -> list[str]:
     """Remove everything that carries a lab's id, and nothing else; return in words what was removed."""
-    before = present(id)
+    if not (before := present(id)):
+        return []
     for rule in rules(id):
         run("iptables", "-w", "10", "-t", "nat", "-D", rule.chain, *rule.words)
     for path in sorted(NAMESPACES.glob(f"bb-{id}-*")):
