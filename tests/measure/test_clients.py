@@ -32,6 +32,8 @@ def study(make_study: Callable[..., Study]) -> Study:
         site={"port": PORT},
         arms={"one": {}, "pair": {"clients": 2, "options_by": "file"}, "three": {"clients": 3, "servers": 3}},
         threads=(6,),
+        # In the 3 s of a run they make 180 transactions of 20 statements together.
+        workloads={"oltp_read_write": {"rate": 60}},
         plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"},
     )
 

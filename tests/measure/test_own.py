@@ -82,13 +82,13 @@ ONE = {"direct": {}, "relay": {"access": "haproxy"}}
 
 @pytest.fixture
 def of_script(make_study, tmp_path: Path) -> Callable[..., Study]:
-    def make(extra: str = "", **changes: Any) -> Study:
+    def make(extra: str = "", rate: int = 0, **changes: Any) -> Study:
         (tmp_path / "common.lua").write_text(COMMON)
         (tmp_path / "mine.lua").write_text(SCRIPT.replace("EXTRA", extra))
         script = os.path.relpath(tmp_path / "mine.lua", paths.root())
         return make_study(
             **{
-                "workloads": {"mine": {"script": script, "options": {"accounts": 50}}},
+                "workloads": {"mine": {"script": script, "options": {"accounts": 50}, "rate": rate}},
                 "arms": TWO,
                 "warm_up": {"pilot_s": 1},
             }
@@ -151,7 +151,7 @@ def test_an_own_script_is_prepared_proven_and_held_to_the_query(order, of_script
 def test_a_bad_script_is_caught_by_name(what, of_script, lab, tmp_path, monkeypatch):
     extra, check, said = BAD[what]
     plan = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs", "max_repeats": 0}
-    study = of_script(extra, plan=plan, arms=ONE, threads=(1,))
+    study = of_script(extra, rate=100, plan=plan, arms=ONE, threads=(1,))
     walk, _, judged = measured(study, lab, tmp_path / "data", monkeypatch)
     assert walk.abandoned
     reasons = "\n".join(reason for one in judged for reason in one.reasons)

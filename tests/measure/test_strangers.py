@@ -84,7 +84,9 @@ def test_packets_that_a_rule_drops_void_the_run_and_the_rule_is_said(
         pytest.skip("needs root, ip and iptables")
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
     pods = {"direct": {"network": "pod"}, "proxy": {"network": "pod", "access": "haproxy"}}
-    study = make_study(arms=pods, plan={**RUNS, "run_s": 6}, threads=(4,))
+    # In 5 s the server is sent some 10,000 statements, 50 of which are dropped.
+    rate = {"oltp_read_write": {"rate": 100}}
+    study = make_study(arms=pods, plan={**RUNS, "run_s": 6}, threads=(4,), workloads=rate)
     with sites.open_site(study, lab.parent / "pods") as site:
         dataset.load(site, study)
         site.up("direct")
@@ -93,10 +95,10 @@ def test_packets_that_a_rule_drops_void_the_run_and_the_rule_is_said(
         def drop() -> Iterator[None]:
             pid = site.monitored("direct")["server"][0]
             inside = ["nsenter", f"--net=/proc/{pid}/ns/net", "iptables", "-w", "10"]
-            one_in_500 = ["-m", "statistic", "--mode", "random", "--probability", "0.002", "-j", "DROP"]
-            subprocess.run([*inside, "-A", "INPUT", *one_in_500], check=True)
+            one_in_200 = ["-m", "statistic", "--mode", "random", "--probability", "0.005", "-j", "DROP"]
+            subprocess.run([*inside, "-A", "INPUT", *one_in_200], check=True)
             yield
-            subprocess.run([*inside, "-D", "INPUT", *one_in_500], check=True)
+            subprocess.run([*inside, "-D", "INPUT", *one_in_200], check=True)
 
         said = walked(site, study, tmp_path, drop, 5.0)
     assert "segments were sent again" in said

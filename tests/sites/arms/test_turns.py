@@ -144,7 +144,7 @@ def test_events_are_counted_by_arm_in_what_is_discarded(group: Group):
 
 def test_a_turn_begins_when_the_last_thread_of_the_one_before_stands_still(group: Group):
     group.start(a=MANY, b=MANY)
-    assert group.clock().wait(20) == 0
+    assert group.clock(whole_s=2.0).wait(20) == 0
     told = group.told()
     for name in "ab":
         # A dozen threads take some milliseconds to stop: within them nobody's turn goes on.
@@ -182,7 +182,7 @@ def test_what_serves_one_arm_alone_stands_still_in_the_turns_of_others(group: Gr
     group.start(a=BURN, b=BURN)
     server = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
-        running = group.clock(stops={server.pid: ["a"]})
+        running = group.clock(whole_s=2.0, stops={server.pid: ["a"]})
         seen = set()
         while running.poll() is None:
             states = [procfs.stat(pid) for pid in (server.pid, group.burners["a"].pid)]

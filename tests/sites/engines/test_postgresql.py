@@ -274,7 +274,7 @@ def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(
     asked = site.study.model_copy(
         update={
             "arms": {arm: site.study.arms[arm] for arm in arms},
-            "plan": site.study.plan.model_copy(update={"order": "turns"}),
+            "plan": site.study.plan.model_copy(update={"order": "turns", "run_s": 1}),
         }
     )
     store = Store(site, asked, tmp_path)

@@ -102,7 +102,9 @@ def study(theirs: Any) -> Callable[..., Study]:
     """Return a function that makes a study on that server."""
     endpoint, _ = theirs
 
-    def make(arms: dict | None = None, settings: dict | None = None, **existing: Any) -> Study:
+    def make(
+        arms: dict | None = None, settings: dict | None = None, threads: int = 1, **existing: Any
+    ) -> Study:
         account = {} if "account_file" in existing else {"user": "guest", "password_env": "GUEST_PASSWORD"}
         place = {"host": endpoint.host, "port": endpoint.port, "database": "ours"}
         return Study.model_validate(
@@ -116,7 +118,7 @@ def study(theirs: Any) -> Callable[..., Study]:
                 "aa": None,
                 "dataset": {"tables": 1, "table_size": ROWS},
                 "workloads": {"oltp_read_write": {}},
-                "threads": (2,),
+                "threads": (threads,),
                 "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2},
                 "warm_up": {"pilot_s": 2},
                 "claims": (),
@@ -136,7 +138,7 @@ def measured(site: Any, into: Path) -> tuple[Any, dict[str, Any]]:
 
 def test_two_clients_load_one_endpoint_together(study, theirs, open_folder, tmp_path):
     with sites.open_site(
-        study(arms={"pair": {"clients": 2, "options_by": "file"}, "one": {}}), open_folder / "ours"
+        study(arms={"pair": {"clients": 2, "options_by": "file"}, "one": {}}, threads=2), open_folder / "ours"
     ) as site:
         dataset.ensure(site, site.study)
         planned = next(run for run in schedule.plan_runs("test", site.study, {}) if run.arm == "pair")
@@ -321,7 +323,7 @@ def test_rows_that_somebody_changes_between_runs_are_noticed_on_a_shared_server(
 def test_encryption_is_what_was_asked_and_the_server_agrees(
     study, certificates, theirs, open_folder, tmp_path
 ):
-    secure = study(tls="required", tls_folder=str(certificates))
+    secure = study(tls="required", tls_folder=str(certificates), threads=2)
     with theirs[1].admin().connect() as connection:
         connection.exec_driver_sql("ALTER USER 'guest'@'127.0.0.1' REQUIRE SSL")
     with sites.open_site(secure, open_folder / "ours") as site:
@@ -507,7 +509,7 @@ def test_a_query_of_somebody_else_on_their_postgresql_makes_a_run_invalid(
     study, pgsql, open_folder, tmp_path
 ):
     there = {"endpoint": {"host": pgsql.host, "port": pgsql.port}, "engine": {"name": "postgresql"}}
-    asked = study(arms={"two": there, "same": there | {"clients": 2}}, database="sbtest")
+    asked = study(arms={"two": there, "same": there | {"clients": 2}}, threads=2, database="sbtest")
     with sites.open_site(asked, open_folder / "engines") as site:
         dataset.load(site, asked)
         with servers.sessions(site, asked, ["two"]) as connections, site.admin("two").connect() as somebody:
@@ -541,8 +543,7 @@ def test_two_servers_that_others_run_take_turns(study, theirs, other, open_folde
     reads = asked.model_copy(
         update={
             "workloads": {"oltp_point_select": asked.workloads["oltp_read_write"]},
-            "threads": (1,),
-            "plan": asked.plan.model_copy(update={"discard_s": 1}),
+            "plan": asked.plan.model_copy(update={"discard_s": 0.3, "run_s": 1}),
         }
     )
     with sites.open_site(reads, open_folder / "both") as site:
@@ -551,8 +552,8 @@ def test_two_servers_that_others_run_take_turns(study, theirs, other, open_folde
         store.walk_alone()
     assert store.wrong() == {}
     each = [folder.evidence()["turns"] for folder in store.kept()]
-    # Nobody stops a server of theirs. 2 s of each arm are 40 turns of 50 ms.
-    assert [(one["stopped"], one["count"]) for one in each] == [(["client"], 40)] * 2
+    # Nobody stops a server of theirs. 1 s of each arm are 20 turns of 50 ms.
+    assert [(one["stopped"], one["count"]) for one in each] == [(["client"], 20)] * 2
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.server, pytest.mark.skipif(UNABLE is not None, reason=
 
 PORT = 33060
 # Long enough where a run is only to be valid.
-SHORT = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2}
+SHORT = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2}
 # Short enough for a test: how long a lost connection is waited for, and when hosts give up on us.
 PATIENCE = {"timeout_s": 2.0, "patience_s": 25.0, "lease_s": 30.0}
 
