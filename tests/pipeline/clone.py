@@ -39,7 +39,7 @@ workloads:
   oltp_point_select: {}
 threads: THREADS
 plan: {blocks: BLOCKS, discard_s: DISCARD_S, run_s: RUN_S, max_repeats: 3, turn_ms: 50}
-warm_up: {pilot_s: 2}
+warm_up: {pilot_s: PILOT_S}
 claims: []
 """
 
@@ -63,10 +63,12 @@ class Clone:
         port: int = rooms.port(300),
         discard_s: float = 1,
         run_s: int = 2,
+        pilot_s: int = 1,
     ) -> None:
         """Write the study file."""
         text = STUDY.replace("BLOCKS", str(blocks)).replace("THREADS", threads).replace("PORT", str(port))
         text = text.replace("DISCARD_S", str(discard_s)).replace("RUN_S", str(run_s))
+        text = text.replace("PILOT_S", str(pilot_s))
         (self.path / "studies" / "tiny.yaml").write_text(text, encoding="utf-8")
 
     def environment(self) -> dict[str, str]:

@@ -28,7 +28,7 @@ def killed_after_a_group(clone: Clone, *argv: str) -> str:
 
 def test_what_was_begun_goes_on_and_ends_in_the_record_or_among_those_that_are_not(open_folder):
     clone = make(open_folder / "session")
-    clone.study(blocks=2, discard_s=0.3, run_s=1)
+    clone.study(blocks=2, discard_s=0.3, run_s=1, pilot_s=0)
     code, said = clone.run("benchbook", "session", "tiny", "--anyway")
     assert code == 2 and "the tree is edited: studies/tiny.yaml; commit" in said
     clone.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "Ask")
