@@ -42,6 +42,8 @@ DEFAULTS: dict[str, tuple[Value, str]] = {
 AT_CREATION = (
     "innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces",
     "lower_case_table_names", "innodb_checksum_algorithm",
+    # A schema keeps those of the server that made it.
+    "character_set_server", "collation_server",
 )  # fmt: skip
 
 # Different at every look or every start, so never part of the digest.

@@ -124,6 +124,18 @@ def test_an_engine_that_cannot_be_had_is_refused_with_the_reason(
     assert of_lab(lab) == []
 
 
+def test_a_schema_has_the_collation_that_is_asked_for_now(make_study, lab: Path, open_folder: Path) -> None:
+    """It keeps the one of the server that made it, so another one is another data folder."""
+    schema = "FROM information_schema.schemata WHERE schema_name = 'sbtest'"
+    for charset in ("latin1", "utf8mb4"):
+        asked = {"character_set_server": charset, "collation_server": f"{charset}_bin"}
+        with sites.open_site(make_study(asked), open_folder / "collations") as site:
+            found = query(
+                site.up("direct"), f"SELECT default_character_set_name, default_collation_name {schema}"
+            )
+            assert found == ((charset, f"{charset}_bin"),)
+
+
 def test_a_foreign_server_on_the_port_is_named_and_left_alone(make_study, lab: Path, port: int) -> None:
     with socket.create_server(("127.0.0.1", port)):
         with sites.open_site(make_study(), lab) as site, pytest.raises(sites.SiteError) as caught:
