@@ -124,7 +124,7 @@ class Arms:
                 self.pod(part)
         address = str(pod.status.pod_ip)
         if chain.proxy is not None:
-            return str(self.pod(chain.proxy, address).status.pod_ip), chain.proxy.port
+            return self._through(chain.proxy, server, address), chain.proxy.port
         service = service_of(chain)
         if service is None:
             return address, server.port
@@ -132,6 +132,24 @@ class Arms:
             self.space.apply(service, [server.balancer(chain)])
         name, addresses, port = server.service(service)
         return self._service(name, addresses), port
+
+    def _through(self, proxy: Part, server: Any, address: str) -> str:
+        """Return where a proxy is, once our account has reached this very server through it.
+
+        What a proxy asks its server for the first session of all is asked then, and in no run.
+        """
+        was = self._pods.get(proxy.name)
+        place = str(self.pod(proxy, address).status.pod_ip)
+
+        def leads_there() -> bool:
+            with contextlib.suppress(SiteError):
+                return bool(server.seen_from(server.machine, place, proxy.port))
+            return False
+
+        is_new = self._pods[proxy.name] is not was and isinstance(server, Server)
+        if is_new and not wait_for(leads_there, self.space.here.wait_s):
+            raise SiteError(f"{pod_of(proxy)}: does not lead to {pod_of(server.part)}; look at its log")
+        return place
 
     def pod(self, part: Part, address: str | None = None) -> Any:
         """Return the pod of a client, neighbour or proxy, running; `address` is what a proxy leads to."""
