@@ -28,13 +28,9 @@ class Strangers:
         self._looks = 0
         self._counting = set(_counting())
         self._networks = [(pid, names, _network(pid)) for pid, names in self._places()]
-        for pid in self._pids:
+        for pid in (pid for pids in self._parts.values() for pid in pids):
             _stood_still(pid)  # What was before this run is none of it.
         self.look()
-
-    @property
-    def _pids(self) -> list[int]:
-        return [pid for pids in self._parts.values() for pid in pids]
 
     def look(self) -> None:
         """See who is traced, and who stands still."""

@@ -81,7 +81,7 @@ class PostgreSQL(Server):
 
     def _admit(self, started_s: float) -> None:
         try:
-            set_up(lambda name: connect(self.machine, self.socket, name), self._password())
+            set_up(lambda name: connect(self.machine, self.socket, name), self.lab.password(DRIVER))
             self._prove(started_s)
         except psycopg.Error as error:
             raise SiteError(
@@ -125,9 +125,6 @@ class PostgreSQL(Server):
         there = self.machine.programs(PROGRAM) if self.engine.binary is None else []
         fits = (one for one in there if sql.is_version(self._version_of(one), self.engine.version))
         return next(fits, there[0]) if there else super()._find()
-
-    def _password(self) -> str:
-        return self.lab.password(DRIVER)
 
     def _connect(self) -> psycopg.Connection:
         self._opened += 1

@@ -26,7 +26,8 @@ NODES_S = 600.0
 
 def up(study: Study, folder: Path, run: steps.Runner | None = None, which: Any = shutil.which) -> Path:
     """Make what is missing of a study's cluster, and TiDB Operator if needed; return the kubeconfig."""
-    asked, lab, version = _asked(study), labs.open_lab(folder), wanted_operator(study)
+    asked, lab, tidb = _asked(study), labs.open_lab(folder), layout.asked(study).tidb
+    version = None if tidb is None else tidb.operator_version
     must_have_programs(version is not None, which)
     record = {"gke": asked.model_dump(mode="json"), "id": lab.token[:8]}
     # Before the first command: what is half made must be found again.
@@ -47,12 +48,6 @@ def summary(study: Study) -> list[str]:
     return steps.summary(here.gke, plan.UNKNOWN[:8]) + [
         f"  command   {shlex.join(step.make)}" for step in installed
     ]
-
-
-def wanted_operator(study: Study) -> str | None:
-    """Return the version of TiDB Operator that a study needs, or None."""
-    tidb = layout.asked(study).tidb
-    return None if tidb is None else tidb.operator_version
 
 
 def _install(version: str, tool: steps.Gcloud) -> None:

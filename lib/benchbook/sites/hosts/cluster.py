@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -71,7 +71,9 @@ class Cluster(Made):
         facts = {name: look.facts for name, look in looks.items()}
         targets = {name: host.target for name, host in hosts.items()}
         self.topology = tiup.topology_text(tiup.topology(study, part, targets, folders, facts))
-        self.config_text = _placeless(self.topology, folders.values())
+        self.config_text = self.topology
+        for folder in folders.values():  # It is what it is wherever ours are.
+            self.config_text = self.config_text.replace(folder, "FOLDER")
         self.config_hash = applied.digest(self.config_text)
         name, look = f"{self.control.lab}-{part.name}", looks[self.control.name]
         self.commands = Commands(self.control, look, self.tiup, name)
@@ -262,13 +264,6 @@ class Cluster(Made):
 
     def _log(self, one: Place) -> str:
         return f"{self.part.name}/tidb-{one.port}/log/tidb.log"
-
-
-def _placeless(topology: str, folders: Iterable[str]) -> str:
-    """Return a topology as it is wherever our folders on the hosts are."""
-    for folder in folders:
-        topology = topology.replace(folder, "FOLDER")
-    return topology
 
 
 STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"

@@ -146,7 +146,8 @@ def chains(study: Study) -> dict[str, Chain]:
     found = {}
     for name, arm in study.arms.items():
         placed = _selectors(arm.placement.nodes if arm.placement is not None else {})
-        nodes = {role: _labels(labels) for role, labels in {**_selectors(here.nodes), **placed}.items()}
+        wanted = {**_selectors(here.nodes), **placed}
+        nodes = {role: tuple(sorted(labels.items())) for role, labels in wanted.items()}
         spread = arm.placement is not None and arm.placement.spread
         apart = _apart(arm, here, nodes)
         where = InPod(arm.network, room(arm, here), nodes.get("server", ()), spread, apart)
@@ -211,10 +212,6 @@ def _neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
 def _selectors(nodes: Mapping[Role, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
     """Return the labels that nodes of a role must have, where any are asked for."""
     return {role: labels for role, labels in nodes.items() if labels}
-
-
-def _labels(selector: Mapping[str, str]) -> Labels:
-    return tuple(sorted(selector.items()))
 
 
 def _equal(cpu: float | None, memory_mib: int | None) -> Room:

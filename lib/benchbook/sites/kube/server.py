@@ -73,8 +73,10 @@ class Server:
         """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
         self.find()
         server = self.inner
-        if self.space.here.split_cores and not server.is_up:
-            self._keep_to_half()
+        is_split = self.space.here.split_cores and not server.is_up
+        # The pod's first process, and the server that it will start, keep to the servers' half.
+        if is_split and (cores := int(self.run("nproc", "--all"))) > 1:
+            self.run("taskset", "-acp", layout.listed(layout.halves(cores)["server"]), "1")
         server.ensure()
         return self._pod
 
@@ -139,11 +141,6 @@ class Server:
 
     def run(self, *argv: str) -> str:
         return self.space.cluster.must(self.space.namespace, pod_of(self.part), argv)
-
-    def _keep_to_half(self) -> None:
-        """Keep the pod's first process, and the server it will start, to the servers' half of the cores."""
-        if (cores := int(self.run("nproc", "--all"))) > 1:
-            self.run("taskset", "-acp", layout.listed(layout.halves(cores)["server"]), "1")
 
 
 # What is asked of a host beforehand; a pod's programs are its image's, and it is all a server's.

@@ -217,7 +217,8 @@ def ready(
         running = sum(_running(resource["spec"], found).values())
         if running > most:
             most, moved = running, now
-        stuck = [pod for part in found.values() for pod in part if _is_hopeless(pod)]
+        states = (wait.state(pod) or "" for part in found.values() for pod in part)
+        stuck = any(state.partition(":")[0] in wait.HOPELESS for state in states)
         stuck_since = (stuck_since or now) if stuck else None
         is_unseen = not resource.get("status") and now - began > min(SILENT_S, wait_s)
         is_stuck = stuck_since is not None and now - stuck_since > wait.PATIENCE_S
@@ -268,10 +269,6 @@ def _is_moving(status: Mapping[str, Any]) -> bool:
     """Say whether pods are still being made again with other settings."""
     sets = [(status.get(part) or {}).get("statefulSet") or {} for part in PARTS]
     return any(one.get("currentRevision") != one.get("updateRevision") for one in sets)
-
-
-def _is_hopeless(pod: Any) -> bool:
-    return (wait.state(pod) or "").partition(":")[0] in wait.HOPELESS
 
 
 def _whys(cluster: Cluster, namespace: str, name: str, found: Mapping[str, list[Any]]) -> str:

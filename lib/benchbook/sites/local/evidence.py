@@ -78,7 +78,11 @@ def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
         if group is not None:
             kind = part.name if part in chain.others else part.kind
             found[f"{kind}_group"] = group.in_force()
-            _must_be_inside(group, parts.get(part).child.pid)
+            inside = (group.folder / "cgroup.procs").read_text(encoding="ascii").split()
+            if str(pid := parts.get(part).child.pid) not in inside:
+                raise SiteError(
+                    f"pid {pid} has left its control group {group.folder}; call site.up(arm) again"
+                )
     for part in chain.servers if chain.server.where.is_pod else ():
         name = f"{part.name}_namespace" if part in chain.others else "namespace"
         found[name] = _namespace(parts, part)
@@ -155,12 +159,6 @@ def _neighbour_group(parts: Parts, chain: Chain) -> cgroups.Group | None:
     if chain.arm.neighbour is None:
         return None
     return cgroups.make(parts.lab.token, loads.NEIGHBOUR, quota=None, shares=chain.arm.neighbour.shares)
-
-
-def _must_be_inside(group: cgroups.Group, pid: int) -> None:
-    inside = (group.folder / "cgroup.procs").read_text(encoding="ascii").split()
-    if str(pid) not in inside:
-        raise SiteError(f"pid {pid} has left its control group {group.folder}; call site.up(arm) again")
 
 
 def _namespace(parts: Parts, part: Part) -> str:

@@ -82,7 +82,8 @@ def keep(server: Any, servers: Sequence[Any], label: str) -> None:
         server.machine.carry(server.place.prepared, other.machine, other.user)
     for other in mine:
         if other.child is not None:
-            _put_back(other)
+            _replace(other)
+            other.ensure()
     server.ensure()
 
 
@@ -126,11 +127,6 @@ def chill(server: Any) -> None:
 def start(servers: Sequence[Any]) -> None:
     """Start servers that mostly wait while they start, side by side."""
     steps.walk(steps.together(*(server.starting() for server in servers)), LOOK_S)
-
-
-def _put_back(server: Any) -> None:
-    _replace(server)
-    server.ensure()
 
 
 def _replace(server: Any) -> None:
