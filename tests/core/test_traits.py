@@ -25,7 +25,7 @@ MUST_SAY = {
     traits.Engine: {
         *("name", "product", "code", "programs", "sites", "driver", "reserved", "has_backends"),
         *("has_own_work", "leaves_gaps", "tells_settings", "tells_version", "must_limit_connections"),
-        *("example", "meanings", "said_by"),
+        *("example", "meanings", "said_by", "text"),
     },
     traits.Proxy: {"name", "product", "code", "programs", "driver", "relays_tls", "refused"},
 }

@@ -117,7 +117,9 @@ def test_engines_are_compared_with_the_same_memory_durability_log_and_isolation(
     asked = study("lab-engines")
     for arm in asked.arms:
         engine = engine_of(asked, arm)
-        alike = traits.engine(engine.name).meanings.values()
+        meanings = traits.engine(engine.name).meanings
+        # All have UTF-8; of what is recorded the report says that MariaDB's order of text is another.
+        alike = [one for about, one in meanings.items() if about not in traits.TEXT]
         assert engine.settings == {name: value for one in alike for name, value in one.items()}, arm
 
 

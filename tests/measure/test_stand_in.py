@@ -439,6 +439,8 @@ def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loadin
     assert {arm: load["index"] for arm, load in state["loads"].items()} == {
         "direct": "after the rows", "again": "after the rows", "before": "before the rows"
     }  # fmt: skip
+    text = {"character set": "utf8mb4", "order of text": "utf8mb4_bin"}
+    assert all(load["text"] == text for load in state["loads"].values())
     assert [word for word in site.done if word.startswith("snapshot")] == [
         "snapshot direct",
         "snapshot before",

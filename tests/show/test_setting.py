@@ -48,18 +48,58 @@ def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
         ),
         "postgres": engine("postgresql", shared_buffers="256MB", fsync="on", synchronous_commit="on"),
     }
-    arms["maria"]["engine"]["unstated"] = {"innodb_doublewrite": "ON"}
-    (table,) = setting.beside({"arms": arms}, {"maria": "MariaDB"})
-    assert [one.label for one in table.columns[1:]] == ["MariaDB", "postgres"]
-    found = {row[0]: row[1:] for row in table.rows}
-    assert found["memory for pages"] == ["innodb_buffer_pool_size = 268435456", "shared_buffers = 256MB"]
+    arms["maria"]["engine"]["unstated"] = {"innodb_doublewrite": "OFF"}
+    arms["postgres"]["engine"]["unstated"] = {"full_page_writes": "on", "max_wal_size": "1024MB"}
+    text = {"maria": {"character set": "latin1", "order of text": "utf8mb4_bin"}}
+    text["postgres"] = {"character set": "UTF8", "order of text": "C"}
+    loads = {"loads": {arm: {"text": of_arm} for arm, of_arm in text.items()}}
+    (table,) = setting.beside({"arms": arms}, loads, {"maria": "MariaDB"})
+    assert [one.label for one in table.columns] == ["What it is about", "Alike", "MariaDB", "postgres"]
     left = "not stated: as its package has it"
-    assert found["torn pages are mended"] == ["not stated: innodb_doublewrite = ON", left]
-    assert found["a commit waits for the disk"] == [left, "fsync = on; synchronous_commit = on"]
-    assert found["isolation"] == ["transaction_isolation = READ-COMMITTED", left]
-    # What is stated on both sides comes last: it is what compares.
-    assert table.rows[-1][0] == "memory for pages"
-    assert setting.beside({"arms": {"maria": arms["maria"], "again": arms["maria"]}}, {}) == []
+    # What is not alike comes first, then what can't be said; sizes and words are compared, not spellings.
+    assert table.rows == [
+        ["torn pages are mended", "no", "not stated: innodb_doublewrite = OFF",
+         "not stated: full_page_writes = on"],
+        ["character set", "no", "columns = latin1", "columns = UTF8"],
+        ["a commit waits for the disk", "can't be said", left, "fsync = on; synchronous_commit = on"],
+        ["size of the log", "can't be said", left, "not stated: max_wal_size = 1024MB"],
+        ["isolation", "can't be said", "transaction_isolation = READ-COMMITTED", left],
+        ["memory for pages", "yes", "innodb_buffer_pool_size = 268435456", "shared_buffers = 256MB"],
+        ["order of text", "yes", "columns = utf8mb4_bin", "columns = C"],
+    ]  # fmt: skip
+    assert setting.of({"arms": arms}, loads)[0] == "not alike: torn pages are mended and character set"
+    # What was measured before columns were read does not say what they held.
+    (table,) = setting.beside({"arms": arms}, None, {})
+    assert ["order of text", "can't be said", left, "not read"] in table.rows
+
+
+def test_an_engine_with_other_memory_is_not_alike_and_one_that_has_no_pages_does_not_compare():
+    def memory(first, second):
+        arms = {}
+        for arm, (name, key, asked, got) in {"a": first, "b": second}.items():
+            arms[arm] = {"engine": {"name": name, "settings": {key: {"asked": asked, "got": got}}}}
+        (table,) = setting.beside({"arms": arms}, {}, {})
+        return next(row[1] for row in table.rows if row[0] == "memory for pages")
+
+    maria = ("mariadb", "innodb_buffer_pool_size", "512M", "536870912")
+    assert memory(maria, ("postgresql", "shared_buffers", "512MB", "65536 x 8kB")) == "yes"
+    assert memory(maria, ("postgresql", "shared_buffers", "256MB", "32768 x 8kB")) == "no"
+    assert memory(maria, ("tidb", "skip_name_resolve", "ON", "ON")) == "can't be said"
+
+
+def test_one_engine_alone_has_a_table_where_servers_differ_in_what_nobody_stated():
+    def engine(flush, **engine):
+        return {
+            "engine": {"name": "mariadb", "unstated": {"innodb_flush_log_at_trx_commit": flush}, **engine}
+        }
+
+    (table,) = setting.beside({"arms": {"old": engine("1"), "new": engine("2")}}, {}, {})
+    name = "not stated: innodb_flush_log_at_trx_commit"
+    assert table.rows == [["a commit waits for the disk", "no", f"{name} = 1", f"{name} = 2"]]
+    asked = {"settings": {"innodb_flush_log_at_trx_commit": {"asked": "1"}}}
+    for alike in (engine("1"), engine("2", **asked)):
+        assert setting.beside({"arms": {"old": engine("1"), "new": alike}}, {}, {}) == []
+    assert setting.beside({"arms": {"old": engine("1")}}, {}, {}) == setting.beside(None, None, {}) == []
 
 
 def test_each_file_is_folded_under_its_name_with_its_arms_and_is_only_text():

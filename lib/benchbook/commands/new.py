@@ -47,6 +47,7 @@ EXAMPLES = {
     SCRIPT: "workloads/mine.lua 4",
 }
 NEXT = {
+    ENGINES: "What engines are compared by is written for each; the report says first what was not alike.\n",
     SERVERS: "It needs an account, its password in BENCH_PASSWORD and an empty schema: docs/existing.md.\n",
     SCRIPT: "Its options are the script's defaults, which may be large: docs/writing-a-study.md.\n",
     VERSIONS: "`benchbook gate {} --slower 3%` answers in minutes; which commit it was: docs/gate.md.\n",

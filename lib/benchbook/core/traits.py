@@ -25,9 +25,11 @@ MYSQL, PGSQL = "mysql", "pgsql"
 # Programs that hosts need beside those of engines and proxies.
 BESIDE = ("sysbench", "tiup")
 Settings = Mapping[str, Any]
+TEXT = ("character set", "order of text")
+"""What columns say of their text; some engines have no setting for it."""
 MEANINGS = (
     "memory for pages", "a commit waits for the disk", "torn pages are mended", "size of the log",
-    "isolation",
+    "isolation", *TEXT,
 )  # fmt: skip
 """What settings of different engines are about, in the words of a report."""
 
@@ -80,6 +82,8 @@ class Engine(_Traits):
     """A study with many connections beside sysbench's must set `max_connections`."""
     meanings: Mapping[str, Settings]
     """Its settings for each of `MEANINGS`, each as engines are compared; none where nothing compares."""
+    text: tuple[str, str]
+    """Character set and collation of columns whose text compares with that of other engines."""
     example: str
     """YAML below `engine:` with which `benchbook new` begins a study, a key a line."""
     said_by: str | None

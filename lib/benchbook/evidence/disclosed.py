@@ -132,7 +132,7 @@ def unproven(held: Unpacked) -> Iterator[str]:
     settings = {arm: one.setting for arm, one in held.study.arms.items()}
     if same := [key for key in TRACELESS if len({repr(at(one, key)) for one in settings.values()}) > 1]:
         yield f"studies/{held.name}.yaml: which arm a run is of, by what leaves no trace: {', '.join(same)}"
-    yield "dataset.json: that the rows were those of its checksums; loads, the seconds that loading took"
+    yield "dataset.json: that the rows were those of its checksums; loads, what loading took and gave"
     yield "warm_up.json: analyze, what the server answered to ANALYZE"
     yield "params.yaml: studies and sources (not used); manifest.json: benchbook and commit"
     kept = set(held.settings_files.values())

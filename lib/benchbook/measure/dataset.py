@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from benchbook.core import own_scripts, traits
-from benchbook.core.engines import data_groups, engine_of, is_prewarmed
+from benchbook.core.engines import engine_of, is_prewarmed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
@@ -67,19 +67,19 @@ def ensure(
         )
     if known_own is not None:
         ensure_own(site, study, known_own)
-    return _one(study, states) | {"loads": _loads(study, loaded), "events": events}
+    return _one(study, states) | {"loads": _loads(site, loaded), "events": events}
 
 
 def load(site: Site, study: Study) -> dict[str, Any]:
     """Create the schema, load every table, check all of it, keep a copy; return what was loaded.
 
     Arms that differ in engine or order of loading are loaded each from the same seed, and must hold the same
-    rows. `loads` then says for every arm how long it took.
+    rows. `loads` then says for every arm how long it took, and what text its columns hold.
     """
     loaded = {arm: _load(site, study, arm) for arm in arm_of_each_copy(site)}
     state = _one(study, {arm: state for arm, (state, _) in loaded.items()})
     site.look()
-    return state | {"loads": _loads(study, loaded)}
+    return state | {"loads": _loads(site, loaded)}
 
 
 def arm_of_each_copy(site: Site) -> list[str]:
@@ -88,8 +88,8 @@ def arm_of_each_copy(site: Site) -> list[str]:
     return [group[0] for group in groups if group]
 
 
-def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], float]:
-    """Load one copy of the data through an arm; return what was loaded and the seconds it took."""
+def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Load one copy of the data through an arm; return what was loaded, and the time and text of that."""
     endpoint = site.up(arm)
     with session(site, arm) as connection:
         for name in filter(sysbench.is_table, dialect.of(connection).tables(connection)):
@@ -101,7 +101,9 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], float]:
     with session(site, arm) as connection:
         state = describe(connection, study)
         is_ours = not connection.info.get("is_theirs")
-        unasked = unasked_of(dialect.of(connection).definitions(connection)[0], is_ours)
+        words = dialect.of(connection)
+        unasked = unasked_of(words.definitions(connection)[0], is_ours)
+        load = {"seconds": round(seconds, 2), "text": words.texts(connection, "sbtest1")}
     wrong = [*problems(state, study), *(f"{name} is not ours ({what})" for name, what in unasked.items())]
     if wrong or messages:
         raise DatasetError(
@@ -110,7 +112,7 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], float]:
             + ". Look at the server's log, then run the stage again"
         )
     site.snapshot(label(study), arm)
-    return state, seconds
+    return state, load
 
 
 def counted(connection: Connection, study: Study) -> dict[str, Any]:
@@ -249,24 +251,31 @@ def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return states[first]
 
 
-def _loads(study: Study, loaded: dict[str, tuple[dict[str, Any], float]]) -> dict[str, dict[str, Any]]:
-    """Return for every arm that was loaded now, or shares what was, the order and the time of loading."""
+def _loads(site: Site, loaded: dict[str, tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """Return for every arm that was loaded now, or shares what was, the order, the time and the text."""
     found: dict[str, dict[str, Any]] = {}
     # Where all arms share one copy, a time would make the same data look different each time.
-    for group in data_groups(study.arms) if len(data_groups(study.arms)) > 1 else []:
+    groups = site.data_groups()
+    for group in groups if len(groups) > 1 else []:
         for arm in group:
             source = next((one for one in group if one in loaded), None)
             if source is not None:
-                data, seconds = study.arms[arm].data, loaded[source][1]
+                data = site.study.arms[arm].data
                 order = data.index if data is not None else "after"
-                found[arm] = {"index": f"{order} the rows", "seconds": round(seconds, 2)}
+                found[arm] = {"index": f"{order} the rows", **loaded[source][1]}
     return found
 
 
 def _checksum_kind(study: Study) -> str:
-    """Return an engine's own checksum where no other engine takes part, else one that all can make."""
-    engines = {(one := engine_of(study, arm)).name: traits.engine(one.name) for arm in study.arms}
-    if len(engines) == 1 and all(one.has_checksum for one in engines.values()):
+    """Return an engine's own checksum where all columns are alike, else one that all can make."""
+    asked = [engine_of(study, arm) for arm in study.arms]
+    engines = {one.name: traits.engine(one.name) for one in asked}
+    names = [name for about in traits.TEXT for name in engines[asked[0].name].meanings[about]]
+    # An engine's own is of bytes as they are kept, which the character set decides.
+    are_alike = (
+        study.site.existing is None and len({str([*map(one.settings.get, names)]) for one in asked}) == 1
+    )
+    if are_alike and len(engines) == 1 and all(one.has_checksum for one in engines.values()):
         return "own"
     kinds = {traits.MYSQL: "crc32", traits.PGSQL: "md5"}
     found = {kinds[one.driver] for one in engines.values()}

@@ -16,6 +16,7 @@ Facts = Mapping[str, Any]
 # TiDB writes a version of MySQL before its own, as in `8.0.11-TiDB-v8.5.0`.
 _VERSIONS = (re.compile(r"TiDB-v?(\d[\w.]*)"), re.compile(r"^v?(\d+(?:\.\d+)*)"))
 _MOST_MACHINES = 2
+DIFFERS, UNKNOWN, AS_COMPARED = "no", "can't be said", "as its engine is compared"
 
 
 def of(facts: Facts | None, dataset: Facts | None) -> list[str]:
@@ -25,41 +26,68 @@ def of(facts: Facts | None, dataset: Facts | None) -> list[str]:
     machines = list(dict.fromkeys(_machines(arms)))
     if len(machines) > _MOST_MACHINES:
         machines = [f"{len(machines)} kinds of machine"]
-    lines = [", ".join(programs), "; ".join(machines), *_data(dataset or {})]
+    odd = [about for about, alike, *_ in _meant(facts, dataset) if alike == DIFFERS]
+    differs = f"not alike: {numbers.listing(odd)}" if odd else ""
+    lines = [differs, ", ".join(programs), "; ".join(machines), *_data(dataset or {})]
     return [line for line in lines if line]
 
 
-def beside(facts: Facts | None, names: Mapping[str, str]) -> list[Table]:
-    """Lay the settings of different engines side by side by what they are about; none for one engine alone.
+def beside(facts: Facts | None, dataset: Facts | None, names: Mapping[str, str]) -> list[Table]:
+    """Lay settings and columns of different engines side by side by what they are about.
 
     `names` are those of the arms. A row each of `traits.MEANINGS`, those first
-    that some arm leaves to its package or has nothing for.
+    that are not alike. Of one engine alone only those that are not and that
+    no arm states, as on servers that others run.
     """
+    arms = [names.get(arm, arm) for arm in _engines(facts)]
+    columns = [Column("What it is about"), Column("Alike"), *map(long, arms)]
+    rows = _meant(facts, dataset)
+    return [Table("settings-beside", "Settings by what they are about", columns, rows)] if rows else []
+
+
+def _engines(facts: Facts | None) -> dict[str, Facts]:
     arms = (facts or {}).get("arms") or {}
-    known = {names.get(arm, arm): own["engine"] for arm, own in arms.items() if own.get("engine")}
-    if len({engine["name"] for engine in known.values()}) < 2:
-        return []
-    rows = [[about, *(_set(engine, about) for engine in known.values())] for about in traits.MEANINGS]
-    rows.sort(key=lambda row: all(is_stated for _, is_stated in row[1:]))
-    return [
-        Table(
-            "settings-beside",
-            "Settings by what they are about",
-            [Column("What it is about"), *map(long, known)],
-            [[row[0], *(text for text, _ in row[1:])] for row in rows],
-        )
-    ]
+    return {arm: own["engine"] for arm, own in arms.items() if own.get("engine")}
 
 
-def _set(engine: Facts, about: str) -> tuple[str, bool]:
-    """Return what an engine was set to in one respect, and whether that was stated."""
-    names, settings = traits.engine(engine["name"]).meanings[about], engine.get("settings") or {}
-    if not names:
-        return "nothing that compares", False
-    said = {**engine.get("unstated", {}), **{name: one["asked"] for name, one in settings.items()}}
-    told = "; ".join(f"{name} = {said[name]}" for name in names if name in said)
-    is_stated = any(name in settings for name in names)
-    return (told if is_stated else f"not stated: {told or 'as its package has it'}"), is_stated
+def _meant(facts: Facts | None, dataset: Facts | None) -> list[list[str]]:
+    engines, loads = _engines(facts), (dataset or {}).get("loads") or {}
+    are_several = len({engine["name"] for engine in engines.values()}) > 1
+    rows = []
+    for about in traits.MEANINGS if len(engines) > 1 else ():
+        cells = [_set(one, loads.get(arm, {}).get("text", {}), about) for arm, one in engines.items()]
+        meant = {own for _, own, _ in cells}
+        alike = UNKNOWN if None in meant else "yes" if len(meant) == 1 else DIFFERS
+        if are_several or (alike == DIFFERS and not any(is_stated for _, _, is_stated in cells)):
+            rows.append([about, alike, *(told for told, _, _ in cells)])
+    return sorted(rows, key=lambda row: (row[1] != DIFFERS, row[1] != UNKNOWN))
+
+
+def _set(engine: Facts, columns: Facts, about: str) -> tuple[str, str | None, bool]:
+    """Return what an engine has in one respect, what that means (None: unknown), and if a study says so."""
+    of, settings = traits.engine(engine["name"]), engine.get("settings") or {}
+    asked = of.meanings[about]
+    is_stated = any(name in settings for name in asked)
+    said = {name: (one, one) for name, one in engine.get("unstated", {}).items()}
+    said |= {name: (one["asked"], one.get("got") or one["asked"]) for name, one in settings.items()}
+    if about in columns:
+        asked, said = {"columns": of.text[traits.TEXT.index(about)]}, {"columns": (columns[about],) * 2}
+    told = "; ".join(f"{name} = {said[name][0]}" for name in asked if name in said)
+    if not asked:
+        told = "not read" if about in traits.TEXT else "nothing that compares"
+    elif not is_stated and about not in columns:
+        told = f"not stated: {told or 'as its package has it'}"
+    if not asked or not set(asked) <= set(said):
+        return told, None, is_stated
+    got = [_plain(said[name][1]) for name in asked]
+    return told, AS_COMPARED if got == [*map(_plain, asked.values())] else "; ".join(got), is_stated
+
+
+def _plain(value: Any) -> str:
+    """Return a value as engines are compared by it: a size in bytes, and words without their spelling."""
+    words = str(value).lower().replace("-", " ")
+    size = re.fullmatch(r"(\d+)(?: x (\d+))?([kmgt]?)b?", words)
+    return str(int(size[1]) * int(size[2] or 1) << 10 * " kmgt".index(size[3] or " ")) if size else words
 
 
 def _programs(arms: list[Facts]) -> dict[str, list[str]]:

@@ -22,10 +22,12 @@ from benchbook.commands import cli, lab
 from benchbook.core import turns
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.study import Study
+from benchbook.core.traits import TEXT
 from benchbook.measure import dataset, ledger, servers
 from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
+from benchbook.show import setting
 from benchbook.sites import lab as labs
 from benchbook.sites.contract import Start
 from tests import rooms, walks
@@ -407,7 +409,16 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
     asked = study(arms={"one": {}, "two": {"endpoint": there}, "same": {"endpoint": again}})
     with sites.open_site(asked, open_folder / "both") as site:
         assert site.data_groups() == [["one", "same"], ["two"]]
+        with site.admin("two").connect() as connection:
+            connection.exec_driver_sql("ALTER DATABASE ours CHARACTER SET latin1")
         state = dataset.load(site, asked)
+        # The same rows in another character set, which costs other work: that is said first.
+        assert state["loads"]["two"]["text"] == dict(zip(TEXT, ("latin1", "latin1_swedish_ci"), strict=True))
+        facts = {"arms": {arm: site.facts(arm) for arm in asked.arms}}
+        assert setting.of(facts, state)[0] == "not alike: character set and order of text"
+        (table,) = setting.beside(facts, state, {})
+        utf8 = "columns = utf8mb4"
+        assert table.rows[0] == ["character set", "no", utf8, "columns = latin1", utf8]
         # Drawn from one seed, and loaded into each.
         assert state["rows"] == {"sbtest1": ROWS} and state["checksums"]
         for arm in ("one", "two"):
@@ -486,6 +497,8 @@ def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql
         assert site.able == ["one", "two"]
         state = dataset.load(site, asked)
         assert state["rows"] == {"sbtest1": ROWS} and state["indexes"] == {"sbtest1": ["id unique", "k"]}
+        text = [tuple(state["loads"][arm]["text"][about] for about in TEXT) for arm in ("one", "two")]
+        assert text == [("utf8mb4", "utf8mb4_general_ci"), ("UTF8", "C")]
         for arm in ("one", "two"):
             with servers.sessions(site, asked, [arm]) as connections:
                 dataset.prewarm_all(asked, connections)

@@ -12,6 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from benchbook.core import traits
+
 Items = dict[str, str]
 
 # Cumulative counters that sysbench's own counts can be held against, query by query.
@@ -62,6 +64,11 @@ UNIQUE = " unique"
 
 class Dialect:
     """The questions, each asked over a connection that is already open and in autocommit."""
+
+    asks_text = (
+        "SELECT DISTINCT character_set_name, collation_name FROM information_schema.columns "
+        "WHERE table_schema = DATABASE() AND table_name = :name AND collation_name IS NOT NULL"
+    )
 
     def enter(self, connection: Connection, database: str) -> None:
         """Stand in a schema."""
@@ -139,6 +146,12 @@ class Dialect:
             ", ".join(columns[rank] for rank in sorted(columns)) + UNIQUE * is_unique
             for (_, is_unique), columns in found.items()
         )
+
+    def texts(self, connection: Connection, table: str) -> Items:
+        """Return what `traits.TEXT` names of a table's columns, as the server says it, if it has any."""
+        rows = connection.execute(text(self.asks_text), {"name": table})
+        columns = zip(*(map(str, row) for row in rows), strict=True)
+        return {about: ", ".join(sorted({*said})) for about, said in zip(traits.TEXT, columns, strict=False)}
 
     def checksum(self, connection: Connection, table: str, kind: str) -> int:
         """Return a checksum of a sysbench table.

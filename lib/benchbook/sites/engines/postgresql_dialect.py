@@ -103,10 +103,19 @@ SELECT string_agg(attname, ', ' ORDER BY attnum), indisunique
 FROM pg_index JOIN pg_attribute ON attrelid = indexrelid
 WHERE indrelid = CAST(:name AS regclass) GROUP BY indexrelid, indisunique"""
 
+# Most columns have their database's, which versions tell under different names where ICU or they provide it.
+TEXTS = """
+SELECT DISTINCT current_setting('server_encoding'), CASE collname WHEN 'default' THEN COALESCE(
+       to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale', datcollate::text) ELSE collname::text END
+FROM pg_attribute JOIN pg_collation c ON c.oid = attcollation
+JOIN pg_database d ON datname = current_database()
+WHERE attrelid = to_regclass(:name) AND attnum > 0"""
+
 
 class Words(dialect.Dialect):
     """PostgreSQL's answers to `dialect.Dialect`'s questions."""
 
+    asks_text = TEXTS
     others, admin = "rolname <> :admin", ADMIN
     """Which statements are not our own looks: a condition on what was counted, and its value."""
 

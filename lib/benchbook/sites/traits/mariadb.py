@@ -95,7 +95,10 @@ TRAITS = traits.Engine(
         "torn pages are mended": {"innodb_doublewrite": "ON"},
         "size of the log": {"innodb_log_file_size": 268435456},
         "isolation": {"transaction_isolation": "READ-COMMITTED"},
+        "character set": {"character_set_server": "utf8mb4"},
+        "order of text": {"collation_server": "utf8mb4_bin"},
     },
+    text=("utf8mb4", "utf8mb4_bin"),
     example="""\
 settings:
   innodb_buffer_pool_size: 268435456

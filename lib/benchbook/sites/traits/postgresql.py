@@ -69,7 +69,9 @@ TRAITS = traits.Engine(
         "torn pages are mended": {"full_page_writes": "on"},
         "size of the log": {"max_wal_size": "256MB"},
         "isolation": {"default_transaction_isolation": "read committed"},
+        **{about: {} for about in traits.TEXT},  # fixed when its folder is made
     },
+    text=("UTF8", "C"),
     example="""\
 settings:
   shared_buffers: 256MB

@@ -66,5 +66,6 @@ TRAITS = traits.Engine(
     # It keeps its rows in a store of its own kind, with a memory and a log that compare with no page's.
     meanings={key: {} for key in traits.MEANINGS}
     | {"isolation": {"transaction_isolation": "READ-COMMITTED"}},
+    text=("utf8mb4", "utf8mb4_bin"),
     example='version: "6.6"              # built from its Go module, with embedded storage (tools/tidb)',
 )
