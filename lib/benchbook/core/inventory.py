@@ -184,7 +184,7 @@ def _target(inventory: Inventory, name: str, base: Path) -> Target:
 
 
 def _reached(inventory: Inventory, name: str, given: Mapping[str, Any], base: Path) -> Target:
-    """Return a host or a gateway by what is said of its SSH."""
+    """Return a host or a gateway with what its SSH needs."""
     key, known = given["key_file"], given["known_hosts"] or "~/.ssh/known_hosts"
     return Target(
         name=name,

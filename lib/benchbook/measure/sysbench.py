@@ -78,7 +78,7 @@ def general(endpoint: Endpoint, planned: PlannedRun) -> dict[str, str]:
 
 
 def once(endpoint: Endpoint, seed: int, script: Path, *options: str) -> list[str]:
-    """Return the argv that runs a script of ours for one event, with its random numbers from a seed."""
+    """Return the argv that runs a script for one event, with its random numbers from a seed."""
     return [
         BINARY,
         f"--config-file={endpoint.secret}",
