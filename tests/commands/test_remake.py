@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from benchbook.commands import code, recorded_pages, remake
-from benchbook.core import files, paths, record
+from benchbook.compare import pooled as compared
+from benchbook.core import files, paths, pooled, record
 from benchbook.evidence import sessions
+from tests.compare.sessions import sessions as brought
 from tests.house import tree
 from tests.recorded import entry
 
@@ -49,8 +51,9 @@ def make(where: paths.RecordedPaths, study: record.Recorded) -> tuple[remake.Out
 
 
 def pool(name: str, index: record.Index) -> bool:
-    made = [paths.recorded(name, one).findings for one in index.studies[name].sessions]
-    files.write_json(record.places(name).pooled, [one.read_text() for one in made])
+    made = " ".join(paths.recorded(name, one).findings.read_text() for one in index.studies[name].sessions)
+    found = compared.pool(name, brought(-0.3 if "turned" in made else 0.3))
+    pooled.save(record.places(name).pooled, found.model_copy(update={"title": made}))
     return True
 
 
@@ -85,6 +88,18 @@ def test_only_the_sessions_that_something_changed_of_are_made_again(
     (root / "notebooks" / "runs.ipynb").write_text('{"cells": []}')
     files.write_text(ant.report, "as it was")
     assert made(capsys) == [] and ant.report.read_text() == "the page of ant", "pages are no evidence"
+
+
+def test_a_page_is_rendered_again_when_its_answer_turns_in_another_study(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    made(capsys)
+    paths.recorded("bee", FIRST).archive.write_text("turned")
+    remake.run()
+    told = capsys.readouterr().out
+    assert f"record 1 of 1: bee {FIRST}" in told
+    assert "page of ant: rendered" in told and "page of bee: rendered" in told
+    assert made(capsys) == []
 
 
 def test_a_value_that_differs_is_told_until_it_is_as_recorded_and_takes_no_page_away(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from benchbook.compare.joined import joined
+from benchbook.compare.joined import elsewhere, joined
 from benchbook.compare.machines import way
 from benchbook.compare.pooled import pool
 from tests.compare.sessions import MILAN, finding, part, session, sessions
@@ -22,8 +22,17 @@ def test_a_sign_that_turns_is_the_first_word():
     ends = [(one.study, one.processor, round(one.effect, 3)) for one in row.parts]
     assert min(ends, key=lambda one: one[2]) == ("lab-threads", "EPYC Zen 3", -0.181)
     assert max(ends, key=lambda one: one[2]) == ("quick", "Xeon Emerald Rapids", 0.405)
+    (told,) = elsewhere("lab-threads", [row])
+    assert told == (
+        "HAProxy against no proxy, point selects: from −18 % (lab-threads, EPYC Zen 3) to +40 % "
+        "(quick, Xeon Emerald Rapids)"
+    ).replace(" %", "\xa0%")
+    assert elsewhere("another", [row]) == []
+    (both,) = joined([of("quick", 0.34, -0.30), of("lab-threads", -0.20, processors=(MILAN,))])
+    assert elsewhere("quick", [both]) == [], "what turns in its own sessions is its own answer"
+    assert elsewhere("lab-threads", [both])
     (row,) = joined([of("quick", 0.34), of("lab-threads", 0.20)])
-    assert row.first == "Agrees"
+    assert row.first == "Agrees" and elsewhere("quick", [row]) == []
     (row,) = joined([of("quick", 0.001), of("lab-threads", -0.001)])
     assert row.first == "Open"
 

@@ -100,21 +100,15 @@ def make(submit: parallel.Submit) -> None:
     _forget(index)
     there = [one for name in index.studies for one in _there(name, index)]
     due = [one for one in there if not _stands(*one, index, made_with)]
-    is_due = {name for name, _ in due}
-    asked = [name for name in index.studies if name in is_due or _lacks_page(name, index, made_with)]
     # The largest first, so that all processes end at about the same time.
-    asked.sort(key=lambda name: (name not in is_due, -_runs(index.studies[name]), name))
-    of = {name: [session for other, session in due if other == name] for name in asked}
-    tasks = [submit(_study, name, of[name], str(paths.root()), made_with) for name in asked]
-    refused, count = [*sessions.strangers(index), *sessions.doubled(index)], 0
-    for done in as_completed(tasks):
-        name, outcomes, text = done.result()
-        for session, outcome in outcomes.items():
-            count += 1
-            told = _told(session, outcome, index.studies[name])
-            print(f"record {count} of {len(due)}: {name} {session}: {told}")
-        print(f"page of {name}: {text or 'rendered'}", flush=True)
-        refused += [f"page of {name}: {text}"] if text else []
+    due.sort(key=lambda one: (one[1] != index.studies[one[0]].newest, -_runs(index.studies[one[0]]), *one))
+    tasks = {submit(_one, *one, str(paths.root()), made_with): one for one in due}
+    refused = [*sessions.strangers(index), *sessions.doubled(index)]
+    for count, done in enumerate(as_completed(tasks), 1):
+        name, session = tasks[done]
+        told = _told(session, done.result(), index.studies[name])
+        print(f"record {count} of {len(due)}: {name} {session}: {told}", flush=True)
+    refused += _pages_of(index, due, submit, made_with)
     all_there = [outcome_of(*one) for one in there]
     refused += [text for outcome in all_there for text in outcome.refused]
     differs = [text for outcome in all_there for text in outcome.differs]
@@ -165,9 +159,26 @@ def _there(name: str, index: record.Index) -> list[tuple[str, str]]:
     return [(name, one) for one in sessions if paths.recorded(name, one).archive.is_file()]
 
 
-def _lacks_page(name: str, index: record.Index, made_with: Code) -> bool:
-    """Tell whether a study, whose sessions stand, has a page to be rendered."""
-    return pool(name, index) and not _is_shown(name, index, made_with)
+def _pages_of(
+    index: record.Index, due: Sequence[tuple[str, str]], submit: parallel.Submit, made_with: Code
+) -> list[str]:
+    """Pool the sessions of each study, then render each page that does not stand; return what failed."""
+    from benchbook.compare.joined import elsewhere, joined
+
+    is_pooled = {name: pool(name, index) for name in index.studies}
+    # What a page says of other studies' sessions is known when all are pooled.
+    rows = joined(pooled.several())
+    told = {name: elsewhere(name, rows) for name, is_there in is_pooled.items() if is_there}
+    # What the page says of a session that was made again lies with that session.
+    newest = {name for name, session in due if session == index.studies[name].newest}
+    asked = [name for name in told if name in newest or not _is_shown(name, index, made_with, told[name])]
+    asked.sort(key=lambda name: (-_runs(index.studies[name]), name))
+    tasks = {submit(_show, name, str(paths.root()), made_with, told[name]): name for name in asked}
+    failed = dict.fromkeys(newest - {*told}, "not rendered: its newest session could not be made again")
+    for done in as_completed(tasks):
+        print(f"page of {tasks[done]}: {done.result() or 'rendered'}", flush=True)
+        failed |= {tasks[done]: done.result()} if done.result() else {}
+    return [f"page of {name}: {why}" for name, why in failed.items()]
 
 
 def trouble() -> list[str]:
@@ -273,16 +284,16 @@ def pool(name: str, index: record.Index) -> bool:
     return True
 
 
-def _is_shown(name: str, index: record.Index, made_with: Code) -> bool:
+def _is_shown(name: str, index: record.Index, made_with: Code, elsewhere: Sequence[str]) -> bool:
     """Tell whether the page of a study is as it was rendered, with all that it shows."""
     file = paths.recorded(name, index.studies[name].newest).pooled.with_name(SHOWN)
     try:
-        return bool(files.read_json(file) == _page_state(name, index, made_with))
+        return bool(files.read_json(file) == _page_state(name, index, made_with, elsewhere))
     except BenchbookError:
         return False
 
 
-def _page_state(name: str, index: record.Index, made_with: Code) -> dict[str, str]:
+def _page_state(name: str, index: record.Index, made_with: Code, elsewhere: Sequence[str]) -> dict[str, str]:
     study = index.studies[name]
     where = paths.recorded(name, study.newest)
     pages = [one for one in (where.report, where.summary, *where.run_pages.rglob("*")) if one.is_file()]
@@ -291,6 +302,7 @@ def _page_state(name: str, index: record.Index, made_with: Code) -> dict[str, st
         "session": hashlib.sha256(json.dumps([study.newest, entry]).encode()).hexdigest(),
         "findings": files.sha256(where.findings),
         "pooled": files.sha256(where.pooled),
+        "elsewhere": hashlib.sha256("\n".join(elsewhere).encode()).hexdigest(),
         "code": made_with.pages,
         "pages": files.looks(where.clone, pages),
     }
@@ -313,18 +325,6 @@ def _forget(index: record.Index) -> None:
         name = page.name.partition(".")[0]
         if name and name not in index.studies:
             shutil.rmtree(page) if page.is_dir() else page.unlink()
-
-
-def _study(name: str, due: Sequence[str], root: str, made_with: Code) -> tuple[str, dict[str, Outcome], str]:
-    """Make sessions of a study again, then its page; return how each came out, and why it has no page."""
-    outcomes = {session: _one(name, session, root, made_with) for session in due}
-    with paths.at(Path(root)):
-        index = record.read()
-        if not pool(name, index):
-            return name, outcomes, "not rendered: its newest session could not be made again"
-        # What the page says of a session that was made again lies with that session.
-        stands = index.studies[name].newest not in due and _is_shown(name, index, made_with)
-    return name, outcomes, "" if stands else _show(name, root, made_with)
 
 
 def _one(name: str, session: str, root: str, made_with: Code) -> Outcome:
@@ -351,7 +351,7 @@ def _keep(
     made.write(paths.recorded(name, session).base / MADE)
 
 
-def _show(name: str, root: str, made_with: Code) -> str:
+def _show(name: str, root: str, made_with: Code, elsewhere: Sequence[str]) -> str:
     """Render the page of a study from its newest session; return why that failed, if it did."""
     from benchbook.commands import recorded_pages
 
@@ -366,7 +366,7 @@ def _show(name: str, root: str, made_with: Code) -> str:
         except Exception as error:  # One page that can't be made takes no other away.
             return f"not rendered: {type(error).__name__}: {error}"
         _keep(name, study.newest, index, made_with, kept.outcome, kept.design)
-        files.write_json(where.pooled.with_name(SHOWN), _page_state(name, index, made_with))
+        files.write_json(where.pooled.with_name(SHOWN), _page_state(name, index, made_with, elsewhere))
     return ""
 
 

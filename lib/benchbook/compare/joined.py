@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchbook.compare import machines
+from benchbook.compare.pooled_words import percent
 from benchbook.compare.words import METRICS
 from benchbook.core import traits
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
@@ -82,6 +83,18 @@ def joined(several: Sequence[Pooled]) -> list[Row]:
     made = [_row(key, parts) for key, parts in rows.items() if len({part.study for part in parts}) > 1]
     order: dict[First, int] = {"Turns": 0, "Agrees": 1, "Open": 2}
     return sorted(made, key=lambda row: (order[row.first], row.name))
+
+
+def elsewhere(study: str, rows: Sequence[Row]) -> list[str]:
+    """Say what turns between the sessions of several studies, where a study's own have one sign."""
+    told = []
+    for row in rows:
+        own = {part.sign for part in row.parts if part.study == study} - {0}
+        if row.first == "Turns" and study in row.studies and len(own) < 2:
+            parts = sorted(row.parts, key=lambda part: part.effect)
+            ends = [f"{percent(one.effect)} ({one.study}, {one.processor})" for one in (parts[0], parts[-1])]
+            told.append(f"{row.name}: from {ends[0]} to {ends[1]}")
+    return told
 
 
 def change(baseline: Mapping[str, str] | None, treatment: Mapping[str, str] | None) -> tuple[str, str] | None:

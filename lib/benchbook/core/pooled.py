@@ -187,8 +187,12 @@ class Pooled(Model, Document):
 
 
 def several() -> list[Pooled]:
-    """Return what the sessions of each recorded study say together, by name, as far as it is made again."""
-    folder = paths.root() / "data" / "recorded"
+    """Return what the sessions of each recorded study say together, by name, as far as it is made again.
+
+    The root may be the clone or that of one recorded session.
+    """
+    base = next((one for one in paths.root().parents if one.name == "recorded"), None)
+    folder = base or paths.root() / "data" / "recorded"
     return [Pooled.read(file, REMEDY) for file in sorted(folder.glob(f"*/{FILE}"))]
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from benchbook.compare import laws, machines, words
 from benchbook.compare.claims.grades import nearest
+from benchbook.compare.joined import elsewhere, joined
 from benchbook.core import paths, traits
 from benchbook.core import pooled as core
 from benchbook.core.audit import Claim
@@ -180,7 +182,15 @@ class _Seen(Overview):
             processors = numbers.count(machines.models(several), "processor")
             told = f"{numbers.count(len(several), 'session')}, {processors}"
         way = f"{one.page}#answer" if labels else ""
+        if "depends on the machine" not in labels and {study.name for study in studies} & {*self.turning}:
+            labels["turns in other studies"] = None
         return {"sessions": told, "carries": ", ".join(labels), "carries_way": way}
+
+    @cached_property
+    def turning(self) -> list[str]:
+        """The studies whose question has the opposite answer in sessions of another one."""
+        rows = joined(list(self.pooled.values()))
+        return [name for name in self.pooled if elsewhere(name, rows)]
 
 
 def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = None) -> list[Group]:

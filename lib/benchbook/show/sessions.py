@@ -47,9 +47,12 @@ def several(seen: Evidence) -> Pooled | None:
 
 
 def over(seen: Evidence) -> Html:
-    """Write what comes first on the page of a recorded study: what its sessions say together, if several."""
-    found = several(seen)
-    return answer(found) if found else Html("")
+    """Write what comes first on the page of a recorded study: what its sessions say together, if several,
+    and what turns in other studies."""
+    if paths.root().parent.name != seen.name:
+        return Html("")
+    found, turning = several(seen), same.elsewhere(seen.name, same.joined(pooled.several()))
+    return join([answer(found) if found else Html(""), shaped("elsewhere.html.j2", turning=turning)])
 
 
 def earlier(found: Pooled) -> list[tuple[str, str, Findings]]:
