@@ -139,7 +139,7 @@ def _machine() -> Ability:
     told = ", ".join(probes.words(found, known))
     wakes = [one["wake_other_core_us"] for one in known if "wake_other_core_us" in one]
     if wakes and (found.get("wake_other_core_us") or 0.0) > max(wakes):
-        told += "; waking is dear here: expect proxies, which wake the server less often, to look better"
+        told += "; waking takes longer than on those: what depends on the machine may differ"
     remedy = "run `benchbook doctor` again when less goes on, as results will vary"
     return judge("machine", bool(told), told or "it can't be measured", remedy, is_needed=False)
 
