@@ -15,7 +15,7 @@ import shutil
 import socket
 import struct
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -154,22 +154,12 @@ def open_files() -> int:
     return -1 if hard == resource.RLIM_INFINITY else hard
 
 
-LISTEN = "0A"
+LISTEN, ROWS = "0A", 512
 
 
 def listeners(port: int) -> list[dict[str, Any]]:
     """Return address, pid and command of each listener; pid is None where it belongs to another user."""
-    inodes: dict[int, str] = {}
-    for table in ("tcp", "tcp6"):
-        try:
-            lines = Path("/proc/net", table).read_text(encoding="ascii").splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            fields = line.split()
-            address, number = fields[1].rsplit(":", 1)
-            if fields[3] == LISTEN and int(number, 16) == port:
-                inodes[int(fields[9])] = readable(address)
+    inodes = {inode: address for address, number, inode in _listening(Path("/proc/net")) if number == port}
     owners = _owners(set(inodes)) if inodes else {}
     return [
         {
@@ -179,6 +169,24 @@ def listeners(port: int) -> list[dict[str, Any]]:
         }
         for inode, address in inodes.items()
     ]
+
+
+def _listening(net: Path) -> Iterator[tuple[str, int, int]]:
+    """Yield address, port and inode of each socket that listens in a network: the first rows of its tables.
+
+    To come through the rest takes the kernel milliseconds, and a server that starts is asked again and again.
+    """
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError), (net / table).open("rb", buffering=0) as rows:
+            piece, rest, fields = bytes(ROWS), b"", ["", "", "", LISTEN]
+            # A short piece is the last one.
+            while len(piece) == ROWS and fields[3] in (LISTEN, "st"):
+                piece = rows.read(ROWS)
+                *lines, rest = (rest + piece).split(b"\n")
+                for fields in (line.decode("ascii").split() for line in lines):
+                    if fields[3] == LISTEN:
+                        address, number = fields[1].rsplit(":", 1)
+                        yield readable(address), int(number, 16), int(fields[9])
 
 
 def readable(address: str) -> str:
@@ -197,18 +205,10 @@ def listening_of(pid: int) -> list[tuple[str, int]]:
                 mine.add(os.readlink(entry.path))
     except OSError:
         return []
-    # The kernel takes milliseconds for its tables, and a server that starts is asked again and again.
     if not any(name.startswith("socket:") for name in mine):
         return []
-    found = []
-    for table in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            for line in (procfs.PROC / str(pid) / "net" / table).read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == LISTEN and f"socket:[{fields[9]}]" in mine:
-                    address, number = fields[1].rsplit(":", 1)
-                    found.append((readable(address), int(number, 16)))
-    return found
+    listening = _listening(procfs.PROC / str(pid) / "net")
+    return [(address, port) for address, port, inode in listening if f"socket:[{inode}]" in mine]
 
 
 def strays(pid: int, allowed: str) -> list[str]:

@@ -184,9 +184,8 @@ def present(id: str) -> list[str]:
 
 def clear(id: str) -> list[str]:
     """Remove everything that carries a lab's id, and nothing else; return in words what was removed."""
-    if not (before := present(id)):
-        return []
-    for rule in rules(id):
+    before = present(id)
+    for rule in rules(id) if before else ():
         run("iptables", "-w", "10", "-t", "nat", "-D", rule.chain, *rule.words)
     for path in sorted(NAMESPACES.glob(f"bb-{id}-*")):
         run("ip", "netns", "delete", path.name)
@@ -198,7 +197,7 @@ def clear(id: str) -> list[str]:
             except SiteError:
                 if path.exists():
                     raise
-    left = present(id)
+    left = present(id) if before else ()
     return [name for name in before if name not in left]
 
 
