@@ -95,3 +95,11 @@ class Dealing(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)
+
+    def _reschedule(self, node: Any) -> None:
+        """Deal a worker a further unit when it is at its last test, which it begins once it knows the next.
+
+        With two at hand, as xdist has it, one takes three of the long tests while others have none left.
+        """
+        if not self.workqueue or self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
