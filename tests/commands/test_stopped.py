@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "publish": ("publish",),
     "review": ("review", "HEAD"),
     "check": ("check",),
-    "plan": ("plan", "tiny", "--runs"),
+    "plan": ("plan", "tiny"),
     "repro": ("repro", "audit"),
 }
 # These start servers.

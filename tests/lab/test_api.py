@@ -200,7 +200,6 @@ def test_a_voided_attempt_says_why_it_was_set_aside():
         (lambda: bb.study("not_yet").schedule, "schedule.csv is not there yet"),
         (lambda: bb.effects("not_yet"), "not_yet: no effects yet; run `make pages` first"),
         (lambda: bb.effects("two_arms"), "two_arms: no such study; did you mean two-arms?"),
-        (lambda: bb.study("two-arms").runs_of("haprox"), "haprox: no such arm; did you mean haproxy?"),
         (lambda: bb.study("two-arms").between("haproxy", "x", "y"), "x: not in this study"),
         (lambda: bb.study("not_yet").run("b01"), "there is no run; make repro STUDY=not_yet"),
     ],
@@ -296,9 +295,8 @@ def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch):
     assert all(text in claims for text in ("zones-with-concurrency", "does not hold", "…"))
 
 
-def test_an_arm_s_runs_are_a_frame_and_effects_are_pictures():
+def test_effects_are_pictures():
     study = bb.study("two-arms")
-    assert len(study.runs_of("haproxy")) == 5 and set(study.runs_of("haproxy")["arm"]) == {"haproxy"}
     assert len(study.plot().rows) > 1
     assert "−20" in repr(study.findings[0].plot()) and "_again" not in repr(study.findings[0].plot())
 

@@ -91,8 +91,8 @@ def test_what_percentiles_rest_on_is_a_row_an_arm():
     }  # fmt: skip
     (table,) = figures.percentiles(findings(finding(**own), names=NAMES))
     assert table.rows == [
-        ["point selects", "p99 latency", "direct connections", 10, 310, 34, 0],
-        ["point selects", "p99 latency", "HAProxy", 10, 300, "not known", "not known"],
+        ["point selects", "p99 latency", "direct connections", "10", "310", "34", "0"],
+        ["point selects", "p99 latency", "HAProxy", "10", "300", "not known", "not known"],
     ]
     assert figures.percentiles(findings(finding(**own | {"support": None}), names=NAMES)) == []
 

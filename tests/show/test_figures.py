@@ -52,7 +52,7 @@ def test_no_label_is_cut(drawn, anchor):
 
 def test_one_thread_is_no_plural_and_what_was_not_measured_is_not_told(made):
     runs = made.runs.assign(latency_p99_ms=np.nan)
-    alt = figures.qps(runs, made.arms).alt.replace("\xa0", " ")
+    alt = " ".join(one.alt for one in figures.qps(runs, made.arms).panels).replace("\xa0", " ")
     assert " at 1 thread, " in alt and "1 threads" not in alt and ": ." not in alt
 
 
@@ -66,7 +66,7 @@ def test_throughput_tells_the_geometric_mean(made):
 def test_a_stall_is_told_and_a_discarded_second_is_none(made):
     slow = made.intervals["is_discarded"]
     intervals = made.intervals.assign(qps=made.intervals["qps"].where(~slow, 0.0))
-    told = figures.seconds(intervals, made.runs, made.arms).alt
+    told = " ".join(one.alt for one in figures.seconds(intervals, made.runs, made.arms).panels)
     assert told.count("1\xa0stalled second") == 1
     assert told.count("0\xa0stalled seconds") == 3
 
@@ -76,7 +76,7 @@ def test_nothing_measured_is_said_not_drawn(made, anchor):
     nothing = synthetic.empty(made)
     picture = DRAWN[anchor](nothing)
     assert picture.panels == ()
-    assert picture.missing in picture._repr_html_()
+    assert "Nothing was recorded that this figure could show." in picture._repr_html_()
 
 
 def test_names_with_markup_and_formulas_are_drawn_as_they_are(made):
@@ -96,6 +96,11 @@ def _luminance(shade: str) -> float:
     parts = [int(shade[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_colour_of_the_style_has_a_dark_value():
+    colours = set(re.findall(r"\b[0-9a-f]{6}$", theme.STYLE.read_text(), re.M))
+    assert len(colours) > 3 and {f"#{one}" for one in colours} <= set(theme.SHADES)
 
 
 def test_arms_stand_out_on_both_backgrounds(made):

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from benchbook.show import answer, markup, page
+from benchbook.show import markup, page
 
 OVERRIDE, ISOLATE, POP, NO_WIDTH, TAG = "\u202e", "\u2066", "\u202c", "\u200b", "\U000e0041"
 
@@ -15,7 +15,7 @@ OVERRIDE, ISOLATE, POP, NO_WIDTH, TAG = "\u202e", "\u2066", "\u202c", "\u200b", 
 def test_overrides_of_direction_and_characters_without_width_are_shown_by_their_code():
     assert markup.escape(f"direct{OVERRIDE}yxorpah") == r"direct\u202eyxorpah"
     assert markup.plain(f"a{NO_WIDTH}b{ISOLATE}c{POP}d{TAG}") == r"a\u200bb\u2066c\u202cd\U000e0041"
-    assert answer.safe(f"x{OVERRIDE}y") == r"x\\u202ey"
+    assert markup.safe(f"x{OVERRIDE}y") == r"x\\u202ey"
 
 
 def test_every_format_character_of_unicode_is_shown_but_letters_and_emoji_stay():

@@ -125,5 +125,6 @@ def test_the_doubts_of_a_page_have_the_sentence_beside_the_note(made: Any):
 )
 def test_a_ratio_of_ratios_is_explained_where_it_stands(kind: str, where: str, told: str):
     own = {"where": where, "low": 0.1, "high": 0.2}
-    row = tables._asked(answer(own, kind=kind, sentence="QPS: +15 %."))[2]
-    assert row.startswith("QPS: +15 %.") and (told in row if told else row == "QPS: +15 %.")
+    (table,) = tables.asked(found.findings(claims=[answer(own, kind=kind, sentence="QPS: +15 %.")]))
+    seen = table.rows[0][2]
+    assert seen.startswith("QPS: +15 %.") and (told in seen if told else seen == "QPS: +15 %.")

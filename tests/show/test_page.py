@@ -177,8 +177,8 @@ def test_a_picture_without_alt_text_is_refused_and_one_with_it_is_shown():
 
 
 def test_rendering_writes_the_page_where_it_is_asked_to(tmp_path: Path):
-    nbformat.write(new_notebook(cells=[new_markdown_cell("text")]), tmp_path / "a.ipynb")
-    path = page.render(tmp_path / "a.ipynb", tmp_path / "reports" / "a.html", title="A & B")
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# A & B\n\ntext")]), tmp_path / "a.ipynb")
+    path = page.render(tmp_path / "a.ipynb", tmp_path / "reports" / "a.html")
     soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
     assert soup.title.string == soup.h1.get_text() == "A & B"
 

@@ -115,7 +115,7 @@ def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):
     folder.mkdir(parents=True)
     study.write(folder / core.FILE)
     found = benchbook.pooled("quick")
-    assert found.headlines == [study.contrasts[0].whole.headline]
+    assert study.contrasts[0].whole.headline in repr(found)
     assert "HAProxy on point selects: −15" in repr(found.plot())
     assert len(found.by_session[0].rows) == 1 + len(study.sessions)
     assert found.effects["effect"].tolist() == [study.contrasts[0].whole.effect]

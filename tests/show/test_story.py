@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchbook.compare.pooled import pool
 from benchbook.show import story
+from benchbook.show.forest import on_throughput
 from benchbook.show.standing import Measured, Overview
 from tests import found, sources
 from tests.compare.sessions import sessions
@@ -20,7 +21,7 @@ def test_an_effect_of_several_sessions_is_drawn_and_counted_by_how_far_it_carrie
     """Log ratios of −0.2 and −0.21 on two occasions: both lost a fifth, one direction."""
     found = pool("made", sessions(-0.2, -0.21))
     counted = {row[0].text.partition(">")[2].partition("<")[0]: row[1] for row in story.labels([found]).rows}
-    assert sum(counted.values()) == len(list(story._effects([found])))
+    assert sum(counted.values()) == len(list(on_throughput([found])))
     (row,) = story.forest([found]).rows
     assert row.name == "HAProxy on point selects (made)" and len(row.dots) == 2
     assert "2 sessions" in story.opening(NOTHING, [found]).text.replace("\N{NO-BREAK SPACE}", " ")

@@ -9,8 +9,8 @@ import pandas as pd
 from benchbook.api.columns import documented
 from benchbook.api.names import Told
 from benchbook.core import findings as core
-from benchbook.show import forest, numbers
-from benchbook.show.markup import Html, element, join
+from benchbook.show import forest
+from benchbook.show.shape import shaped
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,31 +86,4 @@ class Finding:
         return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)])
 
     def _repr_html_(self) -> str:
-        return element("div", line(self), *(warning(text) for text in self.warnings)).text
-
-
-def line(found: Finding) -> Html:
-    """Write label, sentence and claim of a finding in one paragraph."""
-    parts = [pill(found.label), " ", found.sentence]
-    if found.claim:
-        band = found.data.band
-        claimed = f" ({numbers.span(*band)})" if band else ""
-        shown = (" Claim ", element("i", found.claim), f"{claimed}: ", pill(found.verdict or "not judged"))
-        parts += shown
-    return element("p", *parts, style="margin:0.3em 0")
-
-
-def warning(text: str) -> Html:
-    """Write a doubt so that it is seen."""
-    return element("p", "⚠ ", text, style="margin:0.2em 0 0.2em 1em")
-
-
-def pill(word: str) -> Html:
-    """Write a label or verdict with a frame around it, in the colours of the reader's own notebook."""
-    frame = "border:1px solid currentColor;border-radius:0.8em;padding:0 0.5em;white-space:nowrap"
-    return element("span", word, style=frame)
-
-
-def paragraphs(*texts: object) -> Html:
-    """Write texts as paragraphs with little space between."""
-    return join(element("p", text, style="margin:0.3em 0") for text in texts if text)
+        return shaped("objects/finding.html.j2", found=self).text

@@ -26,11 +26,6 @@ class Pooled:
             raise NotThere(f"{name}: no sessions are recorded, or not made yet; run `make pages` first")
         self.name, self.data = name, found
 
-    @property
-    def headlines(self) -> list[str]:
-        """A sentence for each effect that a reader sees."""
-        return [effect.headline for contrast in self.data.contrasts for effect in contrast.told]
-
     @cached_property
     def effects(self) -> pd.DataFrame:
         """A row for each effect over sessions: mean, where a further session is expected, label."""

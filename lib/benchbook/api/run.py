@@ -10,14 +10,13 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.columns import documented
-from benchbook.api.finding import paragraphs, pill, warning
 from benchbook.core import load, runfolder
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import costs, rows, validity
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
 from benchbook.show import numbers
-from benchbook.show.markup import Html, element
+from benchbook.show.markup import Html
 from benchbook.show.shape import shaped
 
 _WIDTH, _HEIGHT = 360, 48
@@ -44,11 +43,6 @@ class Run:
     def log(self) -> str:
         """What sysbench printed, byte for byte; of several clients the first."""
         return self._files.text(runfolder.OUT)
-
-    @property
-    def logs(self) -> tuple[str, ...]:
-        """What each client of the run printed; nearly always there is one."""
-        return tuple(client.out for client in self._judged.evidence.clients)
 
     @property
     def errors(self) -> str:
@@ -137,11 +131,8 @@ class Run:
         return "\n".join([*lines, *([f"  set aside, {self.set_aside}"] if self.set_aside else [])])
 
     def _repr_html_(self) -> str:
-        state = Html(pill(self.status).text + element("span", f" {self._verdict.partition('; ')[2]}").text)
-        aside = f"Set aside, {self.set_aside}." if self.set_aside else ""
-        sentence = paragraphs(element("code", self.id), self._told, state, aside)
-        doubts = (warning(text) for text in [*self.reasons, *self.warnings])
-        return element("div", sentence, _sparkline(self.intervals), *doubts).text
+        given = {"summary": self._told, "checks": self._verdict.partition("; ")[2]}
+        return shaped("objects/run.html.j2", run=self, series=_sparkline(self.intervals), **given).text
 
 
 def _typed(name: str, series: pd.DataFrame) -> pd.DataFrame:

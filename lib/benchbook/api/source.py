@@ -9,7 +9,7 @@ from functools import cached_property
 import pandas as pd
 
 from benchbook.api.columns import documented
-from benchbook.api.finding import Finding, paragraphs, pill, warning
+from benchbook.api.finding import Finding
 from benchbook.api.names import Named, Told
 from benchbook.compare import audit
 from benchbook.core import audit as of_source
@@ -17,7 +17,7 @@ from benchbook.core import source
 from benchbook.core.source import Published
 from benchbook.read import published
 from benchbook.show import numbers, standing
-from benchbook.show.markup import Html, element
+from benchbook.show.shape import shaped
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,12 +73,7 @@ class Claim:
         return "\n".join([*lines, *(f"  {told}" for told in self._here)])
 
     def _repr_html_(self) -> str:
-        sentence = Html(
-            f"{pill(self.verdict).text} {element('b', self.says).text} {element('i', self.id).text}"
-        )
-        numbers_told = f"Published: {self.published}. Recomputed from its own table: {self.recomputed}."
-        doubts = (warning(text) for text in self.doubts)
-        return element("div", paragraphs(sentence, numbers_told, self.reason, *self._here), *doubts).text
+        return shaped("objects/claim.html.j2", claim=self, here=self._here).text
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,13 +145,8 @@ class Source:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        publisher = self.document.publisher or "Publisher not stated"
-        head = paragraphs(element("b", self.title), f"{publisher}. {self.document.subject}", self._told)
-        items = (
-            element("li", pill(claim.verdict), " ", claim.says, " ", element("code", name))
-            for name, claim in self._by_name()
-        )
-        return element("div", head, element("ul", *items)).text
+        claims = self._by_name()
+        return shaped("objects/source.html.j2", source=self, told=self._told, claims=claims).text
 
     def _by_name(self) -> list[tuple[str, Claim]]:
         return list(zip(self.claims.names, self.claims, strict=True))

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.columns import documented
-from benchbook.api.finding import Finding, line, paragraphs, warning
+from benchbook.api.finding import Finding
 from benchbook.api.names import Named, NotThere, Told
 from benchbook.api.run import Run
 from benchbook.compare import verdicts
@@ -23,6 +23,7 @@ from benchbook.core.findings import Findings
 from benchbook.read import tidy
 from benchbook.show import causes, forest, numbers
 from benchbook.show.markup import element
+from benchbook.show.shape import shaped
 
 
 def _copied(study: Study, name: str) -> pd.DataFrame:
@@ -78,12 +79,6 @@ class Study:
     costs = Told("costs", "What a query cost: one row a run and part.", _copied)
     voids = Told("voids", "One row a voided attempt, with the reasons.", _copied)
     refused = Told("refused", "Folders that were not read, and runs that are missing.", _copied)
-
-    def runs_of(self, arm: str) -> pd.DataFrame:
-        """Return the valid runs of one arm."""
-        if arm not in self.arms:
-            raise NotThere(f"{arm}: no such arm; {did_you_mean(arm, self.arms)}")
-        return self.runs[lambda runs: runs.arm == arm].reset_index(drop=True)
 
     def between(self, treatment: str, one: str, other: str, metric: str = "qps") -> pd.DataFrame:
         """Return an arm's effect under two workloads, and the one over the other, paired block by block."""
@@ -197,7 +192,8 @@ class Study:
         """The command that brings what is missing; empty when all is there."""
         if self.is_recorded:
             return "" if self.is_analyzed else "make pages"
-        return _next_step(self._places)
+        is_whole = self.is_analyzed and self._places.report.is_file()
+        return "" if is_whole else f"make repro STUDY={self.name}"
 
     def __repr__(self) -> str:
         if self.is_recorded and not self.is_analyzed:
@@ -209,16 +205,8 @@ class Study:
 
     def _repr_html_(self) -> str:
         if self.is_recorded and not self.is_analyzed:
-            return paragraphs(str(self._absent())).text
-        head = paragraphs(element("b", self.title), element("i", self.question), self._state)
-        text = [*map(line, self.everything), *map(warning, self._cautions)] if self.is_analyzed else []
-        after = paragraphs(f"Next: {self.next_step}") if self.next_step else ""
-        return element("div", head, *text, after).text
-
-    @property
-    def _cautions(self) -> list[str]:
-        more = len(self.warnings) - 3
-        return [*self.warnings[:3], *([f"{more} more in `.warnings`"] if more > 0 else [])]
+            return element("p", self._absent()).text
+        return shaped("objects/study.html.j2", study=self, state=self._state).text
 
     @property
     def _state(self) -> str:
@@ -241,9 +229,9 @@ class Study:
     def _there(self, leaves: str) -> Path:
         place: Path = getattr(self._places, leaves)
         if not place.exists():
-            if self.is_recorded:
-                raise self._absent()
-            raise NotThere(_absent(self._places, place))
+            short = place.relative_to(self._places.base)
+            absent = f"{self.name}: {short} is not there yet; make repro STUDY={self.name}"
+            raise self._absent() if self.is_recorded else NotThere(absent)
         return place
 
     def _absent(self) -> NotThere:
@@ -283,30 +271,10 @@ def _stages(places: paths.StudyPaths, runs: int, planned: int | None) -> pd.Data
         is_done, detail = place.exists(), ""
         if leaves == "raw" and is_done:
             is_done, detail = runs == planned, f"{runs} of {planned or 'unknown'} runs"
-        rows.append((stage, f"notebooks/{notebook}.ipynb", _short(places, place), is_done, detail))
+        short = str(place.relative_to(places.base))
+        rows.append((stage, f"notebooks/{notebook}.ipynb", short, is_done, detail))
     columns = ["stage", "notebook", "leaves", "is_done", "detail"]
     return documented("stages", pd.DataFrame(rows, columns=columns))
-
-
-def _next_step(places: paths.StudyPaths) -> str:
-    """Return the command that brings what is missing, or nothing if findings and page are there."""
-    if places.findings.is_file() and places.report.is_file():
-        return ""
-    return _command(places.name)
-
-
-def _command(name: str) -> str:
-    """Return the command that measures one study and renders its page."""
-    return f"make repro STUDY={name}"
-
-
-def _absent(places: paths.StudyPaths, place: Path) -> str:
-    """Say that a file is not there yet, and what brings it."""
-    return f"{places.name}: {_short(places, place)} is not there yet; {_command(places.name)}"
-
-
-def _short(places: paths.StudyPaths, place: Path) -> str:
-    return str(place.relative_to(places.base))
 
 
 def _judged(name: str, found: Interval, is_look: bool) -> dict[str, Any]:

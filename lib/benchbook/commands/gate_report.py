@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from xml.etree import ElementTree
 
 from benchbook.compare.intervals import Interval
 from benchbook.compare.noninferiority import Decision
 from benchbook.core.errors import given
+from benchbook.show import shape
 from benchbook.show.numbers import percent
 
 ORDER = ("slower", "undecided", "not slower")
@@ -89,41 +89,10 @@ def _minutes(interval: Interval, found: Any) -> float | None:
 
 def markdown(found: Any) -> str:
     """Return a summary for a pull request."""
-    asked = found.asked
-    worst = min(
-        found.decisions, key=lambda one: (list(ORDER).index(one.answer), one.interval.log_mean or 0.0)
-    )
-    rows = [
-        f"| {one.workload} | {one.treatment} | {MARKS[one.answer]} {one.answer} | {effect(one)} | {one.why} |"
-        for one in found.decisions
-    ]
-    arms = [f"- `{arm}`: {said}" for arm, said in servers(found.facts).items()]
-    sentence = remedy(found, found.decisions)
-    ends = [f"{sentence[:1].upper()}{sentence[1:]}.", ""] if found.answer == "undecided" else []
-    return "\n".join(
-        [
-            f"{MARKS[found.answer]} **{found.answer}** ({worst.workload}): {effect(worst)}, "
-            f"margin {percent(-asked.margin)}",
-            "",
-            "```text",
-            *(line for one in found.decisions for line in figure(one, asked.margin)),
-            "```",
-            "",
-            f"{headline(found)}.",
-            "",
-            "| workload | arm | answer | effect on QPS | why |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
-            *ends,
-            "*not slower*: the whole interval is above the margin. *slower*: the whole interval is below the "
-            "margin, or at the end a slowdown is shown whose estimate is beyond it. Measured side by side "
-            f"against `{asked.study.baseline}` in the same minutes.",
-            "",
-            *arms,
-            "",
-        ]
-    )
+    ranked = sorted(found.decisions, key=lambda one: (ORDER.index(one.answer), one.interval.log_mean or 0.0))
+    given = {"marks": MARKS, "effect": effect, "figure": figure, "remedy": remedy(found, found.decisions)}
+    told = {"worst": ranked[0], "headline": headline(found), "servers": servers(found.facts)}
+    return shape.text("gate.md.j2", found=found, margin=percent(-found.asked.margin), **given, **told)
 
 
 def figure(one: Decision, margin: float) -> Iterator[str]:
@@ -150,29 +119,7 @@ def figure(one: Decision, margin: float) -> Iterator[str]:
 
 def junit(found: Any) -> str:
     """Return JUnit XML: one test case for each question, failed if slower, skipped if undecided."""
-    cases = [one.answer for one in found.decisions]
-    suite = ElementTree.Element(
-        "testsuite",
-        name=f"benchbook gate {found.asked.name}",
-        tests=str(len(cases)),
-        failures=str(cases.count("slower")),
-        skipped=str(cases.count("undecided")),
-        errors="0",
-        time=f"{found.spent_s:.1f}",
-    )
-    for one in found.decisions:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=f"{found.asked.name}.{one.workload}", name=one.treatment, time="0"
-        )
-        said = line(one, found.asked.margin)
-        if one.answer == "slower":
-            ElementTree.SubElement(case, "failure", message=said)
-        elif one.answer == "undecided":
-            said = f"{said}; {remedy(found, [one])}"
-            ElementTree.SubElement(case, "skipped", message=said)
-        ElementTree.SubElement(case, "system-out").text = said
-    ElementTree.indent(suite)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suite, encoding="unicode")}\n'
+    return shape.shaped("junit.xml.j2", found=found, line=line, remedy=remedy).text + "\n"
 
 
 def record(found: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 
 from benchbook.core import load, paths, registry, traits, yamlfile
@@ -153,87 +154,30 @@ def _valid(answers: Answers, name: str) -> str:
 
 def text(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
     """Return the study file as YAML with a comment for what a newcomer will want to change."""
-    discard_s, run_s, why = OF_SCRIPT if answers.about == SCRIPT else lengths
+    # It brings pandas along.
+    from benchbook.show import shape
+
     (baseline, first), *rest = arms_of(answers.differs).items()
     # The commit of the baseline is the study's own, so that a search for another one needs no more words.
     bare = {key: value for key, value in first.items() if "ref" not in first or key not in _OF_BUILD}
-    settings = "\n".join(_arm(*one, answers.about) for one in [(baseline, bare), *rest])
-    loads = "\n".join(map(_workload, answers.workloads))
-    # An own script may change the number of rows, which equal arms would share.
-    pair = "null" if answers.about == SCRIPT else f"{{threads: [{max(answers.threads)}]}}"
-    return f"""# yaml-language-server: $schema=../schemas/study.schema.json
-# Every key is explained in docs/parameters.md; `make plan STUDY={answers.name}` checks this file.
-title: {_quoted(answers.question[:110].rstrip())}
-question: {_quoted(answers.question)}
-
-{_place(answers, first)}
-
-arms:                         # the first is the baseline; each holds only what differs
-{settings}
-
-# The baseline against itself: what is reported when there is nothing to find.
-aa: {pair}
-
-dataset:
-  tables: 2
-  table_size: 20000
-  seed: 1
-
-workloads:
-{loads}
-
-threads: [{", ".join(map(str, answers.threads))}]
-
-plan:
-  blocks: 20                  # at most: looks are at 5, 10 and 20, and more can be added later
-  stop: decided               # at the first look that leaves nothing open
-  discard_s: {discard_s:<15} # not counted, at the start of each run
-  run_s: {run_s:<19} # {why}
-  max_repeats: 6
-
-warm_up:
-  prewarm: true
-  analyze: true
-  pilot_s: 2
-
-claims: []                    # published claims that it answers, such as tidb-kubernetes/host-network
-"""
-
-
-def _place(answers: Answers, first: Mapping[str, str]) -> str:
-    """Return where it is measured and with which engine."""
-    if answers.about == SERVERS:
-        host, _, port = first.get("endpoint", "").rpartition(":")
-        place = f"{{host: {host}, port: {port}, database: sbtest, user: bench, password_env: BENCH_PASSWORD}}"
-        return f"""site:
-  kind: existing              # servers that others run: docs/existing.md
-  existing: {place}
-
-engine: {{name: {answers.engine}}}"""
     name = answers.engine
     settings = _settings(_alike(name)) if answers.about == ENGINES else [traits.engine(name).example]
-    engine = "\n".join([f"name: {name}", *settings, *_build(first)])
-    return f"""site:
-  kind: local                 # this machine; hosts: docs/ssh.md, a cluster: docs/kubernetes.md
-  port: 23060
-  cpus: split                 # server on one half of the cores, client and proxy on the other
-
-engine:
-{textwrap.indent(engine, "  ")}"""
-
-
-def _workload(word: str) -> str:
-    if word.endswith(LUA):
-        name = PurePath(word).stem.lower().replace("-", "_")
-        declared = OwnScript(name, (paths.root() / word).resolve(), {}).declared().items()
-        options = [f"      {f'{key}: {default}':<23} # {about}" for key, (default, about) in declared]
-        head = ["    options:                  # as the script declares them, with its own defaults"]
-        return "\n".join([f"  {name}:", f"    script: {word}", *(head + options if options else [])])
-    return f"  {word}: {{rand_type: uniform}}"
+    given = {
+        "lengths": OF_SCRIPT if answers.about == SCRIPT else lengths,
+        "endpoint": first.get("endpoint", "").rpartition(":") if answers.about == SERVERS else None,
+        "engine": "\n".join([f"name: {name}", *settings, *_build(first)]),
+        "settings": "\n".join(_arm(*one, answers.about) for one in [(baseline, bare), *rest]),
+        "options": {word: _options(word) for word in answers.workloads if word.endswith(LUA)},
+        "is_script": answers.about == SCRIPT,
+        "quoted": partial(json.dumps, ensure_ascii=False),
+    }
+    return shape.text("study.yaml.j2", of=answers, **given)
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)  # YAML reads what JSON writes in quotes
+def _options(word: str) -> tuple[str, Mapping[str, tuple[str, str]]]:
+    """Return what a script of one's own is called in a study, and the options that it declares."""
+    name = PurePath(word).stem.lower().replace("-", "_")
+    return name, OwnScript(name, (paths.root() / word).resolve(), {}).declared()
 
 
 def arms_of(differs: str) -> dict[str, dict[str, str]]:

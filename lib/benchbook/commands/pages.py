@@ -7,12 +7,12 @@ The site is one folder that any static host can serve: every page, and every raw
 from __future__ import annotations
 
 import argparse
+import html
 import os
 import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -100,6 +100,7 @@ def _looks(root: Path, found: Sequence[Path]) -> str:
     return files.looks(root, [file for file in (*found, *made_with, paths.params()) if file.is_file()])
 
 
+_WAY = re.compile(r'<a\b[^>]*\bhref="([^"]*)"')
 # Pages stand in reports/ beside data/; published, data/ stands in the site's own folder: one step fewer up.
 _UP_TO_DATA = re.compile(r'(<a\b[^>]*\bhref=")((?:\.\./)+)(data/)')
 # Keeps hosts from running Jekyll over the pages.
@@ -196,18 +197,5 @@ def _one_step_fewer(found: re.Match[str]) -> str:
 
 def local_links(text: str) -> list[str]:
     """Return the files that a page links to, without anchors, addresses of others and places on the page."""
-    collector = _Links()
-    collector.feed(text)
-    return sorted(collector.found)
-
-
-class _Links(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        link = dict(attrs).get("href") if tag == "a" else None
-        parts = urlsplit(link or "")
-        if parts.path and not parts.scheme and not parts.netloc:
-            self.found.add(unquote(parts.path))
+    parts = [urlsplit(html.unescape(link)) for link in _WAY.findall(text)]
+    return sorted({unquote(one.path) for one in parts if one.path and not one.scheme and not one.netloc})

@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from benchbook.commands import notebooks, stage
 from benchbook.core import files, paths, record, yamlfile
 from benchbook.show import doubts, registration
+from benchbook.show import page as pages
 
 _HREF = re.compile(r'(?<=\shref=")([^"#:]+)(?=[#"])')
 
@@ -31,7 +32,7 @@ def render(where: paths.RecordedPaths, entry: record.Entry, differs: Sequence[st
         target = inside.notebooks / f"{stem}.ipynb"
         notebooks.execute(ours / "notebooks" / f"{stem}.ipynb", target, where.base, {"study": where.name})
         with paths.at(where.base):
-            stage.render(target, page, where.name, where.base, commit, edited)
+            pages.render(target, page, where.name, commit, where.base, edited)
     with paths.at(where.base):
         stage.summarise(where.name, commit, edited)
     _move(where)

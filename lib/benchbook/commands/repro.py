@@ -21,6 +21,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from benchbook.commands import answer, remake, studies
 from benchbook.commands import pages as made
 from benchbook.core import git, load, paths, yamlfile
@@ -195,11 +197,16 @@ def alone(root: Path) -> Iterator[None]:
         held.truncate(0)
 
 
+def _stages(root: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """Yield each stage of dvc.yaml by name, with the studies or sources that it is made for, if for each."""
+    lists = yamlfile.read(root / "params.yaml").data
+    for name, one in yamlfile.read(root / "dvc.yaml").data["stages"].items():
+        yield name, one, lists.get(one["foreach"].strip("${}"), []) if "foreach" in one else None
+
+
 def no_stages(root: Path, arguments: Sequence[str]) -> list[str]:
     """Name words of the form STAGE@NAME that are no stage, each with the nearest: DVC says only that."""
-    stages = yamlfile.read(root / "dvc.yaml").data["stages"]
-    lists = yamlfile.read(root / "params.yaml").data
-    of = {name: lists.get(str(one.get("foreach", "")).strip("${}"), []) for name, one in stages.items()}
+    of = {name: items or () for name, _, items in _stages(root)}
     known = [f"{name}@{item}" for name, items in of.items() for item in items]
     wrong = [word for word in arguments if "@" in word and not word.startswith("-") and word not in known]
     found = []
@@ -248,12 +255,9 @@ def _holders(held: dict[str, Any]) -> list[int]:
 
 def _started(pid: int) -> float:
     """Return when a process began, in seconds of the wall clock; 0 if it is gone."""
-    found = procfs.stat(pid)
-    if found is None:
-        return 0.0
-    lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
-    boot = next(int(line.split()[1]) for line in lines if line.startswith("btime"))
-    return boot + found.started / os.sysconf("SC_CLK_TCK")
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).create_time()
+    return 0.0
 
 
 def tracked(root: Path) -> list[str]:
@@ -273,25 +277,21 @@ def tracked(root: Path) -> list[str]:
 
 def outs(root: Path) -> list[str]:
     """Return what DVC keeps of every stage, with the names of studies and sources put in."""
-    stages = yamlfile.read(root / "dvc.yaml").data["stages"]
-    lists = yamlfile.read(root / "params.yaml").data
     found: list[str] = []
-    for one in stages.values():
-        named = lists.get(str(one.get("foreach", "")).strip("${}"), [None])
+    for _, one, named in _stages(root):
         # DVC has the name of a list's item in ${item}; of a mapping's it is in ${key}.
         word = "${key}" if isinstance(named, dict) else "${item}"
         body = one.get("do", one)
         for out in [*body.get("outs", []), *body.get("metrics", []), *body.get("plots", [])]:
             name, flags = next(iter(out.items())) if isinstance(out, dict) else (out, {})
             if flags.get("cache", True):
-                found += [str(name).replace(word, str(item)) for item in named]
+                found += [str(name).replace(word, str(item)) for item in ([None] if named is None else named)]
     return found
 
 
 def absent(root: Path) -> list[str]:
     """Return what DVC has recorded and does not have in its cache."""
-    asked = [sys.executable, "-m", "dvc", "status", "--json"]
-    output = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False)
+    output = _dvc_says(root, "status", "--json")
     try:
         status = json.loads(output.stdout)
     except ValueError:
@@ -309,11 +309,14 @@ def absent(root: Path) -> list[str]:
 
 def cache_space(root: Path) -> str:
     """Say how much space is free where DVC's cache is."""
-    asked = [sys.executable, "-m", "dvc", "cache", "dir"]
-    output = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False).stdout.strip()
-    folder = Path(root, output or ".dvc/cache")
+    folder = Path(root, _dvc_says(root, "cache", "dir").stdout.strip() or ".dvc/cache")
     free = free_bytes(folder)
     return f"{free >> 10} KiB are free on the disk of {folder}" + (": it is full" if free < LOW_BYTES else "")
+
+
+def _dvc_says(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    asked = [sys.executable, "-m", "dvc", *words]
+    return subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False)
 
 
 DRY = {"--dry", "-n"}

@@ -12,18 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from benchbook.commands import review_record
-from benchbook.compare.words import metric
 from benchbook.core import files, git, paths
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Finding, Findings
 from benchbook.show import numbers, page
-from benchbook.show.markup import Html, element, join
-from benchbook.show.shape import badge, shaped
-from benchbook.show.table import Column, Table, long
+from benchbook.show.registration import keys_of
+from benchbook.show.shape import shaped
+from benchbook.show.table import Table, tabulated
 from benchbook.show.tables import contrast
 
 _ABSENT = "not there"
@@ -55,24 +52,18 @@ def review(base: str) -> Path:
     untracked = git.says("ls-files", "--others", "--exclude-standard") or ""
     changed += [("new, not in git", name) for name in untracked.splitlines()]
     names = [name for _, name in changed]
-    parts: list[Any] = [
-        _opening(base, commit, names),
-        Html("<h2>The measured record</h2>"),
-        *review_record.changed(commit),
-        Html("<h2>Findings of this clone</h2>"),
-        *_findings(commit, stale()),
-        Html("<h2>Keys of studies and params.yaml</h2>"),
-        _keys(commit, [name for name in names if _is_settings(name)]),
-        Html("<h2>Notebooks</h2>"),
-        *_notebooks(commit, [name for name in names if name.endswith(".ipynb")]),
-        Html("<h2>Code</h2>"),
-        *_code(commit, [(kind, name) for kind, name in changed if name.endswith(_CODE)]),
-        Html("<h2>Every changed file</h2>"),
-        Table("files", "Files", [long("File"), Column("Change")],
-              [[name, _KINDS.get(kind, kind)] for kind, name in changed], empty="No file changed.",
-              is_whole=True),
-    ]  # fmt: skip
-    cells = [_cell(part._repr_html_()) for part in parts]
+    given = {
+        "head": (git.says("rev-parse", "--short=10", "HEAD") or "").strip(),
+        "record": review_record.changed(commit),
+        "findings": _findings(commit, stale()),
+        "keys": _keys(commit, [name for name in names if _is_settings(name)]),
+        "notebooks": _notebooks(commit, [name for name in names if name.endswith(".ipynb")]),
+        "code": _code(commit, [(kind, name) for kind, name in changed if name.endswith(_CODE)]),
+        "files": tabulated("files", [(name, _KINDS.get(kind, kind)) for kind, name in changed]),
+    }
+    shown = shaped("review.html.j2", base=base, commit=commit[:10], many=len(names), **given)
+    output = nbformat.v4.new_output("display_data", {"text/html": shown.text})
+    cells = [nbformat.v4.new_code_cell("", outputs=[output])]
     title = f"What changed since {base}"
     target = root / "data" / "review" / "review.html"
     files.write_text(target, page.html(nbformat.v4.new_notebook(cells=cells), title, commit=commit[:10]))
@@ -80,16 +71,6 @@ def review(base: str) -> Path:
 
 
 _KINDS = {"A": "added", "M": "changed", "D": "removed", "T": "another kind"}
-
-
-def _cell(content: str) -> Any:
-    output = nbformat.v4.new_output("display_data", {"text/html": content})
-    return nbformat.v4.new_code_cell("", outputs=[output])
-
-
-def _opening(base: str, commit: str, names: Sequence[str]) -> Html:
-    head = (git.says("rev-parse", "--short=10", "HEAD") or "").strip()
-    return shaped("review.html.j2", base=base, commit=commit[:10], head=head, files=len(names))
 
 
 def _is_settings(name: str) -> bool:
@@ -119,27 +100,26 @@ def _findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
     here = {file.parent.name for file in (paths.root() / "data").glob("*/findings.json")}
     then = {name.split("/")[1] for name in _locked(commit)}
     if not here | then:
-        yield Table(
-            "findings", "Findings", [Column("Study")], [], empty="No study has findings, then or now."
-        )
+        yield tabulated("findings-of-none", [], "findings")
     for study in sorted(here | then):
         after = paths.study(study).findings
         before, why = _before(study, commit) if study in then else (None, "the study had no findings then")
         now = Findings.read(after) if after.is_file() else None
         rows = list(side_by_side(before, now))
-        columns = [long("Finding"), long("Then"), long("Now"), Column("Change")]
         caption = why or ("" if now else "Nothing is there now: `dvc pull` or `make repro` brings it.")
         if now and study in old:
             caption += (
                 f" Now is stale: what {numbers.listing(old[study])} read has changed since; "
                 f"`make repro STUDY={study}` brings the numbers of these files."
             )
-        yield Table(f"findings-{study}", study, columns, rows, caption, caption or "None.", is_whole=True)
+        yield tabulated(
+            "then-and-now", rows, f"findings-{study}", study=study, told=caption, contrast=contrast
+        )
 
 
 def _locked(commit: str) -> list[str]:
     """Name the findings that dvc.lock records at a commit."""
-    lock = _yaml(git.says("show", f"{commit}:dvc.lock")) or {}
+    lock = keys_of(git.says("show", f"{commit}:dvc.lock")) or {}
     outs = [out for stage in (lock.get("stages") or {}).values() for out in stage.get("outs", [])]
     return [out["path"] for out in outs if str(out["path"]).endswith("/findings.json")]
 
@@ -166,22 +146,7 @@ def side_by_side(then: Findings | None, now: Findings | None) -> Iterator[list[o
     before, after = ({one.id: one for one in (found.everything if found else ())} for found in (then, now))
     for name, one in {**before, **after}.items():
         old, new = before.get(name), after.get(name)
-        yield [_name(one), _told(old), _told(new), _change(old, new)]
-
-
-def _name(found: Finding) -> str:
-    """Name a finding as the study's page does, with its metric where that is not QPS."""
-    return contrast(found) + ("" if found.metric == "qps" else f", {metric(found.metric)}")
-
-
-def _told(found: Finding | None) -> Html:
-    if found is None:
-        return element("span", _ABSENT)
-    ends = numbers.span(found.low, found.high)
-    word = found.verdict or found.label
-    sentence = f"{numbers.effect(found)} ({ends}), " if found.headline else f"{numbers.effect(found)}, "
-    sentence += f"n = {found.n} "
-    return element("span", sentence, badge(word))
+        yield [one, old, new, _change(old, new)]
 
 
 def _change(old: Finding | None, new: Finding | None) -> str:
@@ -202,11 +167,10 @@ def _keys(commit: str, names: Sequence[str]) -> Table:
         is_study = name != "params.yaml"
         if is_study and not file.is_file() and paths.study(stem).file.is_file():
             continue  # It lies in another folder now, where its name comes again.
-        then = _yaml(git.says("show", f"{commit}:{earlier.get(stem, name) if is_study else name}")) or {}
-        now = (_yaml(file.read_text(encoding="utf-8")) if file.is_file() else None) or {}
+        then = keys_of(git.says("show", f"{commit}:{earlier.get(stem, name) if is_study else name}")) or {}
+        now = (keys_of(file.read_text(encoding="utf-8")) if file.is_file() else None) or {}
         rows += [[f"{name}{key and ': '}{key}", *both] for key, *both in differing(then, now)]
-    columns = [long("Key"), long("Then"), long("Now")]
-    return Table("keys", "Changed keys", columns, rows, empty="No key changed.", is_whole=True)
+    return tabulated("keys", rows)
 
 
 def _study_files(commit: str) -> dict[str, str]:
@@ -229,21 +193,16 @@ def _written(value: Any) -> str:
     return _ABSENT if value is _ABSENT else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _notebooks(commit: str, names: Sequence[str]) -> Iterator[Html]:
-    if not names:
-        yield element("p", "No notebook changed.", class_="empty")
-    for name in names:
-        text, file = git.says("show", f"{commit}:{name}"), paths.root() / name
-        yield join([element("h3", name), coloured(_difference(text, file))])
+def _notebooks(commit: str, names: Sequence[str]) -> dict[str, str]:
+    return {name: _difference(git.says("show", f"{commit}:{name}"), paths.root() / name) for name in names}
 
 
 _CODE = (".py", ".sh", ".lua", ".css", ".js", ".j2", ".toml", "Makefile")
 
 
-def _code(commit: str, changed: Sequence[tuple[str, str]]) -> Iterator[Html]:
-    """Write what changed in each file of code, as git shows it; a new file in full."""
-    if not changed:
-        yield element("p", "No code changed.", class_="empty")
+def _code(commit: str, changed: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return what changed in each file of code, as git shows it; a new file in full."""
+    found: dict[str, str] = {}
     left = _MOST_OF_ALL
     for kind, name in changed:
         if kind in _KINDS:
@@ -254,17 +213,8 @@ def _code(commit: str, changed: Sequence[tuple[str, str]]) -> Iterator[Html]:
         most = min(_MOST_OF_A_DIFF, left)
         text = text if len(text) <= most else f"{text[:most]}\n… and more"
         left = max(left - len(text), 0)
-        yield join([element("h3", name), coloured(text)])
-
-
-def coloured(text: str) -> Html:
-    """Write a difference with added and removed lines marked; the sign in front says it without colour."""
-    kinds = {"+": "added", "-": "removed"}
-    lines = (
-        element("span", line, class_=kinds[line[0]]) if line[:1] in kinds else line
-        for line in text.split("\n")
-    )
-    return element("pre", join(lines), class_="diff", tabindex="0")
+        found[name] = text
+    return found
 
 
 def _difference(then: str | None, file: Path) -> str:
@@ -285,10 +235,3 @@ def _difference(then: str | None, file: Path) -> str:
     # The first three lines name the two sides, which the page has done already.
     text = "\n".join(out.getvalue().splitlines()[3:]) or "no difference that counts"
     return text if len(text) <= _MOST_OF_A_DIFF else f"{text[:_MOST_OF_A_DIFF]}\n… and more"
-
-
-def _yaml(text: str | None) -> Any:
-    try:
-        return YAML(typ="safe").load(text or "")
-    except YAMLError:
-        return None

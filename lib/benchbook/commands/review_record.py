@@ -9,9 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from benchbook.compare import pooled
 from benchbook.compare.words import metric
 from benchbook.core import git, paths, record
@@ -21,9 +18,8 @@ from benchbook.core.pooled import Pooled, PooledEffect
 from benchbook.core.wording import count
 from benchbook.evidence import archive
 from benchbook.show import numbers
-from benchbook.show.markup import Html, element
-from benchbook.show.shape import badge
-from benchbook.show.table import Column, Table, long
+from benchbook.show.registration import keys_of
+from benchbook.show.table import Table, tabulated
 
 # As the index has them, without its model: an older commit's index may hold other keys.
 Sessions = Mapping[str, Mapping[str, Any]]
@@ -37,9 +33,7 @@ def changed(commit: str) -> Iterator[Table]:
     now = _sessions(file.read_text(encoding="utf-8") if file.is_file() else None)
     names = [name for name in sorted({*then, *now}) if then.get(name) != now.get(name)]
     rows = [row for name in names for row in _moved(name, then.get(name, {}), now.get(name, {}))]
-    columns = [Column("Study"), Column("Session"), Column("Change"), long("Machine")]
-    empty = "No session of the record changed."
-    yield Table("record", "Sessions of the record", columns, rows, empty=empty, is_whole=True)
+    yield tabulated("sessions-changed", rows, "record")
     for name in names:
         yield _together(name, commit, then.get(name, {}), now.get(name, {}))
 
@@ -52,10 +46,7 @@ def recorded(name: str, design: str) -> Pooled | None:
 
 
 def _sessions(text: str | None) -> dict[str, Sessions]:
-    try:
-        index = YAML(typ="safe").load(text or "") or {}
-    except YAMLError:
-        return {}
+    index = keys_of(text) or {}
     return {name: study.get("sessions") or {} for name, study in (index.get("studies") or {}).items()}
 
 
@@ -78,14 +69,9 @@ def _together(name: str, commit: str, then: Sessions, now: Sessions) -> Table:
         same = _pooled(name, {one: now[one] for one in then if one in now}, _here)
         after = _pooled(name, now, _here)
     old, again, new = map(_effects, (before, same, after))
-    rows = [
-        [place, _shown(old.get(place)), _shown(again.get(place)), _shown(new.get(place)),
-         _change(old.get(place), again.get(place), new.get(place))]
-        for place in dict.fromkeys([*new, *old])
-    ]  # fmt: skip
-    columns = [long("Effect"), Column("Then"), Column("The same sessions now"), Column("Now"), long("Change")]
-    caption = f"{count(len(then), 'session')} then, {count(len(now), 'session')} now."
-    return Table(f"record-{name}", name, columns, rows, caption, "Nothing to pool.", is_whole=True)
+    rows = [(place, [one.get(place) for one in (old, again, new)]) for place in dict.fromkeys([*new, *old])]
+    given = {"study": name, "many": [count(len(one), "session") for one in (then, now)]}
+    return tabulated("record-then-and-now", rows, f"record-{name}", change=_change, **given)
 
 
 def _at(commit: str, folder: Path) -> Callable[[str, str], Path | None]:
@@ -149,13 +135,6 @@ def _effects(found: Pooled | None) -> dict[str, PooledEffect]:
         for one in found.contrasts
         for part in one.told
     }
-
-
-def _shown(one: PooledEffect | None) -> Html:
-    if one is None:
-        return element("span", "not there")
-    value = "" if one.effect is None else f"{numbers.percent(one.effect)} "
-    return element("span", f"{value}({count(len(one.sessions), 'session')}) ", badge(one.label))
 
 
 def _change(old: PooledEffect | None, again: PooledEffect | None, new: PooledEffect | None) -> str:

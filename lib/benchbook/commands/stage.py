@@ -105,17 +105,10 @@ def make_page(name: str) -> int:
 
 
 def _render(notebook: Path, page: Path, study: str | None = None) -> None:
-    render(notebook, page, study, paths.root(), commit(), edited())
-    print(f"report: {_short(page, paths.root())}")
-
-
-def render(
-    notebook: Path, page: Path, study: str | None, root: Path, made_by: str | None, changed: int
-) -> None:
-    """Render an executed notebook as a page of the site below `root`, made by a commit with edits."""
     from benchbook.show import page as pages
 
-    pages.render(notebook, page, study=study, commit=made_by, root=root, edited=changed)
+    pages.render(notebook, page, study, commit(), paths.root(), edited())
+    print(f"report: {_short(page, paths.root())}")
 
 
 def summarise(name: str, made_by: str | None, changed: int) -> None:

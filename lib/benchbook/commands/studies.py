@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchbook.commands import lab
 from benchbook.core import files, load, paths, pooled, sizes, source, yamlfile
 from benchbook.core.errors import InputErrors
-from benchbook.core.source import Source
 from benchbook.core.study import Study
 
 # Sections of a study file that may be left out, and what they are then.
@@ -45,7 +45,6 @@ def _sizes(study: str) -> list[str]:
 def plan_options(parser: argparse.ArgumentParser) -> None:
     """Add what `benchbook plan` takes."""
     parser.add_argument("study", help="name of a file in studies/")
-    parser.add_argument("--runs", action="store_true", help="list every run in its order")
     parser.add_argument(
         "--manifests", action="store_true", help="print only what a cluster would get, as YAML"
     )
@@ -69,12 +68,6 @@ def plan(arguments: argparse.Namespace) -> int:
         print(text)
     for arm, why in obstacles.foreseen(study).items():
         print(f"  not made    {arm}: {why}")
-    if arguments.runs:
-        runs = schedule.table(schedule.sketched(arguments.study, study))
-        if study.plan.seed is None:
-            # Names and order follow from what a session draws.
-            runs = runs.drop(columns=["position", "run_id", "seed"])
-        print(runs.to_string(index=False))
     return 0
 
 
@@ -162,23 +155,6 @@ def enlist(root: Path, study: str) -> bool:
     return True
 
 
-INTRODUCTION = """# The studies, a folder for each question
-
-`make repro STUDY=NAME` measures a study, and `make plan STUDY=NAME` shows its schedule beforehand. A study
-is known by its name alone, whatever folder its file lies in; one of your own may lie beside `quick.yaml`.
-A second name in a row is the same study at the sizes of its source. "Measuring" is what `make plan`
-computes: discards and runs of all blocks and the starts of their servers, without repeats; pilots and
-loading are extra. [Which study puts which claim to a test](#published-claims) stands below.
-
-This page is made from studies and sources by `benchbook reference`.
-"""
-CLAIMS = """## Published claims
-
-A study that *judges* a claim gives a verdict on it once it is measured; one that *illustrates* it shows what
-something that stands in for the document's machines and programs does, and gives none. Whether a document's
-own tables bear a claim out, its page on the site says.
-"""
-NONE = "the document's own tables alone"
 PLACES = {
     "local": "[one machine](../docs/one-machine-lab.md)",
     "ssh": "[hosts](../docs/ssh.md)",
@@ -194,28 +170,27 @@ def questions() -> str:
     for name in sizes.wholes():
         inside = paths.study(name).file.parent.relative_to(folder).as_posix()
         places.setdefault(inside, []).append(name)
-    parts = [INTRODUCTION]
-    for place in sorted(places):
-        heading = [] if place == "." else [f"## [{place}]({place})\n"]
-        parts.append("\n".join([*heading, *_rows(places[place]), ""]))
-    answers = _answers()
+    # It brings pandas along.
+    from benchbook.show import shape
+
+    given = {"folders": {place: list(_rows(names)) for place, names in sorted(places.items())}}
     documents = {name: source.load(name) for name in source.names()}
-    return "\n".join([*parts, CLAIMS, *(_claimed(*one, answers) for one in documents.items())])
+    return shape.text("studies.md.j2", documents=documents, answers=_answers(), **given)
 
 
-def _rows(names: list[str]) -> Iterator[str]:
+def _rows(names: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield what a row says of each study of a folder, by where it is measured."""
     from benchbook.plan import schedule
 
-    yield "| question | study | on | measuring |"
-    yield "|---|---|---|---|"
     studies = {name: load.study(name) for name in names}
     for name, study in sorted(studies.items(), key=lambda item: list(PLACES).index(item[1].site.kind)):
-        file = paths.study(name).file.relative_to(paths.root() / "studies").as_posix()
-        shown, times = [f"[`{name}`]({file})"], [schedule.duration(name, study)]
-        for size in sizes.names(name):
-            shown.append(f"`{size}`")
-            times.append(schedule.duration(size, load.study(size)))
-        yield f"| {study.title} | {'<br>'.join(shown)} | {PLACES[study.site.kind]} | {'<br>'.join(times)} |"
+        of_sizes = {size: schedule.duration(size, load.study(size)) for size in sizes.names(name)}
+        yield {
+            "title": study.title,
+            "file": paths.study(name).file.relative_to(paths.root() / "studies").as_posix(),
+            "place": PLACES[study.site.kind],
+            "times": {name: schedule.duration(name, study), **of_sizes},
+        }
 
 
 def _answers() -> dict[str, dict[str, list[str]]]:
@@ -236,21 +211,3 @@ def _claims(study: Study) -> dict[str, str]:
     """Return the claims of a study, each with what the study does with it."""
     shown = {claim: "illustrates" for arm in study.arms.values() for claim in arm.illustrates}
     return {**shown, **dict.fromkeys(study.claims, "judges")}
-
-
-def _claimed(name: str, document: Source, answers: dict[str, dict[str, list[str]]]) -> str:
-    lines = [
-        f"### {document.title}",
-        "",
-        f"`data/published/{name}`: {document.subject}",
-        "",
-        "| claim | what was published | judged by | illustrated by |",
-        "|---|---|---|---|",
-    ]
-    for claim, one in document.claims.items():
-        known = answers.get(f"{name}/{claim}", {})
-        judged, illustrated = (
-            "<br>".join(f"`{study}`" for study in known.get(how, ())) for how in ("judges", "illustrates")
-        )
-        lines.append(f"| `{claim}` | {one.claim} | {judged if known else NONE} | {illustrated} |")
-    return "\n".join(lines) + "\n"

@@ -14,12 +14,11 @@ from benchbook.compare import laws, sentences, words
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.core.errors import given
 from benchbook.core.findings import AnswerPart, Finding, Findings, Ladder, Level
-from benchbook.show import causes, numbers, setting
+from benchbook.show import causes, numbers, setting, shape
 from benchbook.show.doubts import Doubt, points
 from benchbook.show.evidence import Evidence
 from benchbook.show.lines import ONE_SESSION, Line, brief, effect_of, effects_of
-from benchbook.show.markup import Html, plain, slug
-from benchbook.show.shape import shaped
+from benchbook.show.markup import Html, slug
 from benchbook.show.tables import contrast
 
 _SERVED = {"qps": "queries per second", "tps": "transactions per second"}
@@ -243,7 +242,6 @@ def _quiet(own: Sequence[Finding], line: Line, treatment: str, baseline: str) ->
 
 
 _MOST_DOUBTS = 8
-_COLUMNS = ("Finding", "Effect", "Interval", "n", "Shown", "Claim", "Verdict")
 
 
 def markdown(seen: Evidence, more: Sequence[Doubt] = ()) -> str:
@@ -251,68 +249,15 @@ def markdown(seen: Evidence, more: Sequence[Doubt] = ()) -> str:
 
     `more` are doubts that the findings don't know, such as the pre-registration.
     """
-    findings = seen.findings
-    parts = [
-        f"### {safe(findings.title)}",
-        safe(findings.question),
-        f"**{safe(text(findings) or 'No finding could be computed.')}**",
-        *_findings(findings),
-        "\n".join(_doubts(seen, more)),
-        _basis(findings),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def safe(text: object) -> str:
-    """Escape a text for Markdown, so that names can't become markup, links or mentions."""
-    return re.sub(r"([\\`*_\[\]<>|#&@~])", r"\\\1", re.sub(r"[ \t\r\n]+", " ", plain(text)))
-
-
-def _findings(findings: Findings) -> Iterator[str]:
-    listed = [found for found in (*findings.findings, findings.aa) if found]
-    if not listed:
-        return
-    # A column that no finding fills would only make the table wider.
-    rows = [_row(found) for found in listed]
-    kept = [place for place in range(len(_COLUMNS)) if any(row[place] for row in rows)]
-    lines = ["|".join(f" {_COLUMNS[place]} " for place in kept), "|".join("---" for _ in kept)]
-    lines += ["|".join(f" {safe(row[place])} " for place in kept) for row in rows]
-    yield "\n".join(f"|{line}|" for line in lines)
-
-
-def _row(found: Finding) -> tuple[str, ...]:
-    is_whole = found.headline
-    return (
-        f"{contrast(found)}, {words.metric(found.metric)}",
-        numbers.effect(found),
-        f"{numbers.span(found.low, found.high)} ({numbers.level(found.level)})" if is_whole else "",
-        str(found.n),
-        found.label,
-        found.claim or "",
-        found.verdict or "",
-    )
-
-
-def _doubts(seen: Evidence, more: Sequence[Doubt]) -> Iterator[str]:
-    sentence = list(points(seen.findings, seen.runs, seen.warm_up, more))
-    care = [doubt for doubt in sentence if doubt.is_care]
-    first = [doubt for doubt in sentence if doubt.name in ("A/A", *(one.name for one in more))]
-    shown = list(dict.fromkeys([*first, *care]))
-    for doubt in shown[:_MOST_DOUBTS]:
-        yield f"- {'⚠ ' if doubt.is_care else ''}**{safe(doubt.name)}**: {safe(doubt.text)}"
-    if len(shown) > _MOST_DOUBTS:
-        yield f"- {len(shown) - _MOST_DOUBTS} more are on the study's page."
-
-
-def _basis(findings: Findings) -> str:
-    blocks = findings.blocks
-    sentence = [
-        f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}",
-        f"{numbers.minutes(findings.machine_minutes)} of machine time",
-        f"holds for {findings.scope}",
-        *(f"{name} {number}" for name, number in findings.made_by.items()),
-    ]
-    return f"<sub>{safe(' · '.join(sentence))}</sub>"
+    found = seen.findings
+    known = list(points(found, seen.runs, seen.warm_up, more))
+    first = [doubt for doubt in known if doubt.name in ("A/A", *(one.name for one in more))]
+    given = {
+        "rows": [one for one in (*found.findings, found.aa) if one],
+        "doubts": list(dict.fromkeys([*first, *(doubt for doubt in known if doubt.is_care)])),
+        "most": _MOST_DOUBTS,
+    }
+    return shape.markdown("summary.md.j2", found=found, answer=text(found), contrast=contrast, **given)
 
 
 _NOTHING = Html("")
@@ -328,41 +273,7 @@ def opening(
 
     `several` is what the recorded sessions say together (`sessions.over`); it comes first.
     """
-    blocks = findings.blocks
-    basis = [
-        *setting.of(facts, dataset),
-        f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}",
-        f"{numbers.level(findings.look.level)} intervals",
-        f"{numbers.minutes(findings.machine_minutes)} of machine time",
-        *([] if several.text else [ONE_SESSION]),
-    ]
     held = early(findings)
+    given = {"setting": setting.of(facts, dataset), "one_session": ONE_SESSION, "over": several}
     told = [] if held else said(findings)
-    given = {
-        "found": findings,
-        "basis": basis,
-        "said": told,
-        # What a study's title asks of all its arms or levels together, which no effect over sessions says.
-        "leads": [one for one in told if several.text and one.is_lead],
-        "early": held,
-        "judged": judged,
-        "over": several,
-    }
-    return shaped("answer.html.j2", **given)
-
-
-def judged(found: Finding) -> Html:
-    """Write what a finding says of the claim that it answers; nothing where it answers none."""
-    if not found.claim:
-        return Html("")
-    more = found.more_blocks if found.verdict == "inconclusive" else None
-    rest = more and (
-        f"About {numbers.count(more.blocks, 'more block', 'more blocks')} "
-        f"({numbers.minutes(more.minutes)}) would narrow the interval to "
-        f"{numbers.percent(more.for_half_width, 0, False)} on either side."
-    )
-    source, _, short = found.claim.partition("/")
-    way = f"../sources/{slug(source)}.html#claim-{slug(short)}"
-    band = numbers.span(*found.band) if found.band else ""
-    verdict = found.verdict or "not judged"
-    return shaped("judged.html.j2", claim=found.claim, way=way, band=band, verdict=verdict, rest=rest or "")
+    return shape.shaped("answer.html.j2", found=findings, said=told, early=held, **given)

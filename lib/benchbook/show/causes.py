@@ -14,18 +14,14 @@ from matplotlib.patches import Patch
 
 from benchbook.compare import laws, words
 from benchbook.compare.spent import decided
-from benchbook.core.causes import Cause, Causes, CellCosts, Estimate
+from benchbook.core.causes import Cause, Causes, CellCosts
 from benchbook.core.findings import Findings
 from benchbook.show import numbers, theme
 from benchbook.show.picture import Panel, Picture
 from benchbook.show.shape import shaped
-from benchbook.show.table import Column, Table, long, number
+from benchbook.show.table import Table, number, tabulated
 
 _MOST_WORDS = 20
-_CAPTION = (
-    "Processor time of a query, of all threads of a part, with its interval over blocks. A change is taken "
-    "inside each block. Added latency is the change of threads over queries per second."
-)
 _EVENTS = {"instructions": "instructions", "llc_misses": "misses of the last cache"}
 """What the processor counts of a query, with columns of its own where the kernel lets us see it."""
 
@@ -147,16 +143,12 @@ def shown(
     for place, (name, sentence) in told.items():
         if place not in turns:
             lines.setdefault(sentence, []).append(name)
-    drawn = found.contrasts if found else ()
-    figures = [costs_of_a_query(found, drawn, findings)] if found and drawn else []
+    figures = [costs_of_a_query(found, findings)] if found and found.contrasts else []
     if not told and not contrasts:
         return [*figures]
     reasons = [] if told else list(dict.fromkeys(one.reason for one in contrasts if one.reason))
     given = {
-        "turns": {
-            told[place][0]: [(numbers.percent(effect), name, one.short) for effect, name, one in own]
-            for place, own in turns.items()
-        },
+        "turns": {told[place][0]: own for place, own in turns.items()},
         "lines": {numbers.listing(places): sentence for sentence, places in lines.items()},
         "broken": laws.broken(findings.causes),
         "reason": numbers.listing(reasons[:2]),
@@ -183,26 +175,11 @@ def tables(findings: Findings) -> list[Table]:
     for one in found.contrasts:
         pair = [cells.get((one.workload, one.threads, arm)) for arm in (findings.baseline, one.treatment)]
         costs = [{part.part: part.a_query for part in cell.parts} if cell else {} for cell in pair]
-        rows += [
-            [
-                workloads.get(one.workload, one.workload),
-                one.threads,
-                arms.get(one.treatment, one.treatment),
-                part,
-                *(_value(own.get(part, {}).get("cpu_us")) for own in costs),
-                _change(one.cost.get(part)),
-                *(_value(own.get(part, {}).get(event)) for event in events for own in costs),
-                "; ".join([*([one.sentence] if one.sentence else [one.reason or ""]), *one.beside]),
-            ]
-            for part in dict.fromkeys([*costs[0], *costs[1]])
-        ]
+        rows += [(one, part, [own.get(part, {}) for own in costs]) for part in {**costs[0], **costs[1]}]
     base = arms.get(findings.baseline, findings.baseline)
-    columns = [
-        long("Workload"), number("Threads"), Column("Treatment"), Column("Part"), number(base, "µs"),
-        number("Treatment", "µs"), number("Change", numbers.level(found.level)),
-        *(number(name, _EVENTS[event]) for event in events for name in (base, "Treatment")), long("Why"),
-    ]  # fmt: skip
-    return [Table("costs-of-a-query", "What a query cost each part", columns, rows, _CAPTION)]
+    of_events = [number(name, _EVENTS[event]) for event in events for name in (base, "Treatment")]
+    given = {"base": base, "level": numbers.level(found.level), "arms": arms, "workloads": workloads}
+    return [tabulated("costs-of-a-query", rows, of_events=of_events, events=events, **given)]
 
 
 def where(cause: Cause, findings: Findings) -> str:
@@ -212,42 +189,28 @@ def where(cause: Cause, findings: Findings) -> str:
     return ", ".join([*names, numbers.count(cause.threads, "thread")])
 
 
-def _value(found: Estimate | None) -> object:
-    return "" if found is None else numbers.significant(found.value)
-
-
-def _change(found: Estimate | None) -> object:
-    if found is None:
-        return ""
-    ends = f" ({numbers.span(found.low, found.high)})" if found.low is not None else ""
-    return f"{numbers.percent(found.value)}{ends}"
-
-
 _MOST = 6
 """Contrasts that are drawn of one workload; the table has all."""
 
 
-def costs_of_a_query(found: Causes, contrasts: Sequence[Cause], findings: Findings) -> Picture:
+def costs_of_a_query(found: Causes, findings: Findings) -> Picture:
     """Draw the processor time of a query, us, a panel a workload; what was full is hatched."""
     cells = {(cell.workload, cell.threads, cell.arm): cell for cell in found.cells}
     arms, workloads = (words.labels(findings, kind) for kind in ("arms", "workloads"))
     panels = []
-    for workload in dict.fromkeys(one.workload for one in contrasts):
-        own = _most_telling([one for one in contrasts if one.workload == workload])
+    for workload in dict.fromkeys(one.workload for one in found.contrasts):
+        own = _most_telling([one for one in found.contrasts if one.workload == workload])
         bars = []
         for one in own:
             pair = [(workload, one.threads, arm) for arm in (findings.baseline, one.treatment)]
             bars += [cells[key] for key in pair if key in cells and cells[key] not in bars]
         if bars:
             panels.append(_panel(workloads.get(workload, workload), bars, arms))
-    return Picture(
-        "cost-of-a-query",
-        "What a query costs each part",
-        tuple(panels),
+    caption = (
         "Processor time of a query, client, proxy and server after each other. Hatched: its cores were full, "
-        "so its cost decides how many queries are served.",
-        most=2,
+        "so its cost decides how many queries are served."
     )
+    return Picture("cost-of-a-query", "What a query costs each part", tuple(panels), caption, most=2)
 
 
 def _most_telling(contrasts: Sequence[Cause]) -> list[Cause]:
@@ -262,10 +225,9 @@ def _panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Pan
         height = 0.35 if any("\n" in label for label in labels) else 0.25
         figure, axes = theme.canvas(theme.WIDTH, 1.0 + height * len(bars))
         _stack(axes, bars)
-        axes.set_title("\n".join(textwrap.wrap(name, 24)), pad=6)
         axes.set_yticks(range(len(bars)), labels)
         axes.tick_params(axis="y", labelcolor=theme.INK, labelsize=theme.SMALLEST)
-        axes.set_ylim(len(bars) - 0.4, -0.6)
+        axes.set(ylim=(len(bars) - 0.4, -0.6), title="\n".join(textwrap.wrap(name, 24)))
         axes.set_xlabel("µs of processor time a query")
         axes.grid(axis="y", visible=False)
         axes.grid(axis="x", visible=True)

@@ -40,7 +40,7 @@ _STYLE = re.compile(r"<style\b[^>]*>.*?</style\s*>", re.IGNORECASE | re.DOTALL)
 
 # Text and the one tag behind it, as our own tables have them. In addresses nothing is written as a code.
 _PIECE = re.compile(
-    r"(?:[^<>&\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|&(?:amp|lt|gt|quot|\#x27|\#39);)*+"
+    r"(?:[^<>&\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|&(?:amp|lt|gt|quot|\#x27|\#3[49]);)*+"
     r"(?:<(?P<end>/?)(?P<tag>[a-z][a-z0-9]*)(?P<own>(?: [a-z-]+=\"[^\"<>\x00-\x1f\x7f]*\")*+)>|\Z)"
 )
 _ATTRIBUTE = re.compile(r' ([a-z-]+)="([^"]*)"')

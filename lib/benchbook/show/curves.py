@@ -10,16 +10,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchbook.compare import pooled_words, words
 from benchbook.core.findings import ByThreads, Finding
 from benchbook.core.pooled import Contrast, Pooled
 from benchbook.core.wording import count
-from benchbook.show import forest, numbers, picture, theme
+from benchbook.show import forest, numbers, theme
 from benchbook.show.forest import Ends, Scale
 from benchbook.show.markup import Html, slug
-from benchbook.show.picture import inline
+from benchbook.show.picture import shaped_svg
 from benchbook.show.shape import shaped
 from benchbook.show.tables import levels_of
 
@@ -33,8 +33,7 @@ SEVERAL = (
 )
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """An effect at a thread level, the ends of its band, and whether it is decided."""
 
     threads: int
@@ -128,11 +127,8 @@ def _once(found: Finding) -> Curve:
     points = []
     for one in levels_of(found):
         if numbers.is_known(one.effect):
-            ends = None
-            if numbers.is_known(one.low) and numbers.is_known(one.high):
-                ends = one.low, one.high
             is_decided = not isinstance(one, ByThreads) and one.label in forest.DECIDED
-            points.append(Point(one.threads, one.effect, ends, is_decided))
+            points.append(Point(one.threads, one.effect, numbers.ends(one), is_decided))
     return Curve(words.of(found, "treatment"), f"#finding-{slug(found.id)}", tuple(points))
 
 
@@ -160,39 +156,11 @@ def _drawn(place: str, curves: Sequence[Curve], scale: Scale, shades: Mapping[st
         across = _LEFT + (_RIGHT - _LEFT) * (math.log(threads) - first) / (last - first)
         return round(across, 2), round(_FOOT - (_FOOT - _TOP) * scale(value) / 100, 2)
 
-    lines = [
-        {
-            "shade": shades[curve.name],
-            "band": _band(curve, at),
-            "beside": [one for own in curve.beside for one in _segments(at(*point) for point in own)],
-            "line": _segments(at(one.threads, one.value) for one in curve.points),
-            "dots": [(*at(one.threads, one.value), one.is_decided) for one in curve.points],
-        }
-        for curve in curves
-    ]
-    ticks = [(at(levels[0], tick)[1], numbers.percent(tick, 0), not tick) for tick in scale.ticks]
-    names = [
-        (at(level, 0)[0], count(level, "thread") if level == levels[0] else f"{level:,}") for level in levels
-    ]
     alt = f"{place}, change against the baseline: " + "; ".join(f"{one.name} {one.told}" for one in curves)
-    text = shaped("curves.svg.j2", lines=lines, ticks=ticks, levels=names, theme=theme).text
-    return inline(picture.following(text), alt, class_="curve", width="100%", height=240)
-
-
-def _band(curve: Curve, at: Any) -> str:
-    """Write the corners of a band: its upper ends from left to right, its lower ones back."""
-    known = [(one.threads, one.ends) for one in curve.points if one.ends]
-    corners = [at(level, ends[1]) for level, ends in known] + [
-        at(level, ends[0]) for level, ends in known[::-1]
-    ]
-    return " ".join(f"{x},{y}" for x, y in corners)
-
-
-def _segments(points: Iterable[tuple[float, float]]) -> list[tuple[float, float, float, float]]:
-    return [(*one, *other) for one, other in pairwise(points)]
+    given = {"levels": levels, "ticks": scale.ticks, "at": at, "shades": shades}
+    given |= {"curves": curves, "pairwise": pairwise, "count": count}
+    return shaped_svg("curves.svg.j2", alt, {"class_": "curve", "width": "100%", "height": 240}, **given)
 
 
 def _swatch(shade: str) -> Html:
-    return inline(
-        picture.following(shaped("swatch.svg.j2", shade=shade).text), "", class_="swatch", width=24, height=12
-    )
+    return shaped_svg("swatch.svg.j2", "", {"class_": "swatch", "width": 24, "height": 12}, shade=shade)

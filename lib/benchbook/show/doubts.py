@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -42,18 +43,6 @@ class Doubt:
     is_care: bool = False
 
 
-# What could change an answer, the most first; a title that is not here comes after them.
-_ORDER = (
-    "Not as recorded", "Edited code", "A/A", "Failed check", "Limit of its own", "Checks", "BBR", "Load",
-    "CPU pressure", "Warm-up", "Heavy tails", "Voids", "Voided runs", "Pre-registration", "Blocks",
-)  # fmt: skip
-# What is so in every study of its kind, however it comes out.
-_ALWAYS = (
-    "Stand-in", "Illustrated claim", "One machine", "Set-up", "Short runs", "Scope", "Turns", "Runs", "Arms",
-    "Time between partners", "How quiet was this machine", "Runs with warnings",
-)  # fmt: skip
-
-
 def differing() -> list[Doubt]:
     """Return that values of a recorded session came out otherwise here; nothing for any other study."""
     file = paths.root() / DIFFERS
@@ -72,13 +61,7 @@ def doubts(
     more: Sequence[Doubt] = (),
 ) -> Html:
     """Write the points: those that matter in a line, each to be opened, then how it was measured, folded."""
-    matter: dict[str, list[str]] = {}
-    always: dict[str, list[str]] = {}
-    for one in points(findings, runs, warm_up, more):
-        is_always = one.name in _ALWAYS or not one.is_care
-        (always if is_always else matter).setdefault(one.name, []).append(one.text)
-    known = sorted(matter, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
-    return shaped("doubts.html.j2", matter={name: matter[name] for name in known}, always=always)
+    return shaped("doubts.html.j2", doubts=list(points(findings, runs, warm_up, more)))
 
 
 def points(
@@ -102,7 +85,10 @@ def points(
     yield from _limits(findings)
     yield Doubt("Scope", f"These numbers hold for {findings.scope}; another machine is another study.")
     for found in findings.findings:
-        yield from _second_opinion(found)
+        if (second := found.second_opinion) and not second.agrees:
+            ends = numbers.span(second.low, second.high)
+            told = f"Another kind of interval ({second.method}) leads to another answer: {ends}."
+            yield Doubt(_name(found), told, True)
     yield from _warnings(findings)
     for found in findings.findings:
         name = f"{_name(found)}, {words.metric(found.metric)}"
@@ -113,31 +99,27 @@ def points(
 
 def twin(aa: Finding | None) -> Doubt:
     """Say what the A/A pair showed, and whether it showed something where there is nothing."""
+    told = partial(Doubt, "A/A")
     if aa is None:
-        return Doubt(
-            "A/A",
-            "No arm was compared with itself, so how far apart equal arms come out here is not known.",
-            True,
-        )
+        never = "No arm was compared with itself, so how far apart equal arms come out here is not known."
+        return told(never, True)
     sentence = f"One arm under two names, on {words.of(aa, 'workload')}: {numbers.percent(aa.effect)}, "
     blocks = numbers.count(aa.n, "block")
     if aa.low is None:
-        return Doubt("A/A", f"{sentence}{blocks}. Without an interval it shows nothing yet.", True)
+        return told(f"{sentence}{blocks}. Without an interval it shows nothing yet.", True)
     sentence += f"{numbers.level(aa.level)} interval {numbers.span(aa.low, aa.high)}, {blocks}."
     if leaves_zero_out(aa):
         care = "It leaves zero out where there is nothing to find: take effects of this size for noise."
-        return Doubt("A/A", f"{sentence} {care}", True)
+        return told(f"{sentence} {care}", True)
     if aa.label == "depends on threads":
-        return Doubt("A/A", f"{sentence} {_by_threads(aa)}", True)
+        return told(f"{sentence} {_by_threads(aa)}", True)
     if aa.label == "no useful interval":
-        return Doubt("A/A", f"{sentence} Equal arms come out too far apart to compare others.", True)
+        return told(f"{sentence} Equal arms come out too far apart to compare others.", True)
     room = max(abs(aa.low), abs(given(aa.high)))
     if room > MARGIN:
         most = numbers.percent(room, signed=False)
-        return Doubt(
-            "A/A", f"{sentence} No difference was shown, but the interval has room for one of {most}."
-        )
-    return Doubt("A/A", f"{sentence} No difference was shown where there is none, as it should be.")
+        return told(f"{sentence} No difference was shown, but the interval has room for one of {most}.")
+    return told(f"{sentence} No difference was shown where there is none, as it should be.")
 
 
 def _by_threads(aa: Finding) -> str:
@@ -284,11 +266,3 @@ def _limits(findings: Findings) -> Iterator[Doubt]:
             name, other = arms.get(arm, arm), arms.get(base, base)
             told = f"{name[:1].upper()}{name[1:]} has a limit of {limits[arm]} CPU, and {other} has none"
             yield Doubt("Limit of its own", f"{told}: its effect may come of that limit alone.", True)
-
-
-def _second_opinion(found: Finding) -> Iterator[Doubt]:
-    second = found.second_opinion
-    if second and not second.agrees:
-        ends = numbers.span(second.low, second.high)
-        sentence = f"Another kind of interval ({second.method}) leads to another answer: {ends}."
-        yield Doubt(_name(found), sentence, True)

@@ -45,8 +45,12 @@ class Evidence:
 
     @cached_property
     def arms(self) -> tuple[str, ...]:
-        """Name the arms in their fixed order: baseline, treatments as findings list them, the rest, A/A."""
-        return arms_in_order(self.findings, self.runs)
+        """Name the arms that have runs: baseline, treatments, the rest, A/A, so that each keeps a colour."""
+        found, present = self.findings, set(self.runs.arm)
+        wanted = [found.baseline, *(one.treatment for one in found.findings)]
+        again = [found.aa.treatment] if found.aa else []
+        rest = sorted(present - set(wanted) - set(again))
+        return tuple(arm for arm in dict.fromkeys([*wanted, *rest, *again]) if arm in present)
 
     @cached_property
     def named(self) -> dict[str, str]:
@@ -72,15 +76,6 @@ class Evidence:
     def pages(self) -> str:
         """Give what a link from the study's page to the page of its runs begins with."""
         return f"../runs/{self.name}/"
-
-
-def arms_in_order(findings: Findings, runs: pd.DataFrame) -> tuple[str, ...]:
-    """Order arms so that each keeps its colour on every figure; only arms that have runs are named."""
-    wanted = [findings.baseline, *(found.treatment for found in findings.findings)]
-    again = [findings.aa.treatment] if findings.aa else []
-    present = set(runs.arm)
-    rest = sorted(present - set(wanted) - set(again))
-    return tuple(arm for arm in dict.fromkeys([*wanted, *rest, *again]) if arm in present)
 
 
 def load(name: str) -> Evidence:

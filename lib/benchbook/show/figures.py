@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator, StrMethodFormatter
+from matplotlib.ticker import NullLocator
 
 from benchbook.compare import machines, words
 from benchbook.compare.seconds import STALL_SHARE
@@ -19,8 +19,8 @@ from benchbook.core.turns import TURNS
 from benchbook.show import causes, curves, forest, numbers, sessions, theme
 from benchbook.show.evidence import Evidence
 from benchbook.show.picture import Panel, Picture, by_arm
-from benchbook.show.shape import badge
-from benchbook.show.table import Column, Table, long, number
+from benchbook.show.table import Table, tabulated
+from benchbook.show.tables import confidence
 
 
 def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
@@ -35,19 +35,14 @@ def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
             for arm, own in of_arms.items():
                 _line(axes, own, means[arm], arm, present, arms)
             _thread_axis(axes, sorted(part.threads.unique()))
-            axes.set_title(theme.short(workload), pad=6)
-            axes.set_ylabel("queries per second")
+            axes.set(title=theme.short(workload), ylabel="queries per second")
             axes.set_ylim(0, 1.08 * part.qps.max())
-            axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+            axes.yaxis.set_major_formatter("{x:,.0f}")
             theme.legend(figure, present, arms)
         told = " ".join(_told(arm, own) for arm, own in means.items())
         panels.append(Panel(figure, f"{workload}, queries per second. {told}"))
-    return Picture(
-        "throughput",
-        "Throughput by threads",
-        tuple(panels),
-        "Every point is one run; the line joins the geometric means of the runs at each thread count.",
-    )
+    caption = "Every point is one run; the line joins the geometric means of the runs at each thread count."
+    return Picture("throughput", "Throughput by threads", tuple(panels), caption)
 
 
 def _line(
@@ -68,9 +63,7 @@ def _means(own: pd.DataFrame) -> pd.Series:
 
 
 def _thread_axis(axes: Axes, levels: Sequence[int]) -> None:
-    axes.set_xscale("log")
-    axes.set_xlabel("threads")
-    axes.set_xlim(levels[0] / 1.4, levels[-1] * 1.4)
+    axes.set(xscale="log", xlabel="threads", xlim=(levels[0] / 1.4, levels[-1] * 1.4))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks(levels, [f"{level:,}" for level in levels])
 
@@ -81,16 +74,16 @@ def _told(arm: str, means: pd.Series) -> str:
     return f"{arm}: {', '.join(told)}."
 
 
-def seconds(
-    intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str], threads: int | None = None
-) -> Picture:
-    """Draw the one-second series of all runs at one thread count, the highest unless given, by workload.
+def seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
+    """Draw the one-second series of all runs at each workload's highest thread count.
 
     A stall is a measured second under a tenth of its run's own median; it is marked at the bottom. Not for
     runs of turns: a second of theirs is shared by all arms.
     """
     panels = []
-    for name, chosen in _cells(runs, threads):
+    for workload, part in runs.groupby("workload", sort=True):
+        chosen = part[part.threads == part.threads.max()]
+        name = f"{workload}, {numbers.count(int(part.threads.max()), 'thread')}"
         series = intervals.drop(columns="threads").merge(chosen[["run_id", "arm"]], on="run_id")
         if series.empty:
             continue
@@ -101,25 +94,16 @@ def seconds(
             for arm, own in present.items():
                 _lines(axes, own, theme.colour(arm, arms))
             _discard(axes, float(chosen.discard_s.max()))
-            axes.set_ylim(0, 1.08 * series.qps.max())
-            axes.set_xlim(0, series.second.max() + 0.5)
-            axes.set_title(theme.short(name, 44), pad=6)
+            axes.set(ylim=(0, 1.08 * series.qps.max()), xlim=(0, series.second.max() + 0.5))
+            axes.set(title=theme.short(name, 44), ylabel="queries per second")
             axes.set_xlabel("seconds since the run began")
-            axes.set_ylabel("queries per second")
-            axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+            axes.yaxis.set_major_formatter("{x:,.0f}")
             stall = Line2D([], [], linestyle="", marker="v", color=theme.INK, markersize=6)
             theme.legend(figure, [*present], arms, **({"stall": stall} if series.is_stall.any() else {}))
         text = " ".join(_told_seconds(own, arm) for arm, own in present.items())
         panels.append(Panel(figure, f"{name}, queries in each second. {text}"))
     caption = "One line a run. A triangle marks a stall: a second with less than a tenth of its run's median."
     return Picture("seconds", "Second by second", tuple(panels), caption)
-
-
-def _cells(runs: pd.DataFrame, threads: int | None) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Give each workload's runs at the thread count asked for, or its highest, with a name for both."""
-    for workload, part in runs.groupby("workload", sort=True):
-        level = threads or int(part.threads.max())
-        yield f"{workload}, {numbers.count(level, 'thread')}", part[part.threads == level]
 
 
 def _stalls(series: pd.DataFrame) -> pd.Series:
@@ -167,13 +151,7 @@ def beside_effects(seen: Evidence) -> list[object]:
     """Return what else there is on effects: session by session, the ladder, what a query cost each part."""
     found = seen.findings
     own = [forest.of_findings(found.findings, found.aa)] if sessions.several(seen) else []
-    return [
-        *sessions.shown(seen),
-        *own,
-        *ladder(found),
-        *causes.tables(found),
-        *percentiles(found),
-    ]
+    return [*sessions.shown(seen), *own, *ladder(found), *causes.tables(found), *percentiles(found)]
 
 
 def of_runs(seen: Evidence) -> list[Picture]:
@@ -188,49 +166,10 @@ def of_runs(seen: Evidence) -> list[Picture]:
     return [*found, *([] if is_shared else [seconds(seen.intervals, drawn, names)])]
 
 
-_CAPTION = (
-    "A pause of the machine makes many queries late at once. Pauses are counted as seconds, or several in a "
-    "row, that hold what lies beyond the percentile of their run. Where one alone made it, it says more of "
-    "the machine than of the arm."
-)
-
-
 def percentiles(findings: Findings) -> list[Table]:
     """Return the table, or nothing where no percentile was compared."""
-    arms = words.labels(findings, "arms")
-    rows = [
-        [
-            words.of(found, "workload"),
-            words.metric(found.metric),
-            arms.get(one.arm, one.arm),
-            one.runs,
-            one.events_beyond,
-            *("not known" if many is None else many for many in (one.pauses, one.by_one_pause)),
-        ]
-        for found in findings.findings
-        for one in found.support or ()
-    ]
-    columns = [
-        long("Workload"), Column("Percentile"), Column("Arm"), number("Runs"),
-        number("Events beyond", "at least, in a run"), number("Pauses", "in all runs"),
-        number("By one pause alone", "runs"),
-    ]  # fmt: skip
-    title = "What percentiles rest on"
-    return [Table("percentiles", title, columns, rows, _CAPTION)] if rows else []
-
-
-_QUESTIONS = {
-    "against_first": "against the first",
-    "against_neighbour": "against its neighbour",
-    "pairs": "among all pairs",
-}
-CAPTION = (
-    "Each pair of arms, the later one against the earlier one. A label is decided within its own "
-    "question with "
-    "Holm's correction: against the first arm, against the neighbour, and among all pairs, which "
-    "asks for the most "
-    "evidence. The best arm is decided among all pairs."
-)
+    rows = [(found, one) for found in findings.findings for one in found.support or ()]
+    return [tabulated("percentiles", rows, arms=words.labels(findings, "arms"))] if rows else []
 
 
 def ladder(findings: Findings) -> list[object]:
@@ -239,36 +178,15 @@ def ladder(findings: Findings) -> list[object]:
     if not own:
         return []
     tables = [_table(found, place) for place, found in enumerate(own.workloads, 1)]
-    skipped = f" Without any run: {numbers.listing(own.skipped)}." if own.skipped else ""
     if not tables:
-        empty = f"Too few arms of the ladder have runs.{skipped}"
-        return [Table("ladder", "From the first arm to the last", [Column("Arm")], [], empty=empty)]
+        return [tabulated("ladder-of-none", [], "ladder", skipped=own.skipped)]
     return [*map(forest.ladder, own.workloads), *tables]
 
 
 def _table(found: Rungs, place: int) -> Table:
-    label = {
-        question: {(one.baseline, one.treatment): one.label for one in getattr(found, question)}
-        for question in _QUESTIONS
-    }
-    rows = [
-        [
-            f"{words.of(one, 'treatment')} against {words.of(one, 'baseline')}",
-            numbers.effect(one),
-            numbers.span(one.low, one.high) if one.headline else "",
-            one.n,
-            *(
-                badge(own[pair]) if (pair := (one.baseline, one.treatment)) in own else ""
-                for own in label.values()
-            ),
-        ]
-        for one in found.pairs
+    labels = [
+        {(one.baseline, one.treatment): one.label for one in own}
+        for own in (found.against_first, found.against_neighbour, found.pairs)
     ]
-    levels = numbers.listing([numbers.level(one) for one in sorted({one.level for one in found.pairs})])
-    columns = [
-        long("Pair"), number("Effect"), number("Interval", levels), number("n", "blocks"),
-        *(Column(text.capitalize()) for text in _QUESTIONS.values()),
-    ]  # fmt: skip
-    workload = words.of(found.pairs[0], "workload")
-    title = f"The ladder on {workload}, {words.metric(found.metric)}"
-    return Table(f"ladder-{place}", title, columns, rows, f"{found.sentence} {CAPTION}", is_whole=True)
+    given = {"labels": labels, "levels": confidence(found.pairs), "sentence": found.sentence}
+    return tabulated("ladder", found.pairs, f"ladder-{place}", **given)

@@ -25,60 +25,26 @@ from benchbook.show.standing import Measured, Overview
 
 # All rows share it: from two fifths of the baseline to two and a half times it. It is narrow.
 SCALE = forest.Scale(-0.92, 0.92, most_ticks=3)
-_ALIKE, _TURNS = ("holds elsewhere", "same direction"), "depends on the machine"
+_ALIKE = ("holds elsewhere", "same direction")
 
 
 def page(seen: Overview) -> Html:
     """Write the first page: the answer, what Benchbook is, and every question with its own answer."""
-    known = pooled()
-    found = groups(seen, folders(), known)
-    given = {"groups": found, "has": _columns(found), "mini": mini, "axis": forest.axis(SCALE)}
-    return shaped("first.html.j2", answer=answer(seen, known), **given)
+    known = {one.study: one for one in core.several()}
+    base = paths.root() / "studies"
+    files = {name: paths.study(name).file.relative_to(base) for name in paths.studies()}
+    found = groups(seen, {name: "/".join(file.parts[:-1]) for name, file in files.items()}, known)
+    return shaped(
+        "first.html.j2", answer=answer(seen, known), groups=found, mini=mini, axis=forest.axis(SCALE)
+    )
 
 
 def answer(seen: Overview, known: Pooled) -> str:
     """Say how many claims hold in their own tables, and how many effects keep their sign elsewhere."""
+    effects = (one for _, _, one in forest.on_throughput(known.values()))
+    labels = Counter[str](one.label for one in effects if len(one.occasions) > 1)
     held = Counter(claim.verdict for claim in seen.claims)
-    told = []
-    if held:
-        claims = numbers.count(len(seen.claims), "published claim")
-        told.append(
-            f"Of {claims}, their own tables bear out {held['holds']}, contradict {held['does not hold']} "
-            f"and leave {held['not derivable']} open."
-        )
-    labels = Counter[str](
-        effect.label
-        for study in known.values()
-        for one in study.contrasts
-        if one.metric == "qps"
-        for effect in one.told
-        if len(effect.occasions) > 1
-    )
-    if several := sum(labels.values()):
-        alike = sum(labels[label] for label in _ALIKE)
-        turns = labels[_TURNS]
-        told.append(
-            f"Of {numbers.count(several, 'effect')} measured in several sessions, {alike} keep one "
-            f"direction, {turns} depend on the machine, and {several - alike - turns} stay open."
-        )
-    return " ".join(told)
-
-
-def folders() -> dict[str, str]:
-    """Return the folder below `studies/` in which each study lies; empty for those that lie in none."""
-    base = paths.root() / "studies"
-    return {name: "/".join(paths.study(name).file.relative_to(base).parts[:-1]) for name in paths.studies()}
-
-
-def pooled() -> Pooled:
-    """Return what the sessions of each recorded study say together, by its name."""
-    return {one.study: one for one in core.several()}
-
-
-def _columns(found: Sequence[Group]) -> Mapping[str, bool]:
-    """Say which of the columns that may be empty some row fills."""
-    every = [row for group in found for row in group.rows]
-    return {name: any(getattr(row, name) for row in every) for name in ("why", "carries")}
+    return shaped("held.html.j2", held=held, labels=labels, alike=sum(labels[label] for label in _ALIKE)).text
 
 
 def mini(line: Line) -> Html:
@@ -107,22 +73,12 @@ _MOST_LINES = 3
 
 
 @dataclass(frozen=True)
-class Claimed:
-    """What was published, and what the document's own tables say of it."""
-
-    published: str
-    verdict: str
-    own: str
-    way: str
-
-
-@dataclass(frozen=True)
 class Row:
     """One question. `why` and `carries` are empty where they are not known."""
 
     question: str
     way: str
-    claims: tuple[Claimed, ...]
+    claims: tuple[Claim, ...]
     lines: tuple[Line, ...]
     more: int = 0
     sessions: str = ""
@@ -167,9 +123,6 @@ class _Seen(Overview):
         """Say on how many sessions a row rests, and whether it carries over, as far as they say it."""
         if not studies:
             return {}
-        return {**_why(studies, lines), **self._carried(studies, lines)}
-
-    def _carried(self, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
         seen = {label for line in lines for label in line.standing}
         known = sorted(seen - _NOTHING or seen, key=_ORDER.index)
         labels = dict.fromkeys([*known[:1], *known[-1:]])
@@ -184,7 +137,8 @@ class _Seen(Overview):
         way = f"{one.page}#answer" if labels else ""
         if "depends on the machine" not in labels and {study.name for study in studies} & {*self.turning}:
             labels["turns in other studies"] = None
-        return {"sessions": told, "carries": ", ".join(labels), "carries_way": way}
+        carried = {"carries": ", ".join(labels), "carries_way": way}
+        return {**_why(studies, lines), "sessions": told, **carried}
 
     @cached_property
     def turning(self) -> list[str]:
@@ -273,7 +227,7 @@ def _headline(seen: _Seen, claim: Claim) -> Row:
     return Row(
         claim.claim,
         way,
-        (_claimed(claim),),
+        (claim,),
         tuple(lines),
         would=would,
         **{**seen.beyond(_behind(seen, claim.id), lines), **_graded(seen, claim.id)},
@@ -329,7 +283,7 @@ def _study(seen: _Seen, study: Measured, own: Sequence[Finding], claims: Sequenc
     return Row(
         title if study.is_recorded else f"{title} ({study.whose})",
         study.page,
-        tuple(_claimed(one) for one in claims if study in _behind(seen, one.id)),
+        tuple(one for one in claims if study in _behind(seen, one.id)),
         tuple(lines[:_MOST_LINES]),
         more=max(len(lines) - _MOST_LINES, 0),
         **seen.beyond([study], lines),
@@ -349,10 +303,3 @@ def _line(seen: _Seen, study: Measured, name: str, own: Sequence[Finding]) -> Li
         return Line(name, way, treatment=treatment, **over_sessions(contrasts))
     effects = tuple(effects_of(own))
     return Line(name, way, effects, treatment=treatment) if effects else None
-
-
-def _claimed(claim: Claim) -> Claimed:
-    name, short = claim.names
-    is_share = claim.kind == "effect" and claim.is_share and numbers.is_known(claim.mean)
-    own = numbers.percent(claim.mean) if is_share else ""
-    return Claimed(claim.published, claim.verdict, own, f"sources/{slug(name)}.html#claim-{slug(short)}")

@@ -17,9 +17,9 @@ from benchbook.core import pooled
 from benchbook.core.findings import ByThreads, Contrast, Finding, Level, Rungs
 from benchbook.core.pooled import Pooled, PooledEffect
 from benchbook.core.wording import count
-from benchbook.show import numbers, picture, theme
+from benchbook.show import numbers, theme
 from benchbook.show.markup import Html, slug
-from benchbook.show.picture import inline
+from benchbook.show.picture import shaped_svg
 from benchbook.show.shape import shaped
 from benchbook.show.tables import contrast, levels_of
 
@@ -29,6 +29,7 @@ _FARTHEST, _ROOM = math.log(4), math.log(1.5)
 _TICKS = (-90, -75, -60, -50, -40, -30, -25, -20, -15, -10, -5, -2, -1, 0, 1, 2, 5, 10, 15, 20,
           25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 900)  # fmt: skip
 DECIDED = (*SHOWN, "no practical difference")
+_SIZE = {"class_": "bar", "width": "100%", "height": 22}
 _SHADES = {"higher": "#0a66a5", "lower": "#c2500a", "": theme.MUTED}
 CAPTION = "Left of the line is less than the baseline, right of it more; hollow where no difference is shown."
 SEVERAL = (
@@ -200,16 +201,22 @@ def _row(found: Contrast | Level | ByThreads, name: str) -> Row:
         told = "by threads" if numbers.is_known(found.effect) else numbers.NOT_COMPUTED
         return Row(name, told, band=band, way=way)
     is_decided = isinstance(found, ByThreads) or found.label in DECIDED
-    ends, told = None, f"{numbers.percent(found.effect)}, no interval"
-    if numbers.is_known(found.low) and numbers.is_known(found.high):
-        ends = found.low, found.high
-        told = f"{numbers.percent(found.effect)} ({_span(*ends)})"
+    ends = numbers.ends(found)
+    told = f"{numbers.percent(found.effect)}{f' ({_span(*ends)})' if ends else ', no interval'}"
     return Row(name, told, ((found.effect, is_decided),), ends, band=band, way=way)
 
 
 def _span(low: float, high: float) -> str:
     digits = 0 if max(abs(low), abs(high)) >= 1 else 1
     return numbers.span(low, high, digits)
+
+
+def on_throughput(found: Iterable[Pooled]) -> Iterator[tuple[Pooled, pooled.Contrast, PooledEffect]]:
+    """Give every effect on queries a second that a reader is told of studies."""
+    for study in found:
+        for of in study.contrasts:
+            if of.metric == "qps":
+                yield from ((study, of, one) for one in of.told)
 
 
 def place(one: pooled.Contrast, effect: PooledEffect) -> str:
@@ -228,16 +235,14 @@ def together(one: pooled.Contrast, effect: PooledEffect) -> Row:
 
 
 def _is_decided(seen: Any) -> bool:
-    ends = (seen.low, seen.high)
-    is_known = None not in ends and seen.label != "no useful interval"
-    return bool(is_known and seen.low * seen.high > 0)
+    ends = numbers.ends(seen)
+    return bool(ends and seen.label != "no useful interval" and ends[0] * ends[1] > 0)
 
 
 def expected(effect: PooledEffect) -> Ends | None:
     """Return where a further session is expected; with too few of them, their range or their interval."""
     if effect.k <= 1 and len(effect.sessions) == 1:
-        (only,) = effect.sessions
-        return None if only.low is None or only.high is None else (only.low, only.high)
+        return numbers.ends(effect.sessions[0])
     for low, high in (
         (effect.prediction_low, effect.prediction_high),
         (effect.range_low, effect.range_high),
@@ -252,7 +257,7 @@ def _sessions(found: Pooled, effect: PooledEffect) -> Iterator[Row]:
         session = found.session(seen.session)
         day = session.measured[:16].replace("T", " ")
         name = f"{day}, {machines.name(session.processor)}"
-        ends = None if seen.low is None or seen.high is None else (seen.low, seen.high)
+        ends = numbers.ends(seen)
         told = pooled_words.percent(seen.effect or 0.0) + (f" ({pooled_words.span(*ends)})" if ends else "")
         yield Row(name, told, ((seen.effect or 0.0, _is_decided(seen)),), ends, kind="level")
 
@@ -272,30 +277,14 @@ def scale_of(rows: Sequence[Row]) -> Scale:
 
 def bar(row: Row, at: Scale) -> Html:
     """Draw the marks of a line; its numbers stand beside it."""
-    low, high = row.band or (None, None)
-    band = (0.0 if low is None else at(low), 100.0 if high is None else at(high)) if row.band else None
-    return _image(
-        "",
-        _SHADES[row.direction],
-        band=band,
-        ends=row.ends and tuple(at(end) for end in row.ends),
-        dots=[(at(value), is_decided) for value, is_decided in row.dots],
-        square=None if row.square is None else at(row.square),
-        lines=[(at(tick), not tick) for tick in at.ticks],
-        ticks=(),
-    )
+    return shaped_svg("bar.svg.j2", "", _SIZE, row=row, at=at, shade=_SHADES[row.direction])
 
 
 def axis(at: Scale) -> Html:
     """Write the numbers of the scale."""
-    ticks = [(at(tick), numbers.percent(tick, 0)) for tick in at.ticks]
-    said = f"scale from {ticks[0][1]} to {ticks[-1][1]} against the baseline"
-    return _image(said, theme.MUTED, band=None, ends=None, dots=(), square=None, lines=(), ticks=ticks)
-
-
-def _image(alt: str, shade: str, **drawing: object) -> Html:
-    drawn = picture.following(shaped("bar.svg.j2", shade=shade, theme=theme, **drawing).text)
-    return inline(drawn, alt, class_="bar", width="100%", height=22)
+    first, last = (numbers.percent(at.ticks[end], 0) for end in (0, -1))
+    said = f"scale from {first} to {last} against the baseline"
+    return shaped_svg("axis.svg.j2", said, _SIZE, at=at)
 
 
 def log_of(fraction: float) -> float:

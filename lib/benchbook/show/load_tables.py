@@ -12,29 +12,10 @@ from benchbook.compare import seconds, words
 from benchbook.core.runfolder import EVIDENCE, RunFolder
 from benchbook.show import numbers
 from benchbook.show.evidence import Evidence
-from benchbook.show.table import Column, Table, long, number
+from benchbook.show.table import Table, tabulated
 
 STORES = "TiKV"
 UNISTORE = "unistore"
-# Column of `runs`, heading, unit. What no run has is left out. Stores are called what they are (`_stores`).
-_USED = (
-    ("lowest_qps", "Lowest QPS", "of 5 s"),
-    ("cpu_client_cores", "Client", "cores"),
-    ("cpu_proxy_cores", "Proxy", "cores"),
-    ("cpu_server_cores", "Server", "cores"),
-    ("cpu_tidb_cores", "TiDB", "cores"),
-    ("cpu_tikv_cores", STORES, "cores"),
-    ("cpu_pd_cores", "PD", "cores"),
-    ("memory_proxy_mib", "Proxy", "MiB"),
-    ("memory_server_mib", "Server", "MiB"),
-    ("memory_tidb_mib", "TiDB", "MiB"),
-    ("memory_tikv_mib", STORES, "MiB"),
-    ("memory_pd_mib", "PD", "MiB"),
-    ("received_proxy_mib_s", "Proxy gets", "MiB/s"),
-    ("sent_proxy_mib_s", "sends", "MiB/s"),
-    ("received_server_mib_s", "Server gets", "MiB/s"),
-    ("sent_server_mib_s", "sends", "MiB/s"),
-)
 
 
 def parts(runs: pd.DataFrame, facts: Mapping[str, Any] | None = None) -> Table:
@@ -44,23 +25,9 @@ def parts(runs: pd.DataFrame, facts: Mapping[str, Any] | None = None) -> Table:
     of `facts.json`, which says what the stores of a cluster are.
     """
     stores = _stores(facts)
-    heading = f"{stores[0].upper()}{stores[1:]}"
-    used = [(name, heading if label == STORES else label, unit) for name, label, unit in _USED]
-    shown = [
-        (name, number(label, unit)) for name, label, unit in used if name in runs and runs[name].notna().any()
-    ]
-    rows = [
-        [workload, threads, arm, *(_middle(own[name]) for name, _ in shown)]
-        for (workload, threads, arm), own in runs.groupby(["workload", "threads", "arm"], sort=True)
-    ]
-    columns = [Column("Workload"), number("Threads"), Column("Arm"), *(column for _, column in shown)]
-    is_cluster = any(name == "cpu_tidb_cores" for name, _ in shown)
-    together = f" The server of a TiDB cluster is TiDB, {stores} and PD together." if is_cluster else ""
-    caption = (
-        "Processor time, memory and bytes of each part while a cell was measured, medians over its runs. "
-        f"Bytes are those that TCP carried, without headers; a proxy's are those of both its sides.{together}"
-    )
-    return Table("parts", "What the parts used", columns, rows, caption, "No run was valid.")
+    present = [name for name in runs if runs[name].notna().any()]
+    cells = runs.groupby(["workload", "threads", "arm"], sort=True)
+    return tabulated("parts", cells, stores=stores, present=present)
 
 
 def stability(runs: pd.DataFrame, intervals: pd.DataFrame) -> tuple[Table, ...]:
@@ -69,28 +36,8 @@ def stability(runs: pd.DataFrame, intervals: pd.DataFrame) -> tuple[Table, ...]:
     No table where all runs are shorter.
     """
     about = runs.set_index("run_id")
-    rows = []
-    for one in seconds.long_runs(runs, intervals):
-        run = about.loc[one.run_id]
-        rows.append(
-            [
-                *(run.workload, run.threads, run.arm, run.block),
-                one.seconds,
-                numbers.significant(one.median_qps),
-                numbers.significant(one.lowest_qps),
-                _stalls(one.stalls),
-                _modes(one.modes),
-            ]
-        )
-    columns = [
-        Column("Workload"), number("Threads"), Column("Arm"), number("Block"), number("Seconds"),
-        number("QPS", "median"), number("Slowest", "second"), long("Stalls"), long("Levels"),
-    ]  # fmt: skip
-    caption = (
-        "A stall is a second with less than a tenth of its run's median. A level is a speed at which the run "
-        "stayed for a twentieth of its seconds or more, with a valley between it and the next."
-    )
-    return (Table("stability", "How steady long runs were", columns, rows, caption),) if rows else ()
+    rows = [(about.loc[one.run_id], one) for one in seconds.long_runs(runs, intervals)]
+    return (tabulated("stability", rows, stalls=_stalls, modes=_modes),) if rows else ()
 
 
 def dips(
@@ -103,34 +50,9 @@ def dips(
     No table where no arm has an event.
     """
     about = runs.set_index("run_id")
-    rows = []
-    for one in seconds.dips(runs, intervals, seconds.events(facts)):
-        run = about.loc[one.run_id]
-        rows.append(
-            [
-                arms[run.arm],
-                run.block,
-                "yes" if one.has_event else "no",
-                numbers.significant(one.before_qps),
-                numbers.significant(one.lowest_qps),
-                one.silent_s,
-                "not in this run" if one.recovered_s is None else str(one.recovered_s),
-                numbers.significant(one.lost_s),
-                run.warnings if one.has_event else "",
-            ]
-        )
-    columns = [
-        Column("Arm"), number("Block"), Column("Event"), number("QPS before", "median"),
-        number("Slowest", "second after"), number("Silent", "s"), number("Recovered", "after s"),
-        number("Lost", "s of QPS before"), long("What was done"),
-    ]  # fmt: skip
-    caption = (
-        "Each run is held against its own seconds before the event; a run without it is looked at over the "
-        "same seconds. A silent second has less than a tenth of the median before. A run has recovered when "
-        "two windows of 5 s in a row are no slower than its slowest such window before. This describes each "
-        "run and decides nothing; the effects above are means over whole runs, the event included."
-    )
-    return (Table("dips", "What the event cost", columns, rows, caption),) if rows else ()
+    found = seconds.dips(runs, intervals, seconds.events(facts))
+    rows = [(about.loc[one.run_id], one) for one in found]
+    return (tabulated("dips", rows, arms=arms),) if rows else ()
 
 
 def _stores(facts: Mapping[str, Any] | None) -> str:
@@ -138,11 +60,6 @@ def _stores(facts: Mapping[str, Any] | None) -> str:
     engines = [arm.get("engine") or {} for arm in ((facts or {}).get("arms") or {}).values()]
     is_unistore = any(str(engine.get("storage") or "").startswith(UNISTORE) for engine in engines)
     return f"store ({UNISTORE})" if is_unistore else STORES
-
-
-def _middle(values: pd.Series) -> str:
-    """Write the median; nothing where an arm has no such part."""
-    return numbers.significant(values.median()) if values.notna().any() else ""
 
 
 def _stalls(stalls: tuple[seconds.Stall, ...]) -> str:
@@ -162,16 +79,6 @@ def _modes(modes: tuple[seconds.Mode, ...]) -> str:
     return f"{len(modes)}: {', '.join(text)}"
 
 
-CAPTION = (
-    "Counted before each run: rows of a region are read and written at its leader. A cluster is started anew "
-    "for each block, so leaders may be elsewhere in another one."
-)
-ZONES = (
-    "Each store is in a zone of its own. What TiDB asks of a leader in its own zone goes without the added "
-    "latency; the last column says how many of all leaders those are."
-)
-
-
 def leaders(seen: Evidence) -> list[Table]:
     """Return how many regions each store led, and how many of them beside TiDB, as a table; none for a study
     without clusters."""
@@ -184,10 +91,7 @@ def leaders(seen: Evidence) -> list[Table]:
         stores = sorted(set().union(*looks))
         led = ", ".join(f"{store} {_span([look[store] for look in looks])}" for store in stores)
         rows.append([name, len(looks), regions, led, _share(looks, beside)])
-    columns = [Column("Arm"), number("Runs"), number("Regions"), long("Led by")]
-    columns += [number("In TiDB's zone", "%")]
-    caption = f"{CAPTION} {ZONES}" if any(row[-1] for row in rows) else CAPTION
-    return [Table("leaders", "Where leaders were", columns, rows, caption)] if rows else []
+    return [tabulated("leaders", rows, has_zones=any(row[-1] for row in rows))] if rows else []
 
 
 def _looks(seen: Evidence) -> dict[str, list[Counter[str]]]:

@@ -52,8 +52,13 @@ def plain(text: object) -> str:
 
 
 def escape(value: object) -> str:
-    """Make any value safe inside HTML text and attributes; `Html` passes unchanged."""
-    return value.text if isinstance(value, Html) else html.escape(plain(value), quote=True)
+    """Make any value safe inside HTML text and attributes; what is HTML passes unchanged."""
+    return value.__html__() if hasattr(value, "__html__") else html.escape(plain(value), quote=True)
+
+
+def safe(text: object) -> str:
+    """Escape a text for Markdown, so that names can't become markup, links or mentions."""
+    return re.sub(r"([\\`*_\[\]<>|#&@~])", r"\\\1", re.sub(r"[ \t\r\n]+", " ", plain(text)))
 
 
 def slug(text: object) -> str:
@@ -82,5 +87,5 @@ def linked(text: str) -> Html:
 
 
 def join(parts: Iterable[object], between: str = "\n") -> Html:
-    """Put pieces after each other, each escaped unless it is `Html`."""
+    """Put pieces after each other, each escaped unless it is HTML."""
     return Html(between.join(escape(part) for part in parts))

@@ -10,6 +10,7 @@ import math
 from typing import TypeGuard
 
 from benchbook.compare.sentences import NBSP as NBSP
+from benchbook.compare.sentences import Interval
 from benchbook.compare.sentences import listing as listing
 from benchbook.core.findings import Contrast
 
@@ -46,6 +47,11 @@ def span(low: float | None, high: float | None, digits: int = 1) -> str:
     if not (is_known(low) and is_known(high)):
         return "no interval"
     return f"{decimal(100 * low, digits, True)} to {decimal(100 * high, digits, True)}{NBSP}%"
+
+
+def ends(part: Interval) -> tuple[float, float] | None:
+    """Return both ends of an interval; None where one is not known."""
+    return (part.low, part.high) if is_known(part.low) and is_known(part.high) else None
 
 
 def effect(found: Contrast) -> str:

@@ -24,8 +24,9 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from benchbook.core.errors import given
+from benchbook.core.wording import count
 from benchbook.show.clean import clean
-from benchbook.show.markup import plain, slug, visible
+from benchbook.show.markup import Html, element, plain, slug, visible
 
 __all__ = ["canonical", "html", "render"]
 
@@ -36,7 +37,6 @@ _SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpe
 def render(
     notebook: Path,
     page: Path,
-    title: str | None = None,
     study: str | None = None,
     commit: str | None = None,
     root: Path | None = None,
@@ -44,7 +44,7 @@ def render(
 ) -> Path:
     """Write the page of an executed notebook; see `html`. Links in it are relative to the page's place."""
     crumbs = _crumbs(page, root / "reports", study) if root else ()
-    text = html(nbformat.read(notebook, as_version=4), title, study, commit, root, crumbs, edited)
+    text = html(nbformat.read(notebook, as_version=4), None, study, commit, root, crumbs, edited)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text, encoding="utf-8")
     return page
@@ -68,7 +68,7 @@ def html(
     """
     notebook = canonical(notebook, root)
     _check_pictures(notebook)
-    made_by = commit and commit + (f", with {changed_files(edited)}" if edited else "")
+    made_by = commit and commit + (f", with {count(edited, 'changed file')}" if edited else "")
     provenance = {"benchbook": version("benchbook"), "study": study, "commit": made_by}
     script = (_TEMPLATES / "page" / "sort.js").read_text(encoding="utf-8")
     body, _ = _exporter().from_notebook_node(
@@ -87,35 +87,24 @@ def html(
     return _finish(body, title, edited_code(commit, edited) if edited else "")
 
 
-def changed_files(count: int) -> str:
-    """Write how many files were changed: 1 changed file, 3 changed files."""
-    return f"{count} changed file{'' if count == 1 else 's'}"
-
-
-def edited_code(commit: str | None, count: int) -> str:
+def edited_code(commit: str | None, edited: int) -> str:
     """Say, as a doubt, that a page was not made by the code of any commit."""
     since = f"commit {commit}" if commit else "the last commit"
     return (
-        f"This page was made by {since} with {changed_files(count)} in its code. No commit has that code: "
-        "commit it and render the page again."
+        f"This page was made by {since} with {count(edited, 'changed file')} in its code. No commit has that "
+        "code: commit it and render the page again."
     )
 
 
 def _crumbs(page: Path, site: Path, study: str | None) -> list[tuple[str, str]]:
     """Give the places that every page leads to, and those of its study, without the page itself."""
-    claims = site / "claims.html"
-    places = [("Findings", site / "index.html", ""), ("Story", site / "story.html", "")]
-    places += [("Claims", claims, ""), ("Studies", claims, "#studies"), ("Sources", claims, "#sources")]
-    if study:
-        places += [(study, site / "studies" / f"{study}.html", "")]
-    places += [
-        ("Runs", site / "runs" / study / "index.html", "") if study else ("Runs", claims, "#runs"),
-        ("Method", site / "method.html", ""),
-    ]
+    places = [("Findings", "index.html"), ("Story", "story.html"), ("Claims", "claims.html")]
+    places += [("Studies", "claims.html#studies"), ("Sources", "claims.html#sources")]
+    places += [(study, f"studies/{study}.html")] if study else []
+    runs = f"runs/{study}/index.html" if study else "claims.html#runs"
+    places += [("Runs", runs), ("Method", "method.html")]
     return [
-        (name, os.path.relpath(place, page.parent) + anchor)
-        for name, place, anchor in places
-        if anchor or place != page
+        (name, os.path.relpath(site / place, page.parent)) for name, place in places if site / place != page
     ]
 
 
@@ -175,9 +164,8 @@ def _finish(body: str, title: str | None, edited: str) -> str:
     for heading in soup.find_all(["h2", "h3"]):
         if heading.find_parent("summary"):
             continue
-        link = soup.new_tag("a", href=f"#{heading['id']}", attrs={"class": "anchor"})
-        link["aria-label"] = f"Link to “{heading.get_text(' ', strip=True)}”"
-        heading.append(link)
+        label = f"Link to “{heading.get_text(' ', strip=True)}”"
+        heading.append(_tag(element("a", class_="anchor", href=f"#{heading['id']}", aria_label=label)))
     if edited:
         _doubt(soup, edited)
     _contents(soup)
@@ -185,13 +173,14 @@ def _finish(body: str, title: str | None, edited: str) -> str:
     return visible(str(soup))
 
 
+def _tag(made: Html) -> Tag:
+    return given(BeautifulSoup(made.text, "html.parser").find())
+
+
 def _doubt(soup: BeautifulSoup, text: str) -> None:
     """Put the doubt about edited code first among the page's doubts, or right below the title without any."""
     listed = soup.select_one(".doubts")
-    item = soup.new_tag("p", attrs={"class": "broken"})
-    strong = soup.new_tag("b")
-    strong.string = "Edited code. "
-    item.extend([strong, text])
+    item = _tag(element("p", element("b", "Edited code. "), text, class_="broken"))
     if listed:
         listed.insert(0, item)
     else:
@@ -208,9 +197,7 @@ def _box_tables(soup: BeautifulSoup) -> None:
             cell.name = "th" if cell.get_text(strip=True) else "td"
         heading = table.find_previous(["h1", "h2", "h3"])
         label = f"Table {number}: {heading.get_text(' ', strip=True)}" if heading else f"Table {number}"
-        box = soup.new_tag("div", attrs={"class": "scroll whole", "role": "region", "tabindex": "0"})
-        box["aria-label"] = label
-        table.wrap(box)
+        table.wrap(_tag(element("div", class_="scroll whole", role="region", tabindex="0", aria_label=label)))
 
 
 def _fold(soup: BeautifulSoup) -> None:
@@ -252,10 +239,8 @@ def _contents(soup: BeautifulSoup) -> None:
         nav.decompose()
         return
     for heading in sections:
-        item, link = soup.new_tag("li"), soup.new_tag("a", href=f"#{heading['id']}")
-        link.string = heading.get_text(" ", strip=True)
-        item.append(link)
-        listed.append(item)
+        link = element("a", heading.get_text(" ", strip=True), href=f"#{heading['id']}")
+        listed.append(_tag(element("li", link)))
     second = sections[1]
     # A section in a box of its own stays whole.
     (second.find_parent("section") or second).insert_before(nav.extract())

@@ -9,7 +9,7 @@ import base64
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -25,6 +25,11 @@ def inline(drawn: str, alt: str, **attributes: object) -> Html:
     data = base64.b64encode(drawn.encode()).decode("ascii")
     image = element("img", alt=alt, **attributes, src=f"data:image/svg+xml;base64,{data}")
     return Html(image.text.removesuffix("</img>"))
+
+
+def shaped_svg(template: str, alt: str, size: Mapping[str, object], **given: object) -> Html:
+    """Draw an SVG of `templates` in the reader's colours; `size` has class, width and height of its image."""
+    return inline(following(shaped(template, theme=theme, **given).text), alt, **size)
 
 
 def by_arm(table: pd.DataFrame, arms: Sequence[str]) -> dict[str, pd.DataFrame]:
@@ -57,14 +62,8 @@ class Picture:
     title: str
     panels: tuple[Panel, ...]
     caption: str
-    missing: str = "Nothing was recorded that this figure could show."
     most: int | None = None
     """Panels that are seen at once; the others are folded."""
-
-    @property
-    def alt(self) -> str:
-        """Give the texts of all panels."""
-        return " ".join(panel.alt for panel in self.panels)
 
     def _repr_html_(self) -> str:
         return shaped("picture.html.j2", picture=self).text

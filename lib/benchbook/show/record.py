@@ -7,45 +7,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from benchbook.compare import words
-from benchbook.core.audit import Audit, Cell, Claim, Number
+from benchbook.core.audit import Audit, Claim, Number
 from benchbook.core.audit import Table as Printed
 from benchbook.core.errors import given
 from benchbook.core.source import Workload
 from benchbook.show import numbers, theme
 from benchbook.show.markup import Html, element, join, linked, slug
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.shape import ORDER, result, shaped
-from benchbook.show.table import Column, Table, long, number
+from benchbook.show.shape import shaped
+from benchbook.show.table import Table, long, number, tabulated
+from benchbook.show.tables import checks as checks
 
 _RATIO = re.compile(r"\d+ to 1")
-RULES = {
-    "mean": "judged by the geometric mean",
-    "every_cell": "judged by every cell",
-    "most_cells": "judged by more than half of the cells",
-}
-ABOUT = {
-    "equal tables": "Two settings hardly ever give the same numbers.",
-    "repeated cells": "A number that is printed twice should be the same both times.",
-    "Little's law": "In a closed loop, threads = throughput × time, so QPS gives the mean latency.",
-    "percentile grid": "sysbench's percentiles are values of a histogram whose steps are 1.8 % apart.",
-    "statements per transaction": "QPS over TPS is the number of statements that the script sends.",
-    "base of percentages": "A growth is a share of the old value.",
-    "order of latencies": "The mean lies between minimum and maximum.",
-    "rising thread counts": "Rows stand in the order of their threads.",
-    "collapse": "More threads that give a third less, while processors work more, are past a collapse.",
-    "scalability law": "Throughput by threads, as contention and coherency alone would have it.",
-    "missing cells": "What one arm was measured at, the other should be too.",
-}
 
 
 def opening(audit: Audit) -> Html:
     """Write the title, what the document measures, how many claims hold, and one line for each claim."""
     failed = sum(one.passed is False for one in audit.checks)
-    given = {"recomputed": recomputed, "doubted": doubted, "anchor": _anchor}
-    return shaped("source.html.j2", audit=audit, failed=failed, **given)
+    return shaped("source.html.j2", audit=audit, failed=failed, recomputed=recomputed, failing=_failing)
+
+
+def _failing(claim: Claim) -> list[str]:
+    """Name the failed checks that concern the numbers of a claim."""
+    return list(dict.fromkeys(text.partition(":")[0] for text in claim.doubts))
 
 
 def recomputed(claim: Claim) -> str:
@@ -70,29 +57,9 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else numbers.significant(value)
 
 
-def doubted(claim: Claim) -> str:
-    """Say in one line which failed checks concern the numbers of a claim."""
-    places = list(dict.fromkeys(text.partition(":")[0] for text in claim.doubts))
-    return f"Care: {'a check fails' if len(places) == 1 else 'checks fail'} ({'; '.join(places)})."
-
-
 def arithmetic(audit: Audit) -> Html:
     """Write each claim with its verdict, the rule it was judged by, and the arithmetic of every cell."""
-    return join(map(_claim, audit.claims)) if audit.claims else element("p", "No claim is carried.")
-
-
-def _claim(claim: Claim) -> Html:
-    facts = {
-        "Published": f"{claim.published} ({claim.stands})",
-        "Recomputed": recomputed(claim),
-        "Rule": ", ".join(filter(None, [_band(claim), RULES.get(claim.judged_by or "")])),
-        "Reading": claim.note,
-        "Put to a study": claim.put,
-    }
-    rows = [[_cell(cell.where), cell.arithmetic, _inside(cell)] for cell in claim.cells]
-    beside = [(one, [[_cell(cell.where), cell.arithmetic] for cell in one.cells]) for one in claim.beside]
-    given = {"facts": facts, "rows": rows, "beside": beside, "anchor": _anchor(claim)}
-    return shaped("claim.html.j2", claim=claim, **given)
+    return shaped("arithmetic.html.j2", claims=audit.claims, recomputed=recomputed, named=_cell)
 
 
 def _cell(where: str) -> str:
@@ -103,34 +70,6 @@ def _cell(where: str) -> str:
     """
     named = re.sub(r"\bworkload (\w+)", lambda found: words.workload(found[1]), where)
     return re.sub(r"\bthreads (\d+)", r"\1 threads", named)
-
-
-def _band(claim: Claim) -> str:
-    if claim.band is None:
-        return ""
-    low, high = claim.band
-    if claim.is_share:
-        ends = [numbers.percent(end) if end is not None else None for end in (low, high)]
-    else:
-        ends = [f"{end:.6g}" if end is not None else None for end in (low, high)]
-    if None in ends:
-        return f"above {ends[0]}" if ends[1] is None else f"below {ends[1]}"
-    return f"{ends[0]} to {ends[1]}"
-
-
-def _inside(cell: Cell) -> str:
-    words: dict[Any, str] = {True: "yes", False: "no"}
-    return words.get(cell.is_inside, "")
-
-
-def checks(audit: Audit) -> Table:
-    """List the consistency checks: failed ones first, then passed, then those with nothing to check."""
-    rows = [
-        [one.check, result(one.passed), one.where, one.detail, ABOUT.get(one.check, "")]
-        for one in sorted(audit.checks, key=lambda one: ORDER[one.passed])
-    ]
-    columns = [Column("Check"), Column("Result"), long("Where"), long("Detail"), long("Why")]
-    return Table("checks", "Consistency checks", columns, rows, empty="No check was made.")
 
 
 def measured(audit: Audit) -> Table:
@@ -149,7 +88,7 @@ def measured(audit: Audit) -> Table:
     rows += [[f"arm {name}", "; ".join(filter(None, [arm.means, _settings(arm.settings)]))]
              for name, arm in audit.arms.items()]  # fmt: skip
     rows += [[f"load {name}", _load(load)] for name, load in audit.workloads.items()]
-    return Table("measured", "How it was measured", [Column("What"), long("As stated")], rows)
+    return tabulated("measured-how", rows, "measured")
 
 
 def _load(load: Workload) -> str:
@@ -164,7 +103,7 @@ def _settings(values: Mapping[str, Any]) -> str:
 
 def printed(audit: Audit) -> Html:
     """Write every table of the document, digit for digit."""
-    return join(Html(_printed(table)._repr_html_()) for table in audit.tables)
+    return join(map(_printed, audit.tables))
 
 
 def _printed(table: Printed) -> Table:
@@ -202,10 +141,6 @@ def leaves_open(audit: Audit) -> Html:
     return element("ul", *(element("li", text) for text in audit.leaves_open), class_="doubts")
 
 
-def _anchor(claim: Claim) -> str:
-    return f"claim-{slug(claim.names[1])}"
-
-
 Points = dict[str, list[tuple[float, float]]]
 
 NOT_ALONG = ("arm", "workload", "processes", "threads_per_process")
@@ -219,6 +154,7 @@ LABELS = {
     "latency_avg_ms": "mean latency, ms",
 }
 LOG_FROM = 20
+CAPTION = "Drawn from the printed numbers, one a point: nothing shows how far a second run would move them."
 
 
 def pictures(audit: Audit) -> list[Picture]:
@@ -251,17 +187,9 @@ def _picture(tables: Sequence[Printed]) -> Picture:
             metric = next((one for one in choice if one in present), None)
             if metric:
                 panels += _panel(tables, load, metric)
-    title = (
-        numbers.listing([table.title for table in tables])
-        if len(tables) < 4
-        else f"{len(tables)} tables compared"
-    )
-    return Picture(
-        f"figure-{slug('-'.join(table.name for table in tables))[:80]}",
-        title,
-        tuple(panels),
-        "Drawn from the printed numbers, one a point: nothing shows how far a second run would move them.",
-    )
+    titles, anchor = [table.title for table in tables], slug("-".join(table.name for table in tables))[:80]
+    title = numbers.listing(titles) if len(tables) < 4 else f"{len(tables)} tables compared"
+    return Picture(f"figure-{anchor}", title, tuple(panels), CAPTION)
 
 
 def _load_of(line: Number) -> str:
@@ -277,19 +205,11 @@ def _panel(tables: Sequence[Printed], load: str, metric: str) -> list[Panel]:
         names = list(points)
         for name, line in points.items():
             x, y = zip(*line, strict=True)
-            axes.plot(
-                x,
-                y,
-                color=theme.colour(name, names),
-                marker=theme.marker(name, names),
-                markersize=5,
-                linewidth=1.4,
-            )
-        axes.set_title(theme.short(load), pad=6)
-        axes.set_ylabel(LABELS[metric])
-        axes.set_xlabel(along.replace("_", " "))
+            colour, marker = theme.colour(name, names), theme.marker(name, names)
+            axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=1.4)
+        axes.set(title=theme.short(load), ylabel=LABELS[metric], xlabel=along.replace("_", " "))
         axes.set_ylim(0, 1.08 * max(y for line in points.values() for _, y in line))
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}" if metric in DRAWN[0] else "{x:g}"))
+        axes.yaxis.set_major_formatter("{x:,.0f}" if metric in DRAWN[0] else "{x:g}")
         _levels(axes, sorted({x for line in points.values() for x, _ in line}), along)
         theme.legend(figure, names, names)
     told = " ".join(
@@ -333,4 +253,4 @@ def _levels(axes: Axes, levels: Sequence[float], along: str) -> None:
         axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(list(levels)))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_major_formatter("{x:g}")

@@ -25,6 +25,7 @@ from benchbook.show.doubts import Doubt
 
 NAME = "Pre-registration"
 HELD = "Held: "
+NO_RUN = "There is no run yet that anything could be older than."
 # Beside a recorded study: what git's dates showed when it was recorded.
 RECORDED = "registered.txt"
 PROMISED = ("question", "arms", "workloads", "threads", "claims", "lengths")
@@ -57,36 +58,31 @@ def doubt(study: str, runs: pd.DataFrame, looks: Sequence[Look] | None = None) -
     at before the study changed.
     """
     kept = paths.root() / RECORDED
-    if kept.is_file():
-        told = kept.read_text(encoding="utf-8").strip()
-        return Doubt(NAME, told, not told.startswith(HELD))
+    told = kept.read_text(encoding="utf-8").strip() if kept.is_file() else _told(study, runs, looks)
+    return Doubt(NAME, told, not told.startswith((HELD, NO_RUN)))
+
+
+def _told(study: str, runs: pd.DataFrame, looks: Sequence[Look] | None) -> str:
     if runs.empty:
-        return Doubt(NAME, "There is no run yet that anything could be older than.")
+        return NO_RUN
     first = datetime.datetime.fromisoformat(min(runs.started_utc))
     name, revisions, promised = _followed(study)
     if not revisions:
-        return Doubt(
-            NAME,
+        return (
             f"Not known: {name} is not in git here, so nothing says whether the question, the arms and the "
-            "claims are older than the first run.",
-            True,
+            "claims are older than the first run."
         )
     before = [one for one in revisions if one.moment <= first]
     if not before:
         if git.says("rev-parse", "--is-shallow-repository") == "true\n":
-            return Doubt(NAME, "Not known: this clone does not have the history before the first run.", True)
-        oldest = revisions[-1]
-        return Doubt(
-            NAME,
-            f"Not held: {name} was first committed on {_moment(oldest.moment)}, after the first run on "
-            f"{_moment(first)}.",
-            True,
-        )
-    said = _compared(name, before[0], first, promised)
+            return "Not known: this clone does not have the history before the first run."
+        oldest = _moment(revisions[-1].moment)
+        return f"Not held: {name} was first committed on {oldest}, after the first run on {_moment(first)}."
     own = (paths.root() / name).read_text(encoding="utf-8")
-    looks = recorded(study) if looks is None else looks
-    seen = looked_at(study, own, first, looks) if said.text.startswith(HELD) else None
-    return said if seen is None else Doubt(NAME, seen, True)
+    said = _compared(name, own, before[0], first, promised)
+    if not said.startswith(HELD):
+        return said
+    return looked_at(study, own, first, recorded(study) if looks is None else looks) or said
 
 
 def recorded(study: str) -> list[Look]:
@@ -131,10 +127,10 @@ def _seen(
     own: str, revisions: Sequence[Revision], looks: Sequence[Look], promised: Sequence[str]
 ) -> Iterator[str]:
     """Yield the looks at sessions whose promises were others than those of now, with what came out."""
-    now = _keys(own)
+    now = keys_of(own)
     for look in sorted(looks, key=lambda one: one.moment):
         stood = next((one for one in revisions if one.moment <= look.moment), None)
-        then = None if stood is None else _keys(git.says("show", f"{stood.commit}:{stood.name}"))
+        then = None if stood is None else keys_of(git.says("show", f"{stood.commit}:{stood.name}"))
         if then is None or now is None:
             yield f"{_moment(look.moment)}, of a design that git does not have (“{look.answer}”)"
         elif broken := changed(then, now, promised):
@@ -142,28 +138,21 @@ def _seen(
 
 
 def _compared(
-    name: str, registered: Revision, first: datetime.datetime, promised: Sequence[str] = PROMISED
-) -> Doubt:
-    then = _keys(git.says("show", f"{registered.commit}:{registered.name}"))
-    now = _keys((paths.root() / name).read_text(encoding="utf-8"))
+    name: str, own: str, registered: Revision, first: datetime.datetime, promised: Sequence[str]
+) -> str:
+    then, now = keys_of(git.says("show", f"{registered.commit}:{registered.name}")), keys_of(own)
     if then is None or now is None:
-        return Doubt(NAME, f"Not known: {name} can't be read as it was before the first run.", True)
-    broken = changed(then, now, promised)
+        return f"Not known: {name} can't be read as it was before the first run."
     commit = f"commit {registered.commit[:10]} of {_moment(registered.moment)}"
-    if broken:
-        return Doubt(
-            NAME,
+    if broken := changed(then, now, promised):
+        return (
             f"Not held: {numbers.listing(broken)} of the study changed after the {commit}, the last one "
-            f"before the first run on {_moment(first)}.",
-            True,
+            f"before the first run on {_moment(first)}."
         )
     others = changed(then, now, sorted({*then, *now} - set(promised)))
     since = f" Since then only {numbers.listing(others)} changed." if others else ""
-    return Doubt(
-        NAME,
-        f"{HELD}{numbers.listing(promised)} stand as in {commit}, before the first run on "
-        f"{_moment(first)}.{since}",
-    )
+    stand = f"{HELD}{numbers.listing(promised)} stand as in {commit}"
+    return f"{stand}, before the first run on {_moment(first)}.{since}"
 
 
 def changed(then: Mapping[str, Any], now: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
@@ -209,7 +198,8 @@ def _revisions(study: str) -> list[Revision]:
     return found
 
 
-def _keys(text: str | None) -> Mapping[str, Any] | None:
+def keys_of(text: str | None) -> Mapping[str, Any] | None:
+    """Return what a YAML text, such as one that git had, holds by key; None where it can't be read so."""
     try:
         found = YAML(typ="safe").load(text or "")
     except YAMLError:

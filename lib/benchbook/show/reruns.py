@@ -6,22 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from benchbook.compare import reruns
 from benchbook.core.findings import Finding, Findings, Rerun
-from benchbook.show import numbers
-from benchbook.show.answer import safe
-from benchbook.show.markup import Html, element, escape, join, slug
-from benchbook.show.shape import badge
-from benchbook.show.table import Column, Notes, Table, long, number
+from benchbook.show import numbers, shape
+from benchbook.show.markup import slug
+from benchbook.show.table import Notes, Table, tabulated
 from benchbook.show.tables import contrast
 
 RULE = (
     "The first effect is the claim. Confirmed: the rerun's whole interval lies in its band; contradicted: "
     "all of it lies outside; otherwise inconclusive."
-)
-NONE = join(
-    [
-        "No other team has rerun this study yet. This command adds a rerun: ",
-        element("code", "make rerun ARCHIVE=theirs.tar.gz KEEP=name"),
-    ]
 )
 
 
@@ -30,57 +22,21 @@ def tables(first: Findings, kept: Sequence[Rerun]) -> list[Table]:
 
     `kept` are the files of data/reruns (see `benchbook.commands.archives.read`).
     """
-    if not kept:
-        return [Table("reruns", "Reruns by others", [], [], empty=NONE)]
-    return [_table(first, one) for one in kept]
+    return [_table(first, one) for one in kept] or [tabulated("reruns", [])]
 
 
 def _table(first: Findings, kept: Rerun) -> Table:
     anchor = f"rerun-{slug(kept.name)}"
-    notes = Notes(anchor)
-    care = [*cares(kept), *twins(first, kept.findings)]
-    rows = [
-        [
-            Html(escape(contrast(one.first)) + notes.marks([note(one)]).text),
-            *_shown(one.first),
-            *_shown(one.second),
-            one.second.n if one.second else "",
-            badge(one.verdict) if one.verdict else "not judged",
-        ]
-        for one in judged(first, kept.findings)
-    ]
-    columns = [
-        long("Finding"),
-        *(number("First"), number("Interval")),
-        *(number("Rerun"), number("Interval"), number("n", "blocks")),
-        Column("Verdict"),
-    ]
-    caption = f"From {kept.origin}, kept {kept.kept}. {' '.join(care)} {RULE}"
-    return Table(
-        anchor, f"Rerun: {kept.name}", columns, rows, caption, "The first run has no finding.", notes
-    )
-
-
-def _shown(found: Finding | None) -> tuple[str, str]:
-    if found is None:
-        return "none", ""
-    return numbers.effect(found), numbers.span(found.low, found.high) if found.headline else ""
+    given = {"kept": kept, "care": [*cares(kept), *twins(first, kept.findings)], "rule": RULE}
+    rows = judged(first, kept.findings)
+    return tabulated("rerun", rows, anchor, notes=Notes(anchor), contrast=contrast, note=note, **given)
 
 
 def markdown(first: Findings, kept: Rerun) -> str:
     """Set one rerun beside the first findings, to be pasted into an issue."""
-    lines = [
-        f"### {safe(first.title)}: a rerun beside the first run",
-        "",
-        "| Finding | First | Rerun | Verdict | |",
-        "|---|---|---|---|---|",
-        *(_row(one) for one in judged(first, kept.findings)),
-        "",
-        *(f"- {safe(text)}" for text in twins(first, kept.findings)),
-        *(f"- ⚠ {safe(text)}" for text in cares(kept)),
-        f"- {RULE}",
-    ]
-    return "\n".join(lines) + "\n"
+    given = {"rows": judged(first, kept.findings), "contrast": contrast, "note": note, "told": _told}
+    told = {"twins": twins(first, kept.findings), "cares": cares(kept), "rule": RULE}
+    return shape.markdown("rerun.md.j2", first=first, **given, **told)
 
 
 def judged(first: Findings, second: Findings) -> Iterator[reruns.Judged]:
@@ -126,11 +82,6 @@ def cares(kept: Rerun) -> Iterator[str]:
     elif kept.differs:
         yield f"It is not quite the same study: {numbers.listing(kept.differs)} differ."
     yield from (f"{text.rstrip('.')}." for text in kept.notes)
-
-
-def _row(one: reruns.Judged) -> str:
-    sentence = (_told(one.first), _told(one.second), one.verdict or "not judged", note(one))
-    return f"| {' | '.join(safe(text) for text in (contrast(one.first), *sentence))} |"
 
 
 def _told(found: Finding | None) -> str:

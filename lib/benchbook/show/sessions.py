@@ -11,7 +11,6 @@ from benchbook.compare import changes, edges, machines, placed, words
 from benchbook.compare import joined as same
 from benchbook.compare import placed as checks
 from benchbook.compare.contrast_words import sentence as sentence_of
-from benchbook.compare.joined import Row
 from benchbook.compare.moderators import SHOWN_P, WORDS, Ordered, moderators, ordered, sentence
 from benchbook.compare.pooled import Brought, brought
 from benchbook.compare.pooled_words import percent
@@ -19,25 +18,18 @@ from benchbook.compare.turns import orders
 from benchbook.core import design, load, paths, pooled
 from benchbook.core.findings import Findings
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
-from benchbook.core.wording import count
 from benchbook.show import forest, numbers, theme
 from benchbook.show.evidence import Evidence
 from benchbook.show.forest import Forest
 from benchbook.show.markup import Html, element, join, slug
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.shape import badge, shaped
-from benchbook.show.table import Column, Table, long, number
+from benchbook.show.shape import shaped
+from benchbook.show.table import Table, number, tabulated
 
 _MOST_ASKED = 4
 """Moderators that are drawn of a contrast."""
-HEADINGS = {
-    "steal_pct": ("Steal", "%"),
-    "hour": ("Hour", "UTC"),
-    "kernel": ("Kernel", ""),
-    "cores": ("Cores", ""),
-    "engine": ("Engine", ""),
-    "proxies": ("Proxies", ""),
-}
+HEADINGS = {one: (one.capitalize(), "") for one in ("kernel", "cores", "engine", "proxies")}
+HEADINGS |= {"steal_pct": ("Steal", "%"), "hour": ("Hour", "UTC")}
 
 
 def several(seen: Evidence) -> Pooled | None:
@@ -70,12 +62,6 @@ def beside_record(seen: Evidence) -> list[Html]:
     found = None if paths.root().parent.name == seen.name else pooled.of(seen.name)
     own = here(seen) if found else None
     return [told] if found and own and (told := beside(own, found)).text else []
-
-
-MADE = (
-    "The newest session was made again from its raw files. Earlier ones are as their archives have them, "
-    "whose SHA-256 is the recorded one."
-)
 
 
 def here(seen: Evidence) -> Brought | None:
@@ -122,8 +108,12 @@ def answer(found: Pooled) -> Html:
         for own in arms.values()
     ]
     each = [one for _, effects in told if len(effects) > 1 for one in effects]
-    given = {"told": told, "each": each, "basis": _basis(found), "in_time": changes.in_time(found)}
-    return shaped("sessions.html.j2", **given)
+    given = {
+        "processors": max(machines.models([one.processor for one in found.sessions]), 1),
+        "days": dict.fromkeys((found.sessions[0].measured[:10], found.sessions[-1].measured[:10])),
+        "in_time": changes.in_time(found),
+    }
+    return shaped("sessions.html.j2", found=found, told=told, each=each, **given)
 
 
 def ordering(found: Pooled) -> Iterator[Picture]:
@@ -149,19 +139,16 @@ def moderating(found: Pooled) -> Table:
     told = [(contrast, one) for contrast in found.contrasts for one in contrast.told]
     known = [moderators(one) for one in found.sessions]
     about = list(dict.fromkeys(key for one in known for key in one if key != "processor"))
-    rows = []
-    for session, own in zip(found.sessions, known, strict=True):
-        seen = [next((one for one in effect.seen if one.session == session.id), None) for _, effect in told]
-        effects = ["" if one is None or one.effect is None else percent(one.effect) for one in seen]
-        rows.append([session.id, own["processor"], *(_value(own.get(key)) for key in about), *effects])
-    columns = [
-        Column("Session"),
-        Column("Processor"),
-        *(number(*HEADINGS.get(key) or (words.sentence_case(WORDS.get(key, key)), "")) for key in about),
-        *(number(words.label(contrast.names.treatment), _place(contrast, one)) for contrast, one in told),
-    ]
-    caption = f"What an effect may depend on. None of it is proven to be the cause. {MADE}"
-    return Table("moderators", "What differed between sessions", columns, rows, caption)
+    given = {
+        "about": [
+            number(*HEADINGS.get(key) or (words.sentence_case(WORDS.get(key, key)), "")) for key in about
+        ],
+        "effects": [
+            number(words.label(contrast.names.treatment), _place(contrast, one)) for contrast, one in told
+        ],
+    }
+    rows = zip(found.sessions, known, strict=True)
+    return tabulated("moderators", rows, told=told, keys=about, value=_value, percent=percent, **given)
 
 
 def _place(contrast: Contrast, effect: PooledEffect) -> str:
@@ -173,27 +160,10 @@ def left_out(found: Pooled) -> Table:
     """List the sessions that are not pooled, each with its reason and what it came to, and those that
     were started and are not recorded."""
     contrasts = [one for one in found.contrasts if any(one.id in other.effects for other in found.left_out)]
-    rows = [
-        [
-            other.session.id,
-            machines.name(other.session.processor),
-            *(percent(other.effects[one.id]) if one.id in other.effects else "" for one in contrasts),
-            other.reason,
-        ]
-        for other in found.left_out
-    ]
-    rows += [
-        [f"started {one.begun}", one.processor, *[""] * len(contrasts), f"not recorded: {one.why}"]
-        for one in found.not_recorded
-    ]
-    columns = [
-        Column("Session"),
-        Column("Processor"),
-        *(number(words.label(one.names.treatment), one.names.workload) for one in contrasts),
-        long("Why"),
-    ]
-    caption = f"They stay in the record; they answer another question, or answer it worse. {MADE}"
-    return Table("sessions-left-out", "Sessions that are not pooled", columns, rows, caption)
+    rows = [*found.left_out, *found.not_recorded]
+    effects = [number(words.label(one.names.treatment), one.names.workload) for one in contrasts]
+    given = {"contrasts": contrasts, "effects": effects, "processor": machines.name, "percent": percent}
+    return tabulated("sessions-left-out", rows, **given)
 
 
 def beside(here: Brought, record: Pooled) -> Html:
@@ -211,51 +181,12 @@ def beside(here: Brought, record: Pooled) -> Html:
 def joined(several: Sequence[Pooled]) -> list[Table]:
     """List contrasts that several studies ask, those first whose sign turns; no table where none does."""
     rows = same.joined(several)
-    made = [
-        [
-            row.name,
-            badge(row.first),
-            _end(row, 0),
-            _end(row, -1),
-            join((_way(one, one) for one in row.studies), " "),
-            len(row.parts),
-        ]
-        for row in rows
-    ]
-    columns = [
-        long("Contrast"), Column("Sign"), long("Smallest"), long("Largest"), long("Studies"),
-        number("Sessions"),
-    ]  # fmt: skip
-    caption = (
-        "Arms are the same where their facts are, whatever they are called. Turns: two sessions are decided "
-        "with opposite signs. Agrees: all decided sessions have one sign. Open: no session is decided."
-    )
-    title = "The same question in several studies"
-    return [Table("joined", title, columns, made, caption, is_folded=True)] if rows else []
+    return [tabulated("joined", rows, percent=percent)] if rows else []
 
 
 def tried(several: Sequence[Pooled]) -> Html:
     """Write how often prediction intervals kept their word, and equal arms over sessions."""
     return join(element("p", sentence) for sentence in checks.sentences(several))
-
-
-def _basis(found: Pooled) -> str:
-    sessions = numbers.count(len(found.sessions), "session")
-    several = machines.models([one.processor for one in found.sessions])
-    stand = "stands" if len(found.left_out) == 1 else "stand"
-    left = f"; {len(found.left_out)} more {stand} beside, with the reason" if found.left_out else ""
-    first, last = found.sessions[0].measured[:10], found.sessions[-1].measured[:10]
-    days = first if first == last else f"{first} to {last}"
-    return f"{sessions} of one design on {numbers.count(max(several, 1), 'processor')}, {days}{left}."
-
-
-def _end(row: Row, place: int) -> Html:
-    part = sorted(row.parts, key=lambda one: one.effect)[place]
-    return _way(part.study, f"{percent(part.effect)} ({part.study}, {part.processor})")
-
-
-def _way(study: str, told: str) -> Html:
-    return element("a", told, href=f"record/studies/{slug(study)}.html#answer", class_="block")
 
 
 def _value(value: object) -> object:
@@ -279,12 +210,11 @@ def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect) 
             effects = [100 * value for value in one.effects]
             axes.plot(one.values, effects, "o", color=theme.ACCENT, markersize=4.5)
             axes.axhline(0, color=theme.MUTED, linewidth=0.8)
-            axes.set_xlabel(f"{WORDS[one.name]}: rank correlation {one.rho:+.2f}, p = {one.p:.2g}")
-            axes.set_ylabel("%")
+            told = f"{WORDS[one.name]}: rank correlation {one.rho:+.2f}, p = {one.p:.2g}"
+            axes.set(xlabel=told, ylabel="%")
         told = "; ".join(
             f"{value:g}: {percent(seen)}" for value, seen in sorted(zip(one.values, one.effects, strict=True))
         )
         panels.append(Panel(figure, f"{WORDS[one.name]}: {told}."))
-    at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
-    title = f"{contrast.names.treatment} on {contrast.names.workload}{at}, by what differed"
+    title = f"{contrast.names.treatment} on {_place(contrast, effect)}, by what differed"
     return Picture(f"moderators-{slug(contrast.id)}", title, tuple(panels), AGAINST)

@@ -10,7 +10,7 @@ from benchbook.core import applied, traits
 from benchbook.show import numbers
 from benchbook.show.markup import Html
 from benchbook.show.shape import shaped
-from benchbook.show.table import Column, Table, long
+from benchbook.show.table import Table, long, tabulated
 
 Facts = Mapping[str, Any]
 # TiDB writes a version of MySQL before its own, as in `8.0.11-TiDB-v8.5.0`.
@@ -28,8 +28,9 @@ def of(facts: Facts | None, dataset: Facts | None) -> list[str]:
         machines = [f"{len(machines)} kinds of machine"]
     odd = [about for about, alike, *_ in _meant(facts, dataset) if alike == DIFFERS]
     differs = f"not alike: {numbers.listing(odd)}" if odd else ""
-    lines = [differs, ", ".join(programs), "; ".join(machines), *_data(dataset or {})]
-    return [line for line in lines if line]
+    rows, tables = ((dataset or {}).get(key) for key in ("table_size", "tables"))
+    data = f"{numbers.count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
+    return [line for line in (differs, ", ".join(programs), "; ".join(machines), data) if line]
 
 
 def beside(facts: Facts | None, dataset: Facts | None, names: Mapping[str, str]) -> list[Table]:
@@ -40,9 +41,8 @@ def beside(facts: Facts | None, dataset: Facts | None, names: Mapping[str, str])
     no arm states, as on servers that others run.
     """
     arms = [names.get(arm, arm) for arm in _engines(facts)]
-    columns = [Column("What it is about"), Column("Alike"), *map(long, arms)]
     rows = _meant(facts, dataset)
-    return [Table("settings-beside", "Settings by what they are about", columns, rows)] if rows else []
+    return [tabulated("settings-beside", rows, of_arms=[*map(long, arms)])] if rows else []
 
 
 def _engines(facts: Facts | None) -> dict[str, Facts]:
@@ -116,11 +116,6 @@ def _machines(arms: list[Facts]) -> Iterator[str]:
         for one in (arm.get("machine"), *(arm.get("hosts") or {}).values()):
             if one and one.get("cores") and one.get("cpu_model"):
                 yield f"{numbers.count(one['cores'], 'core')} of {one['cpu_model']}"
-
-
-def _data(dataset: Facts) -> Iterator[str]:
-    if dataset.get("tables") and dataset.get("table_size"):
-        yield f"{numbers.count(dataset['tables'], 'table')} of {dataset['table_size']:,} rows"
 
 
 def files(texts: Mapping[str, str], facts: Mapping[str, Any] | None, names: Mapping[str, str]) -> list[Html]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from benchbook.compare import words
 from benchbook.core import audit, findings, pooled
 from benchbook.show import numbers
-from benchbook.show.markup import Html, element, plain, slug
+from benchbook.show.markup import Html, element, escape, plain, safe, slug
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -24,6 +25,36 @@ def shaped(template: str, **given: object) -> Html:
     return Html(_shapes().get_template(template).render(given).strip())
 
 
+def markdown(template: str, **given: object) -> str:
+    """Return a template of `templates`, such as `rerun.md.j2`, filled with texts that can't become markup."""
+    return _marked().get_template(template).render(given) + "\n"
+
+
+def text(template: str, **given: object) -> str:
+    """Return a template of `templates`, such as `study.yaml.j2`, filled with texts as they are."""
+    return _texts().get_template(template).render(given)
+
+
+def told(template: str, **given: object) -> dict[str, Any]:
+    """Return what a template sets, and its macros, by name; what it writes of a value stays on one line."""
+    return vars(_lines().get_template(template).make_module(given))
+
+
+@cache
+def _lines() -> Environment:
+    return _shapes().overlay(finalize=_on_one_line)
+
+
+@cache
+def _marked() -> Environment:
+    return _shapes().overlay(autoescape=False, finalize=safe)
+
+
+@cache
+def _texts() -> Environment:
+    return _shapes().overlay(autoescape=False, finalize=None, keep_trailing_newline=True)
+
+
 @cache
 def _shapes() -> Environment:
     made = Environment(
@@ -34,13 +65,19 @@ def _shapes() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(badge=badge, slug=slug, count=numbers.count)
+    made.globals.update(
+        badge=badge, result=result, slug=slug, count=numbers.count, numbers=numbers, words=words
+    )
     return made
 
 
 def _plain(value: object) -> object:
     """Return what a template writes for a value: markup as it is, all else as text for people."""
     return value if hasattr(value, "__html__") else plain(value)
+
+
+def _on_one_line(value: object) -> Html:
+    return Html(escape(value).replace("\n", " "))
 
 
 # What an effect is: neither direction is good or bad in itself.

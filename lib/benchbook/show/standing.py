@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +15,9 @@ from benchbook.core.audit import Audit, Claim
 from benchbook.core.errors import InputErrors
 from benchbook.core.findings import Answer, Finding, Findings
 from benchbook.core.study_arm import UNMEASURED, without_presentation
-from benchbook.show import causes, doubts, numbers
+from benchbook.show import causes, doubts
 from benchbook.show.markup import slug
-from benchbook.show.table import Column, Table, long
+from benchbook.show.table import Table, tabulated
 
 _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
 
@@ -245,22 +245,15 @@ def _is_on_one_node(where: paths.StudyPaths) -> bool:
 
 
 def _place(given: Mapping[str, Any], is_on_one_node: bool = False) -> str:
-    return ", ".join(_parts(given, is_on_one_node))
-
-
-def _parts(given: Mapping[str, Any], is_on_one_node: bool) -> Iterator[str]:
-    kind, engine = (given.get("site") or {}).get("kind"), (given.get("engine") or {}).get("name")
-    if kind:
-        yield "one node of a cluster" if is_on_one_node else _SITES.get(kind, str(kind))
+    kind, engine = str((given.get("site") or {}).get("kind") or ""), (given.get("engine") or {}).get("name")
+    site = "one node of a cluster" if is_on_one_node else _SITES.get(kind, kind)
     arms = [arm or {} for arm in (given.get("arms") or {}).values()]
-    if kind == "local" and any(arm.get("network") == "pod" or arm.get("zones") for arm in arms):
-        yield "namespaces"
-    if engine:
-        yield traits.product(str(engine))
+    is_split = kind == "local" and any(arm.get("network") == "pod" or arm.get("zones") for arm in arms)
+    product = traits.product(str(engine)) if engine else ""
+    return ", ".join(filter(None, [site if kind else "", "namespaces" if is_split else "", product]))
 
 
 Grades = Mapping[str, Mapping[str, Grade]]
-WITHOUT = "no study asks it"
 
 
 def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
@@ -287,39 +280,17 @@ def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
 
 def carries_over(claims: Sequence[str], found: Grades) -> Table:
     """List the nearest study of each claim, both grades side by side."""
-    columns = [
-        Column("Claim"), long("Study"), Column("Arms"), long("Because"), Column("Sessions came to"),
-        Column("Between"), Column("Carries over"),
-    ]  # fmt: skip
-    lines = [_line(claim, found.get(claim, {})) for claim in claims]
-    caption = (
-        "Of several studies the nearest that was measured. Both grades stand side by side and are no verdict."
-    )
-    return Table("carries-over", "What carries over", columns, lines, caption, empty="No claim is carried.")
+    rows = []
+    for claim in claims:
+        own = found.get(claim, {})
+        study = next(iter(nearest(own)), "")
+        rows.append((claim, study, own.get(study)))
+    return tabulated("carries-over", rows)
 
 
 def is_counted(grade: Grade | None) -> bool:
     """Tell whether a study's number says anything of a claim elsewhere; an ungraded one may."""
     return grade is None or grade.closeness not in ("made", "another question")
-
-
-def _line(claim: str, own: Mapping[str, Grade]) -> list[object]:
-    study = next(iter(grades.nearest(own)), None)
-    if study is None:
-        return [claim, "", "", WITHOUT, "not asked", "", "no"]
-    one = own[study]
-    told = numbers.count(one.occasions, "occasion"), numbers.count(one.processors, "processor")
-    outcome = f"{one.outcome} ({', '.join(told)})" if one.occasions else one.outcome
-    carries = "yes" if one.carries_over else "not shown"
-    return [claim, study, one.closeness, one.because, outcome, _between(one), carries]
-
-
-def _between(one: Grade) -> str:
-    if one.low is None or one.high is None:
-        return ""
-    if one.scale == "share":
-        return numbers.span(one.low, one.high)
-    return f"{numbers.significant(one.low)} to {numbers.significant(one.high)}"
 
 
 def _sessions(study: str) -> list[Brought]:

@@ -4,40 +4,36 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from benchbook.show.markup import Html, element, escape
-from benchbook.show.shape import shaped
+from benchbook.show.shape import shaped, told
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column's heading, its unit, what it means, and how its cells are set.
+    """A column's heading, its unit, how its cells are set, and what it means.
 
-    Numbers are aligned right; long texts may wrap; everything else stays on one line.
+    `kind` is the class of its cells: `n` of numbers, which stand right, `w` of long texts, which may wrap;
+    everything else stays on one line.
     """
 
     label: str
     unit: str = ""
-    is_number: bool = False
-    is_long: bool = False
+    kind: str | None = None
     meaning: str | None = None
-
-    @property
-    def kind(self) -> str | None:
-        """Give the class of the column's cells."""
-        return "n" if self.is_number else "w" if self.is_long else None
 
 
 def number(label: str, unit: str = "", meaning: str | None = None) -> Column:
     """Give a column of numbers."""
-    return Column(label, unit, is_number=True, meaning=meaning)
+    return Column(label, unit, "n", meaning)
 
 
 def long(label: str) -> Column:
     """Give a column of texts that may wrap."""
-    return Column(label, is_long=True)
+    return Column(label, kind="w")
 
 
 @dataclass
@@ -85,7 +81,11 @@ class Table:
         columns, rows, shared = self._narrowed() if self.rows else ([], [], "")
         caption = " ".join(filter(None, [self.caption, shared]))
         given = {"columns": columns, "caption": caption, "is_whole": self.is_whole or len(rows) <= _FEW}
-        return shaped("table.html.j2", table=self, body=_body(columns, rows), **given).text
+        return shaped("table.html.j2", table=self, rows=rows, **given).text
+
+    def __html__(self) -> str:
+        """Let a template take it as it is."""
+        return self._repr_html_()
 
     def __repr__(self) -> str:
         return f"<Table {self.anchor}, {len(self.rows)} rows>"
@@ -106,6 +106,25 @@ class Table:
         return [self.columns[place] for place in kept], rows, caption_text
 
 
+def tabulated(shape: str, rows: Iterable[Any], anchor: str = "", /, **given: Any) -> Table:
+    """Return a table in a shape of `templates/tables`, which has its title, columns and texts.
+
+    Where the shape has a macro `row`, that writes each of the rows, a line for each cell; else they are
+    cells. The anchor is the shape's name unless given. `notes` are footnotes that cells may mark.
+    """
+    rows = list(rows)
+    makers = {"column": Column, "long": long, "number": number}
+    own = told(f"tables/{shape}.html.j2", **makers, rows=rows, **given)
+    if "row" in own:
+        rows = [list(map(_cell, str(own["row"](one)).splitlines())) for one in rows]
+    kept = {key: own[key] for key in ("caption", "empty", "is_folded", "is_whole") if key in own}
+    return Table(anchor or shape, own["title"], own["columns"], rows, notes=given.get("notes"), **kept)
+
+
+def _cell(line: str) -> Html | str:
+    return Html(line) if "<" in line else html.unescape(line)
+
+
 # So few rows are seen whole, also as cards on a phone, where a box that scrolls inside a page is a nuisance.
 _FEW = 12
 # Two rows that agree in something still say so of each.
@@ -114,13 +133,3 @@ _FEWEST_ALIKE = 3
 
 def _words(cell: str) -> str:
     return html.unescape(re.sub(r"<[^>]*>", "", cell)).strip()
-
-
-def _body(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> Html:
-    # A table of runs has thousands of cells: a class is the only attribute that a cell carries.
-    kinds = [f' class="{column.kind}"' if column.kind else "" for column in columns]
-    lines = []
-    for first, *others in rows:
-        cells = (f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], others, strict=True))
-        lines.append(f'<tr><th scope="row"{kinds[0]}>{escape(first)}</th>{"".join(cells)}</tr>')
-    return Html("\n".join(lines))

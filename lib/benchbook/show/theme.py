@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from functools import cache
+from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-if TYPE_CHECKING:
-    from matplotlib.typing import RcKeyType
-
+STYLE = Path(__file__).parent / "templates" / "figures.mplstyle"
 PAPER, INK, MUTED, RULE, ZONE, CLAIM = "#fefefd", "#1f2832", "#5a6571", "#d6dbe1", "#f0f2f5", "#f6e6b0"
 _DARK = {
     PAPER: "#1b2127",
@@ -48,47 +47,15 @@ SHADES = {**_DARK, **_ARMS, **_AGAIN, **_PARTS_DARK}
 WIDTH = 3.75
 SMALLEST = 8.5
 
-_RC: dict[RcKeyType, object] = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": RULE,
-    "axes.facecolor": PAPER,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.labelcolor": MUTED,
-    "axes.labelsize": 9,
-    "axes.linewidth": 0.8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": INK,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "figure.facecolor": PAPER,
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
-    "legend.labelcolor": INK,
-    # Letters as text: as outlines they were three quarters of a page.
-    "svg.fonttype": "none",
-    "svg.hashsalt": "benchbook",
-    "text.color": INK,
-    # Names come from study files: a dollar sign in one is a dollar sign, not the start of a formula.
-    "text.parse_math": False,
-    "xtick.color": RULE,
-    "xtick.labelcolor": MUTED,
-    "ytick.color": RULE,
-    "ytick.labelcolor": MUTED,
-    "ytick.left": False,
-    "xtick.major.size": 3,
-}
-
 
 def style() -> AbstractContextManager[None]:
     """Give the context in which figures are drawn and written."""
-    return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **_RC})
+    return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **_settings()})
+
+
+@cache
+def _settings() -> mpl.RcParams:
+    return mpl.rc_params_from_file(STYLE, use_default_template=False)
 
 
 def canvas(width_in: float = WIDTH, height_in: float = 2.75) -> tuple[Figure, Axes]:
