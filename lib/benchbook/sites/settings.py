@@ -146,7 +146,7 @@ def same(asked: Value, got: str) -> bool:
     """Say whether a value asked for is the value read back, across the ways of writing it."""
     wanted, have = text(asked).strip(), got.strip()
     if {wanted.upper(), have.upper()} & {"ON", "OFF", "YES", "NO"}:
-        # Old TiDB says 0 and 1 of what it was told in words.
+        # Old TiDB says 0 and 1 where it was asked in words.
         switches = [SWITCH.get(one.lower()) for one in (wanted, have)]
         return None not in switches and switches[0] == switches[1]
     number, other = _number(wanted), _number(have)
