@@ -7,7 +7,7 @@ Modules that are not beside it, such as `oltp_common`, are sysbench's; its versi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,34 +121,32 @@ def prepared_by(study: Any) -> list[OwnScript]:
     return list(found.values())
 
 
-def refused(study: Any) -> list[str]:
-    """Return why a study can't have own scripts, each as `path.to.key: what is wrong; what to write`."""
-    wrong = []
+def refused(study: Any) -> Iterator[str]:
+    """Yield why a study can't have own scripts, each as `path.to.key: what is wrong; what to write`."""
     for name, one in study.workloads.items():
         if one.script is None or not is_own(one.script):
             if one.options:
-                wrong.append(
+                yield (
                     f"workloads.{name}.options: only for a script of your own; "
                     "sysbench's scripts have keys of the workload"
                 )
             continue
         where = f"workloads.{name}.script"
         if one.script.startswith("/"):
-            wrong.append(
+            yield (
                 f"{where}: {one.script}: another machine lacks this path; write it from the repository"
             )
         if study.site.kind != "local":
-            wrong.append(registry.refusal(where, study.site.kind, ("local",)))
+            yield registry.refusal(where, study.site.kind, ("local",))
         able = [one for one, of in traits.engines().items() if of.runs_own_scripts]
         for engine in sorted(registry.engines(study) - {*able}):
-            wrong.append(
+            yield (
                 f"{where}: not supported with engine.name: {engine}, whose tables and counters own "
                 "scripts can't be held to; "
                 f"write name: {' or '.join(able)}"
             )
         for arm, setting in study.arms.items():
             if setting.clients > 1:
-                wrong.append(f"{where}: not supported with arms.{arm}.clients: {setting.clients}; write 1")
+                yield f"{where}: not supported with arms.{arm}.clients: {setting.clients}; write 1"
         if study.warm_up.pilot_s < 1:
-            wrong.append(f"{where}: its statements are learned from pilots; set warm_up.pilot_s")
-    return wrong
+            yield f"{where}: its statements are learned from pilots; set warm_up.pilot_s"

@@ -148,9 +148,7 @@ def _of_cluster(study: Any) -> Iterator[str]:
         places.append(arm.placement.nodes.get("client") if arm.placement is not None else None)
         if places[-1] != places[0]:
             yield f"arms.{name}.placement.nodes.client: one clock can't reach clients on several nodes"
-    servers = _servers(study)
-    has_own = any(one != servers[0] for one in servers)
-    for name in study.workloads if has_own else ():
+    for name in study.workloads if _differ(study) else ():
         if study.script(name) in registry.WRITING:
             yield (
                 f"workloads.{name}: a server in a pod is not stopped with its client, so what one arm's "
@@ -187,12 +185,7 @@ def _of_arms(study: Any) -> Iterator[str]:
     for name in registry.engines(study):
         if traits.engine(name).has_own_work and _share(study):
             yield f"engine.name: {name}: arms share it, and its own work would go on in the turns of others"
-        is_stopped = study.site.kind != "existing"
-        if (
-            is_stopped
-            and traits.engine(name).has_backends
-            and any(one != _servers(study)[0] for one in _servers(study))
-        ):
+        if study.site.kind != "existing" and traits.engine(name).has_backends and _differ(study):
             yield (
                 f"engine.name: {name}: it begins a process for each session, and those of a server that one "
                 "arm has to itself would go on in the turns of others"
@@ -223,6 +216,12 @@ def _share(study: Any) -> bool:
     """Say whether two arms may have one server: those that differ in access alone do."""
     servers = _servers(study)
     return any(one in servers[:place] for place, one in enumerate(servers))
+
+
+def _differ(study: Any) -> bool:
+    """Say whether arms have servers of their own."""
+    servers = _servers(study)
+    return any(one != servers[0] for one in servers)
 
 
 def _servers(study: Any) -> list[dict[str, Any]]:

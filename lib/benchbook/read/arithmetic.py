@@ -111,19 +111,12 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
     is_inside = whole.latency_min_ms <= mean_ms + 0.01 <= whole.latency_max_ms + 0.02
     yield is_inside, "the mean latency is outside min and max"
     yield from _percentile_checks(block, slack)
-    for name in ("events", "time"):
-        mean, deviation = (
-            printed(value, "fairness of the threads")
-            for value in (
-                getattr(block, f"thread_{name}_{part}{'_s' if name == 'time' else ''}")
-                for part in ("avg", "stddev")
-            )
-        )
+    for name in ("thread_events_{}", "thread_time_{}_s"):
+        told = [getattr(block, name.format(part)) for part in ("avg", "stddev")]
+        mean, deviation = (printed(value, "fairness of the threads") for value in told)
         most = mean * math.sqrt(threads) if threads > 1 else 0.0
-        yield (
-            deviation <= most + 0.011,
-            f"{threads} threads with a mean of {mean} can't deviate by {deviation}",
-        )
+        text = f"{threads} threads with a mean of {mean} can't deviate by {deviation}"
+        yield deviation <= most + 0.011, text
     spent_ms = whole.thread_time_avg_s * threads * 1000
     is_same = abs(spent_ms - total_ms) <= 0.05 * threads + 0.01
     yield is_same, f"the threads took {spent_ms:.1f} ms, the sum is {total_ms} ms"

@@ -65,13 +65,10 @@ def of_argv(run: Evidence, asked: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the options of the logged command lines that the plan does not give; addresses are free."""
     known = run.seen.get("clients")
     logged = [one["argv"] for one in known] if known else [run.seen["argv"]]
-    for number, (due, found) in enumerate(zip(asked, logged, strict=False)):
+    for number, (due, found) in enumerate(zip(map(_own, asked), map(_own, logged), strict=False)):
         which = f"client {number}: " if len(asked) > 1 else ""
-        lacking, more = (
-            [one for one in first if one not in second]
-            for first, second in ((_own(due), _own(found)), (_own(found), _own(due)))
-        )
-        if lacking or more or len(_own(due)) != len(_own(found)):
+        lacking, more = [one for one in due if one not in found], [one for one in found if one not in due]
+        if lacking or more or len(due) != len(found):
             yield (
                 f"evidence.json: argv: {which}it has {' '.join(more) or 'nothing more'}, "
                 f"the plan gives {' '.join(lacking) or 'nothing more'}"

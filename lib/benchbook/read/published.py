@@ -14,6 +14,8 @@ from benchbook.core.explain import validate
 from benchbook.core.source import SCALES, Number, Published, Source, keys
 from benchbook.read.published_table import TableReader, unit_suffix
 
+Place = tuple[str | int, ...]
+
 
 def claims(ids: Sequence[str]) -> dict[str, Claim]:
     """Return the claims that a study names as `source/claim`; a name that doesn't exist is refused."""
@@ -79,10 +81,10 @@ def load(name: str) -> Published:
     return Published(name, loaded, numbers, texts)
 
 
-def _source_errors(loaded: Source, where: Callable[[tuple[str | int, ...]], str]) -> Iterator[str]:
+def _source_errors(loaded: Source, where: Callable[[Place], str]) -> Iterator[str]:
     """Names in source.yaml that point nowhere."""
 
-    def line(path: tuple[str | int, ...], text: str) -> str:
+    def line(path: Place, text: str) -> str:
         return f"{where(path)}: {'.'.join(map(str, path))}: {text}"
 
     used = {heading for table in loaded.tables.values() for heading in table.columns}
@@ -119,35 +121,29 @@ def _source_errors(loaded: Source, where: Callable[[tuple[str | int, ...]], str]
 
 
 def _place_errors(
-    loaded: Source,
-    path: tuple[str | int, ...],
-    at: Mapping[str, object],
-    line: Callable[[tuple[str | int, ...], str], str],
+    loaded: Source, path: Place, at: Mapping[str, object], line: Callable[[Place, str], str]
 ) -> Iterator[str]:
     for key, known in (("arm", loaded.arms), ("workload", loaded.workloads)):
         if key in at and at[key] not in known:
             yield line((*path, key), f"{at[key]}: no such {key}; {did_you_mean(str(at[key]), known)}")
 
 
-def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[Place, str]]:
     # What a text says of a metric stands in no table: that is why it is a text alone.
     own = None if claim.kind == "text_only" else claim.metric
-    expressions: list[tuple[tuple[str | int, ...], str | None]] = [
-        (("metric",), own),
-        *((("candidates", i), m) for i, m in enumerate(claim.candidates)),
-    ]
+    expressions: list[tuple[Place, str | None]] = [(("metric",), own)]
+    expressions += [(("candidates", i), metric) for i, metric in enumerate(claim.candidates)]
     expressions += [(("beside", i, "metric"), beside.metric) for i, beside in enumerate(claim.beside)]
     expressions += [(("where", i, "metric"), condition.metric) for i, condition in enumerate(claim.where)]
     for path, expression in expressions:
         yield from (((*path,), wrong) for wrong in _metric_errors(expression, numbers))
-    named: list[tuple[tuple[str | int, ...], str | None]]
-    named = [(("along",), claim.along), (("across",), claim.across)]
+    named: list[tuple[Place, str | None]] = [(("along",), claim.along), (("across",), claim.across)]
     named += [(("where", i, "key"), condition.key) for i, condition in enumerate(claim.where)]
     named += [(("beside", i, "across"), beside.across) for i, beside in enumerate(claim.beside)]
     for path, key in named:
         if key is not None and key not in keys(numbers):
             yield path, f"{key}: no table has this key; {did_you_mean(key, keys(numbers))}"
-    sides: list[tuple[tuple[str | int, ...], Selector | None, Selector | None, str | None]] = [
+    sides: list[tuple[Place, Selector | None, Selector | None, str | None]] = [
         ((side,), getattr(claim, side), claim.cells, claim.metric)
         for side in ("baseline", "treatment", "one", "other")
     ]
@@ -175,12 +171,12 @@ def _metric_errors(expression: str | None, numbers: Sequence[Number]) -> Iterato
 
 
 def _side_errors(
-    path: tuple[str | int, ...],
+    path: Place,
     selector: Selector | None,
     common: Selector | None,
     metric: str | None,
     numbers: Sequence[Number],
-) -> Iterator[tuple[tuple[str | int, ...], str]]:
+) -> Iterator[tuple[Place, str]]:
     if selector is None:
         return
     wrong = list(selector_errors(numbers, selector))

@@ -35,8 +35,11 @@ ARROW = {
     "derived": pa.float64(),
     "bool": pa.bool_(),
 }
-COMPARED = ("block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
-OF_TURNS = {"order": "runs", "turn_ms": 0}
+# What a plan has as its schedule does, and what it is where a plan leaves it out.
+COMPARED: dict[str, Any] = {
+    **dict.fromkeys(("block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")),
+    **{"order": "runs", "turn_ms": 0},
+}
 SERIES = ("turns", "intervals", "histograms", "monitor")
 NAMED = 20
 PARQUET: dict[str, Any] = {
@@ -190,12 +193,8 @@ class _Tables:
         judged = judge(folder, self.limits)
         plan, broken = judged.evidence.plan, judged.evidence.broken
         differs = [
-            f"{name} is {plan.get(name)!r}, the schedule has {scheduled[name]!r}"
-            for name in COMPARED
-            if name in scheduled and plan.get(name) != scheduled[name]
-        ] + [
             f"{name} is {plan.get(name, usual)!r}, the schedule has {scheduled[name]!r}"
-            for name, usual in OF_TURNS.items()
+            for name, usual in COMPARED.items()
             if name in scheduled and plan.get(name, usual) != scheduled[name]
         ]
         if broken or differs or judged.status != "valid":
