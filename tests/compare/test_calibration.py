@@ -26,14 +26,14 @@ def campaign(order: str, ratios: list[float], **changes: object) -> dict[str, ob
 
 def test_no_alarm_in_a_hundred_leaves_up_to_four():
     found = calibration.alarms(ends(*[(-0.01, 0.01)] * 100))
-    assert found is not None and (found.number, found.campaigns, found.low) == (0, 100, 0.0)
+    assert found is not None and (found.number, found.of, found.low) == (0, 100, 0.0)
     # (1 - p)^100 = 0.025
     assert found.high == pytest.approx(1 - 0.025**0.01)
 
 
 def test_alarms_on_both_sides_are_counted_and_campaigns_without_interval_are_not():
     found = calibration.alarms(ends((0.001, 0.02), (-0.03, -0.001), *[(-0.01, 0.01)] * 8, (None, None)))
-    assert found is not None and (found.number, found.campaigns, found.share) == (2, 10, 0.2)
+    assert found is not None and (found.number, found.of, found.share) == (2, 10, 0.2)
     exact = scipy.stats.binomtest(2, 10).proportion_ci(0.95, "exact")
     assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import causes, spent
+from benchbook.compare.laws import broken as told_broken
 
 LEVEL = 0.98
 NAMES = {"direct": "direct connections", "haproxy": "HAProxy"}
@@ -326,7 +327,7 @@ def laws(make_runs, make_study, spent_by, threads=8, told=None, machine=1.0, fir
     asked = make_study(threads=(threads,), **study)
     found = causes.findings(asked, runs, costs, told, LEVEL, NAMES, rows=100)
     known = found.physics
-    assert len(causes.doubts_of(found)) == sum(law.passed is False for law in known)
+    assert len(told_broken(found)) == sum(law.passed is False for law in known)
     return {law.law: law.detail for law in known if law.passed is False}
 
 
@@ -339,7 +340,7 @@ def test_books_that_break_physics_are_a_doubt(make_runs, make_study):
     broken = laws(make_runs, make_study, arms)
     assert "used 1.28 of 1 cores" in broken.pop("busy cores are no more than there are")
     assert "+15.0 % received bytes" in broken.pop("a query carries the same bytes in all arms")
-    assert broken == {} and causes.doubts_of(None) == []
+    assert broken == {} and told_broken(None) == []
     # Another engine says the same in other words.
     other = {"direct": facts(), "haproxy": facts(engine={"name": "postgresql"})}
     assert len(laws(make_runs, make_study, arms, told=other)) == 1

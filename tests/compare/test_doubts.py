@@ -99,7 +99,7 @@ def test_warnings_speak_of_length_missing_arms_failed_checks_and_marked_runs(mak
     runs = _runs({"direct": 2})
     runs.loc[0, "warnings"] = "steal 3 %"
     voids = void_counts(runs, _voids({("direct", "invalid"): 2}), ARMS[:2], "direct")
-    found = warnings(study, runs, voids, [check("little", False, "t4", "")])
+    found = list(warnings(study, runs, voids, [check("little", False, "t4", "")]))
     text = " ".join(one.text for one in found)
     for part in (
         "3 s measured after 1 s",
@@ -122,7 +122,7 @@ def test_a_check_that_fails_in_many_places_is_told_once(make_study):
 def test_a_sound_study_has_no_warnings(make_study):
     runs = _runs({"direct": 5, "haproxy": 5})
     voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
-    assert warnings(make_study(), runs, voids, []) == []
+    assert not list(warnings(make_study(), runs, voids, []))
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from benchbook.compare import edges
-from benchbook.compare.intervals import Interval, ThreadTest, t_interval
+from benchbook.compare.intervals import Interval, t_interval
 from benchbook.compare.judgement import Candidate, Effect, judge
 from benchbook.compare.more_sessions import blocks_for
 from benchbook.compare.noninferiority import _answer
 from benchbook.compare.pairs import BlockRatios
 from benchbook.compare.steady import truncation
 from benchbook.compare.verdicts import Band, direction, is_useful, label, verdict
+from benchbook.core.findings import Depends
 
 
 def around(value: float) -> list[float]:
@@ -83,7 +84,7 @@ def effect(interval: Interval, p: float, by_threads: tuple[float, ...], treatmen
     ratios = pd.DataFrame([[0.0] * len(by_threads)] * 5, columns=range(1, len(by_threads) + 1))
     contrast = BlockRatios("a", treatment, "read", "qps", ratios, {}, (), threads=tuple(ratios.columns))
     levels = tuple((place, ends(mean, mean)) for place, mean in enumerate(by_threads, 1))
-    return Effect(contrast, interval, None, levels, ThreadTest(1.0, p, 1, 4))
+    return Effect(contrast, interval, None, levels, Depends(f=1.0, p=p, df1=1, df2=4))
 
 
 @pytest.mark.parametrize("p", around(0.05))

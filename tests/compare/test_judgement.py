@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from benchbook.compare.claims.effects import ClaimedEffect
-from benchbook.compare.intervals import Interval, ThreadTest
+from benchbook.compare.intervals import Interval
 from benchbook.compare.judgement import Candidate, Effect, effect, judge, p_value
 from benchbook.compare.pairs import block_ratios
 from benchbook.compare.verdicts import Band, point_band
+from benchbook.core.findings import Depends
 
 FIVE = [1.062, 1.071, 1.058, 1.081, 1.049]
 # Nineteen calm blocks at +3 % and one at -40 %: the t interval is -6 to +7 %, the one by ranks around +3 %.
@@ -115,7 +116,7 @@ LEVELS = {
 def test_each_thread_level_is_decided_by_itself(make_runs):
     (found,) = judge([_candidate(make_runs, LEVELS)], 5)
     assert found.label == "depends on threads"
-    assert [(one.level.threads, one.label) for one in found.levels] == [
+    assert [(one.threads, one.label) for one in found.levels] == [
         (1, "lower"),
         (4, "lower"),
         (16, "not shown"),
@@ -170,7 +171,7 @@ def test_a_level_alone_decides_nothing_where_the_effect_over_all_threads_is_open
     levels = {4: [1.030, 1.031, 1.029, 1.032, 1.028], 16: [1.06, 0.97, 1.05, 0.96, 1.03]}
     (found,) = judge([_candidate(make_runs, levels)], 5)
     assert found.label == "not shown"
-    assert found.levels[0].level.interval.low > 0
+    assert found.levels[0].low > 0
     assert (found.levels[0].label, "over all threads" in found.levels[0].note) == ("not shown", True)
 
 
@@ -257,5 +258,5 @@ def test_a_refused_contrast_has_no_effect_but_a_reason(make_runs):
 )
 def test_one_number_stands_for_levels_unless_their_signs_are_shown_to_differ(p, means, depends, has_headline):
     by_threads = tuple((4 * place, Interval(5, 0.98, mean)) for place, mean in enumerate(means, start=1))
-    found = Effect(None, Interval(5, 0.98), None, by_threads, ThreadTest(9.0, p, 1, 4))
+    found = Effect(None, Interval(5, 0.98), None, by_threads, Depends(f=9.0, p=p, df1=1, df2=4))
     assert (found.depends, found.has_headline, found.spread) == (depends, has_headline, None)

@@ -51,10 +51,10 @@ def test_equal_arms_are_counted_by_session_and_by_mean():
         )
 
     # t is 3.747, so an interval is ±0.0187: 0.05 is outside. The mean of two has t with 1 degree of freedom.
-    found = equal_arms([twins(0.001, -0.001), twins(0.05)])
-    assert (found.sessions.number, found.sessions.of) == (2, 3)
-    assert (found.means.number, found.means.of) == (1, 1)
-    assert equal_arms([pool("quick", sessions(0.1))]) is None
+    own, means = equal_arms([twins(0.001, -0.001), twins(0.05)])
+    assert (own.number, own.of) == (2, 3)
+    assert (means.number, means.of) == (1, 1)
+    assert equal_arms([pool("quick", sessions(0.1))]) == (None, None)
     told = list(sentences([twins(0.001, -0.001), twins(0.05)]))
     assert told[-1].replace("\xa0", " ") == (
         "Equal arms (A/A): the intervals of 2 of 3 sessions hold zero, "

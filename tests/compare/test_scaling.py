@@ -76,8 +76,8 @@ def test_good_data_pass_the_gate_with_intervals_over_blocks():
     found = scaling(_noisy(law, [1, 4, 16, 32, 64, 128]), "direct", "w")
     assert found.reason is None
     assert found.peak_threads.n == 5
-    assert np.exp(found.peak_threads.log_low) < law.peak_threads < np.exp(found.peak_threads.log_high)
-    assert np.exp(found.peak_qps.log_mean) == pytest.approx(law.qps(law.peak_threads), rel=0.02)
+    assert found.peak_threads.low < law.peak_threads < found.peak_threads.high
+    assert found.peak_qps.value == pytest.approx(law.qps(law.peak_threads), rel=0.02)
 
 
 def test_six_levels_far_from_one_thread_give_the_observed_maximum_only():
@@ -99,7 +99,8 @@ def test_the_observed_maximum_is_the_geometric_mean_of_its_blocks_in_the_arm_and
     found = scaling(pd.concat([mine, *others]), "direct", "w")
     # The root of 100 x 400.
     assert found.observed_max_qps == pytest.approx(200.0)
-    assert (found.observed_max_threads, found.levels, found.arm, found.workload) == (1, (1, 4), "direct", "w")
+    assert (found.observed_max_threads, found.threads) == (1, [1, 4])
+    assert (found.arm, found.workload) == ("direct", "w")
 
 
 def test_blocks_that_agree_to_the_last_digit_are_held_to_the_law_all_the_same():

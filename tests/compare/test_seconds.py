@@ -116,6 +116,6 @@ def test_discarded_seconds_are_no_seconds_before_and_too_few_say_nothing() -> No
 
 def test_events_are_read_from_the_facts_of_the_arms() -> None:
     event = {"what": "kill_store", "at_s": 60, "back_after_s": 30}
-    facts: dict[str, Any] = {"arms": {"lost": {"engine": {"cluster": {"event": event}}}, "steady": {}}}
+    facts: dict[str, Any] = {"lost": {"engine": {"cluster": {"event": event}}}, "steady": {}}
     assert seconds.events(facts) == {"lost": 60}
-    assert seconds.events({"arms": {"one": {"engine": {"name": "mariadb"}}}}) == seconds.events(None) == {}
+    assert seconds.events({"one": {"engine": {"cluster": "a name"}}}) == seconds.events(None) == {}

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import consistency, contrasts, laws
+from benchbook.compare.claims.blocks import Evidence
 from benchbook.core.params import Analysis
 from tests.compare.test_consistency import cells, failed
 
@@ -65,7 +66,7 @@ def test_processor_time_for_a_query_of_an_arm_without_queries_refuses_the_contra
     runs = make_runs({"haproxy": {4: [1.1, 1.2, 1.3]}}).assign(cpu_proxy_cores=0.5)
     idle = (runs["block"] == 2) & (runs["arm"] == "direct")
     runs.loc[idle, ["qps", "cpu_proxy_cores"]] = [0.0, cores]
-    evidence = contrasts.Evidence(make_study(), runs, no_histograms, Analysis())
+    evidence = Evidence(make_study(), runs, Analysis(), histograms=no_histograms)
     ratios = contrasts._ratios(
         evidence, "direct", "haproxy", "oltp_point_select", "cpu_proxy_for_a_query", (4,)
     )

@@ -63,7 +63,7 @@ class Calibration:
         return compare.lengths(self._of(compare.LENGTHS))
 
     @property
-    def alarms(self) -> compare.Alarms | None:
+    def alarms(self) -> compare.Share | None:
         """The false alarms of equal arms, with the interval of their share."""
         return compare.alarms(self.same)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from benchbook.compare.sentences import signed
 from benchbook.core.cells import Cell, Pair, shown
 from benchbook.core.findings import Check
 from benchbook.core.source import Number
@@ -22,9 +23,7 @@ def plain(value: float) -> str:
 
 def percent(fraction: float, digits: int = 2) -> str:
     """Write an effect: 0.0389 is +3.89 %."""
-    text = f"{abs(100 * fraction):.{digits}f}"
-    sign = "" if float(text) == 0 else MINUS if fraction < 0 else "+"
-    return f"{sign}{text} %"
+    return f"{signed(fraction, digits)} %"
 
 
 def amount(value: float, is_share: bool) -> str:
@@ -39,15 +38,13 @@ def geometric_mean(values: Sequence[float]) -> float | None:
     return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
+def _side(cell: Cell) -> dict[str, object]:
+    return {"table": cell.table, "row": cell.row, "value": tidy(cell.value)}
+
+
 def cell_record(cell: Cell) -> dict[str, object]:
     """Return a value as it goes into audit.json."""
-    return {
-        "where": shown(cell.place),
-        "table": cell.table,
-        "row": cell.row,
-        "value": tidy(cell.value),
-        "arithmetic": cell.working,
-    }
+    return {"where": shown(cell.place), **_side(cell), "arithmetic": cell.working}
 
 
 def pair_record(pair: Pair) -> dict[str, object]:
@@ -59,16 +56,8 @@ def pair_record(pair: Pair) -> dict[str, object]:
     return {
         "where": shown(pair.place) or "all",
         "value": tidy(pair.effect),
-        "baseline": {
-            "table": pair.baseline.table,
-            "row": pair.baseline.row,
-            "value": tidy(pair.baseline.value),
-        },
-        "treatment": {
-            "table": pair.treatment.table,
-            "row": pair.treatment.row,
-            "value": tidy(pair.treatment.value),
-        },
+        "baseline": _side(pair.baseline),
+        "treatment": _side(pair.treatment),
         "arithmetic": f"{over[0]} / {over[1]} {MINUS} 1 = {percent(pair.effect)}",
     }
 

@@ -70,7 +70,13 @@ def _cores(arms: Mapping[str, Mapping[str, Any]]) -> list[str]:
         for role, host in (facts.get("hosts") or {}).items()
     }
     if hosts:
-        return [_told_of_hosts(hosts)]
+        # What lies between hosts is part of what was measured.
+        named = ", ".join(
+            f"{role} {name} ({host.get('cpu_model')})" for (role, name), host in sorted(hosts.items())
+        )
+        shared = len({name for _, name in hosts}) < len(hosts)
+        together = "; parts that share a host compete for it" if shared else ""
+        return [f"On hosts of their own, with the network between them: {named}{together}."]
     sites = (facts["site"] for facts in arms.values() if "site" in facts)
     none: Mapping[str, Any] = {}
     cpus: Mapping[str, Any] = next(sites, none).get("cpus") or none
@@ -81,16 +87,6 @@ def _cores(arms: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"Client and server are on one machine, on cores of their own (server {server}; client {client}, and "
         "a proxy with it), unless an arm says otherwise."
     ]
-
-
-def _told_of_hosts(hosts: Mapping[tuple[str, Any], Mapping[str, Any]]) -> str:
-    """Say which host was what; what lies between hosts is part of what was measured."""
-    named = ", ".join(
-        f"{role} {name} ({host.get('cpu_model')})" for (role, name), host in sorted(hosts.items())
-    )
-    shared = len({name for _, name in hosts}) < len(hosts)
-    together = "; parts that share a host compete for it" if shared else ""
-    return f"On hosts of their own, with the network between them: {named}{together}."
 
 
 def _named(study: Study, names: list[str]) -> str:
@@ -105,15 +101,6 @@ def _arm(study: Study, name: str) -> str:
     return f"Arm {name}" if arm is None or arm.name is None else f"Arm {words.label(arm.name)} ({name})"
 
 
-def _of_cluster(site: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a cluster's arrangement is not: one node alone has no wire."""
-    if site.get("client") == "on the server's node":
-        yield (
-            "client and server are on one node of the cluster: they share its cores, and between them is no "
-            "wire and no second machine"
-        )
-
-
 def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an arrangement is made of, as far as it differs from a server on loopback."""
     site = facts.get("site") or {}
@@ -123,8 +110,11 @@ def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
             "TiDB here is one process with its embedded storage, which TiDB's own tests use: SQL layer and "
             "transactions are real, but there is no TiKV, no replication, and no write waits for the disk"
         )
-    if is_cluster:
-        yield from _of_cluster(site)
+    if is_cluster and site.get("client") == "on the server's node":
+        yield (
+            "client and server are on one node of the cluster: they share its cores, and between them is no "
+            "wire and no second machine"
+        )
     if arm.servers > 1 and site.get("kind") == "local":
         yield (
             f"{arm.servers} servers, each with data of its own, share the cores that one server has in other "

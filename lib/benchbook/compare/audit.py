@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from benchbook.compare import consistency
 from benchbook.compare.arithmetic import tidy
 from benchbook.compare.claims.printed import judge
@@ -36,7 +33,11 @@ def audit(published: Published) -> Audit:
     """Return everything the page of a source shows; the same files give the same audit."""
     source = published.source
     checks = consistency.of_source(published)
-    claims = [_claim(one, checks) for one in judge(published)]
+    claims = [Claim.model_validate({**one, "doubts": []}) for one in judge(published)]
+    for claim in claims:
+        claim.doubts.extend(
+            f"{one.check}, {one.where}: {one.detail}" for one in checks if _concerns(one, claim)
+        )
     verdicts = [claim.verdict for claim in claims]
     return Audit(
         source=published.name,
@@ -58,13 +59,6 @@ def audit(published: Published) -> Audit:
     )
 
 
-def _claim(judged: Mapping[str, Any], checks: Sequence[Check]) -> Claim:
-    """Return a judged claim with the failed checks that concern it."""
-    claim = Claim.model_validate({**judged, "doubts": []})
-    told = [f"{one.check}, {one.where}: {one.detail}" for one in checks if _concerns(one, claim)]
-    return claim.model_copy(update={"doubts": told})
-
-
 def _table(published: Published, name: str) -> Table:
     """Return a table as printed, with its numbers for figures."""
     table, source = published.source.tables[name], published.source
@@ -77,10 +71,7 @@ def _table(published: Published, name: str) -> Table:
     headings = {heading: source.columns[heading] for heading in table.columns}
     return Table(
         name=name,
-        title=table.title,
-        stands=table.stands,
-        note=table.note,
-        file=table.file,
+        **{key: getattr(table, key) for key in ("title", "stands", "note", "file")},
         at=dict(table.at),
         columns=list(rows.columns),
         units={heading: column.unit for heading, column in headings.items()},

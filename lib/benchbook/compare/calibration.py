@@ -30,18 +30,28 @@ ROWS = "rows"
 
 
 @dataclass(frozen=True)
-class Alarms:
-    """How many campaigns of equal arms showed a difference, and the exact interval of their share."""
+class Share:
+    """How many of how many, and the exact 95 % interval (Clopper and Pearson) of the share."""
 
     number: int
-    campaigns: int
+    of: int
     low: float
     high: float
 
     @property
     def share(self) -> float:
-        """Share of the campaigns."""
-        return self.number / self.campaigns
+        """The share itself."""
+        return self.number / self.of
+
+
+def share_of(seen: Sequence[bool]) -> Share | None:
+    """Count of how many things something is so; None of no things."""
+    number, of, tail = sum(seen), len(seen), (1 - OF_SHARES) / 2
+    if not of:
+        return None
+    low = float(betaincinv(number, of - number + 1, tail)) if number else 0.0
+    high = float(betaincinv(number + 1, of - number, 1 - tail)) if number < of else 1.0
+    return Share(number, of, low, high)
 
 
 def log_ratios(
@@ -69,20 +79,11 @@ def ratios_of(text: str) -> np.ndarray:
 _NUMBERS = ("effect", "low", "high", "difference", "times")
 
 
-def alarms(table: pd.DataFrame) -> Alarms | None:
+def alarms(table: pd.DataFrame) -> Share | None:
     """Count campaigns of equal arms whose interval leaves out zero, with the exact interval of their share;
     None where no campaign has an interval."""
-    known = [edges.is_outside(low, high, 0, 0) for low, high in table[["low", "high"]].dropna().to_numpy()]
-    number, of = sum(known), len(known)
-    return Alarms(number, of, *exact_share(number, of)) if of else None
-
-
-def exact_share(number: int, of: int) -> tuple[float, float]:
-    """Return the exact 95 % interval (Clopper and Pearson) of a share that was seen as `number` of `of`."""
-    tail = (1 - OF_SHARES) / 2
-    low = float(betaincinv(number, of - number + 1, tail)) if number else 0.0
-    high = float(betaincinv(number + 1, of - number, 1 - tail)) if number < of else 1.0
-    return low, high
+    ends = table[["low", "high"]].dropna().to_numpy()
+    return share_of([edges.is_outside(low, high, 0, 0) for low, high in ends])
 
 
 def effects(table: pd.DataFrame) -> pd.DataFrame:
@@ -176,7 +177,7 @@ def sentences(table: pd.DataFrame) -> Iterator[str]:
     found = alarms(table[table.kind == SAME])
     if found is not None:
         yield (
-            f"Of {found.campaigns} campaigns in which both arms were the same server, {found.number} showed "
+            f"Of {found.of} campaigns in which both arms were the same server, {found.number} showed "
             f"a difference: {_percent(found.share)}, exact {_percent(OF_SHARES, 0)} interval "
             f"{_percent(found.low)} to {_percent(found.high)}; the method allows {_percent(MOST_ALARMS, 0)}."
         )

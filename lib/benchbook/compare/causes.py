@@ -7,6 +7,7 @@ and withheld where the intervals don't carry it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,10 +15,8 @@ from typing import Any
 import pandas as pd
 
 from benchbook.compare import because, laws
-from benchbook.compare.doubts import doubt
 from benchbook.compare.spent import PARTS, Cell, described
 from benchbook.core.causes import CLIENT_USED, Causes
-from benchbook.core.findings import Doubt
 from benchbook.core.study import Study
 
 # As an arm asks for itself: the stage that analyzes declares no other section that says it.
@@ -35,19 +34,19 @@ def findings(
     names: Mapping[str, str],
     rows: int | None = None,
 ) -> Causes | None:
-    """Return {"causes": …}, as `core.causes` describes it, or nothing where no part of any arm was seen.
+    """Return what findings hold of causes, None where no part of any arm was seen.
 
     `runs` and `costs` are tidy tables, `facts` one nested mapping by arm, `names` the arms in words, `rows`
     how many each server holds.
     """
     if costs is None or costs.empty or runs.empty:
         return None
+    of_cells = dict(iter(runs.groupby(["workload", "threads", "arm"], observed=True)))
+    arms = (*study.arms, *([study.twin] if study.twin else []))
     cells = [
         cell
-        for workload in study.workloads
-        for threads in study.threads
-        for arm in (*study.arms, *([study.twin] if study.twin else []))
-        if (cell := _cell(study, runs, costs, facts, rows, workload, threads, arm)) is not None
+        for key in itertools.product(study.workloads, study.threads, arms)
+        if key in of_cells and (cell := _cell(study, key, of_cells[key], costs, facts, rows)) is not None
     ]
     by_key = {(cell.workload, cell.threads, cell.arm): cell for cell in cells}
     contrasts = [
@@ -72,36 +71,21 @@ def set_aside(voids: pd.DataFrame) -> list[int]:
     return sorted({int(threads) for threads in voids.loc[said, "threads"]})
 
 
-def doubts_of(found: Causes | None) -> list[Doubt]:
-    """Return a doubt for each law of physics that a study breaks."""
-    return [
-        doubt("Books that don't add up", f"By physics {told}: no effect here is sure.")
-        for told in laws.broken(found)
-    ]
-
-
 def _cell(
     study: Study,
+    key: tuple[str, int, str],
     runs: pd.DataFrame,
     costs: pd.DataFrame,
     facts: Mapping[str, Mapping[str, Any]],
     rows: int | None,
-    workload: str,
-    threads: int,
-    arm: str,
 ) -> Cell | None:
-    own = runs[(runs.arm == arm) & (runs.workload == workload) & (runs.threads == threads)]
-    own = own.drop_duplicates("block", keep="last").set_index("block").sort_index()
-    if own.empty or not own.qps.gt(0).all():
+    workload, _, arm = key
+    own = runs.drop_duplicates("block", keep="last").set_index("block").sort_index()
+    if not own.qps.gt(0).all():
         return None
-    spent = costs[costs.run_id.isin(own.run_id)]
-    block_of = dict(zip(own.run_id, own.index, strict=True))
-    by_part = {}
-    for part in PARTS:
-        mine = spent[spent.part == part]
-        frame = mine.assign(block=mine.run_id.map(block_of)).set_index("block").sort_index()
-        if len(frame) == len(own) and frame.cpu_us.notna().all():
-            by_part[part] = frame
+    spent = own[["run_id"]].reset_index().merge(costs, on="run_id").set_index("block")
+    seen = ((part, spent[spent.part == part]) for part in PARTS)
+    by_part = {part: one for part, one in seen if len(one) == len(own) and one.cpu_us.notna().all()}
     told = facts.get(study.deployed(arm)) or {}
     is_closed = not study.workloads[workload].rate
     needed = {"client", "server", *(["proxy"] if told.get("proxy") else [])}
@@ -110,7 +94,7 @@ def _cell(
     busy = own.cpu_machine_pct.where(own.order == "runs") / 100 * (_machine(told).get("cores") or math.nan)
     turn_ms, data = own.turn_ms.iloc[0], study.arms[study.deployed(arm)].data
     return Cell(
-        *(workload, threads, arm, is_closed),
+        *(*key, is_closed),
         *(own.qps, own.steal_pct, busy),
         has_neighbour=bool(told.get("neighbour")),
         has_errors=bool(own[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),

@@ -92,10 +92,8 @@ def from_runs(runs: pd.DataFrame) -> list[Number]:
     cut = (runs.threads / (runs.tps * runs.measured_s)).where(runs.tps > 0, 0.0)
     share = runs[[name for name in SLOW if name in runs]].max(axis=1) / 1000 / runs.measured_s
     keys = ["arm", "workload", "threads", "block"]
-    known = zip(
-        table, runs.groupby(table).cumcount() + 1, runs[keys].to_dict("records"), cut, share, strict=True
-    )
-    each = list(known)
+    rows = runs.groupby(table).cumcount() + 1
+    each = list(zip(table, rows, runs[keys].to_dict("records"), cut, share, strict=True))
     found = []
     for metric in metrics:
         is_mean = metric == "latency_avg_ms"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from benchbook.compare import words
-from benchbook.compare.pooled_words import SERVED, ends_of, fitting, percent, range_of, span, unsigned
+from benchbook.compare.pooled_words import SERVED, begun, ends_of, fitting, percent, range_of, span, unsigned
 from benchbook.compare.sentences import listing
 from benchbook.core.pooled import Contrast, PooledEffect
 from benchbook.core.wording import count
@@ -36,9 +36,7 @@ def sentence(own: Sequence[Contrast]) -> str:
         return (known or told)[0][1].headline
     treatment, baseline = map(words.in_sentence, (own[0].names.treatment, own[0].names.baseline))
     text = fitting(_Said(treatment, baseline, own[0].metric, _clauses(known)).variants())
-    if text.startswith((treatment, baseline)):
-        return words.sentence_case(text, treatment, baseline)
-    return text[:1].upper() + text[1:]
+    return begun(text, treatment, baseline)
 
 
 @dataclass(frozen=True)

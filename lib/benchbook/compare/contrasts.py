@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import pandas as pd
-
+from benchbook.compare.claims.blocks import Evidence
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.claims.metrics import DERIVED
 from benchbook.compare.judgement import Candidate, Judged, effect, judge
 from benchbook.compare.latency import POOLED, metric_name, percentiles
 from benchbook.compare.pairs import BlockRatios, block_ratios
 from benchbook.compare.verdicts import reached_look
-from benchbook.core.params import Analysis
+from benchbook.core.errors import given
 from benchbook.core.study import Study
 
 PERCENTILES = {metric_name(percentile): percentile for percentile in (50.0, 95.0, 99.0)}
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """A study with its tidy tables `runs` and `histograms`, and the settings of the analysis."""
-
-    study: Study
-    runs: pd.DataFrame
-    histograms: pd.DataFrame
-    analysis: Analysis
 
 
 def metrics(study: Study, workload: str) -> tuple[str, ...]:
@@ -87,17 +76,10 @@ def twin_candidates(evidence: Evidence) -> list[Candidate]:
     return candidates
 
 
-def contrast(
-    evidence: Evidence,
-    baseline: str,
-    treatment: str,
-    workload: str,
-    metric: str,
-    threads: Sequence[int] | None = None,
-) -> Candidate:
-    """Return any two arms of a study as a contrast about to be judged, over all thread levels or some."""
-    levels = threads or evidence.study.threads
-    return _candidate(evidence, _ratios(evidence, baseline, treatment, workload, metric, levels), None)
+def contrast(evidence: Evidence, baseline: str, treatment: str, workload: str, metric: str) -> Candidate:
+    """Return any two arms of a study as a contrast about to be judged, over all thread levels."""
+    ratios = _ratios(evidence, baseline, treatment, workload, metric, evidence.study.threads)
+    return _candidate(evidence, ratios, None)
 
 
 def judged(
@@ -135,7 +117,7 @@ def _ratios(
     if metric not in PERCENTILES:
         return block_ratios(evidence.runs, baseline, treatment, workload, threads, metric)
     runs = evidence.runs[evidence.runs.arm.isin([baseline, treatment])]
-    taken = percentiles(runs, evidence.histograms, workload, threads, PERCENTILES[metric])
+    taken = percentiles(runs, given(evidence.histograms), workload, threads, PERCENTILES[metric])
     levels = [POOLED] if taken.is_pooled else threads
     ratios = block_ratios(taken.table, baseline, treatment, workload, levels, metric)
     return replace(ratios, threads=tuple(sorted(threads)), note=taken.reason)

@@ -6,7 +6,7 @@ second by second: it has no interval, and nothing in it decides a claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -50,8 +50,7 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     own = voids[voids.status != "partner"]
     by_arm = {
         arm: Attempts(
-            runs=int((runs.arm == arm).sum() + (voids.arm == arm).sum()),
-            voided=int((own.arm == arm).sum()),
+            runs=int((runs.arm == arm).sum() + (voids.arm == arm).sum()), voided=int((own.arm == arm).sum())
         )
         for arm in arms
     }
@@ -123,9 +122,8 @@ def warnings(
     voids: Voids,
     checks: Sequence[Check],
     arms: Mapping[str, str] | None = None,
-) -> list[Doubt]:
-    """Say in plain words what weakens the study before any finding is read; `arms` has readable names."""
-    found = []
+) -> Iterator[Doubt]:
+    """Yield in plain words what weakens the study before any finding is read; `arms` has readable names."""
     plan = study.plan
     if plan.run_s < SHORT_RUN_S or plan.discard_s < SHORT_DISCARD_S:
         which = "Runs are" if plan.run_s < SHORT_RUN_S else "The discard is"
@@ -133,28 +131,27 @@ def warnings(
             f"{which} short: {plan.run_s} s measured after {plan.discard_s} s of discard. Read the numbers "
             "as a trial; 45 s (105 s with writes) after 15 s is a sound length."
         )
-        found.append(doubt("Short runs", text))
-    found += [
-        doubt("Missing arm", f"Arm {arm} has no run.") for arm in study.arms if not (runs.arm == arm).any()
-    ]
+        yield doubt("Short runs", text)
+    for arm in study.arms:
+        if not (runs.arm == arm).any():
+            yield doubt("Missing arm", f"Arm {arm} has no run.")
     voided = sum(count.voided for count in voids.by_arm.values())
     if voided:
         p = "" if voids.fisher_p is None else f" (Fisher p = {voids.fisher_p:.2g})"
-        found.append(doubt("Voided runs", f"{count(voided, 'run')} voided; {voids.note}{p}."))
+        yield doubt("Voided runs", f"{count(voided, 'run')} voided; {voids.note}{p}.")
     marked = int(runs.warnings.fillna("").ne("").sum())
     if marked:
         by_arm = runs[runs.warnings.fillna("").ne("")].groupby("arm").size()
         sentence = listing([f"{number} of {(arms or {}).get(arm, arm)}" for arm, number in by_arm.items()])
         text = f"{marked} of {count(len(runs), 'run')} carry warnings of their own: {sentence}."
-        found.append(doubt("Runs with warnings", text))
+        yield doubt("Runs with warnings", text)
     failed: dict[str, list[str]] = {}
     for check in checks:
         if check.passed is False:
             failed.setdefault(check.check, []).append(check.where)
     for name, places in failed.items():
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        found.append(doubt("Failed check", f"Check failed: {name} ({places[0]}{more})."))
-    return found
+        yield doubt("Failed check", f"Check failed: {name} ({places[0]}{more}).")
 
 
 def _fisher(baseline: Attempts, arm: Attempts) -> float:
@@ -165,16 +162,14 @@ def _fisher(baseline: Attempts, arm: Attempts) -> float:
     return float(fisher_exact(table).pvalue)
 
 
-def _flattened(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    pairs = []
+def _flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         if name in OWN_FACTS:
             continue
         if isinstance(value, Mapping):
-            pairs += _flattened(value, f"{prefix}{name}.")
+            yield from _flattened(value, f"{prefix}{name}.")
         else:
-            pairs.append((f"{prefix}{name}", value))
-    return pairs
+            yield f"{prefix}{name}", value
 
 
 def is_all(study: Study, analysis: Analysis) -> bool:
@@ -187,20 +182,20 @@ def described_tables(study: Study, analysis: Analysis) -> list[str]:
     return ["intervals"] if is_all(study, analysis) else []
 
 
-def described(evidence: Evidence, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return {"described": sentences} for a study that only describes; `names` are what the arms are called.
+def described(evidence: Evidence, names: Mapping[str, str]) -> list[str] | None:
+    """Return sentences for a study that only describes; `names` are what the arms are called.
 
-    Nothing for another study, and for one without an event in its runs and without a long run.
+    None for another study, and for one without an event in its runs and without a long run.
     """
     runs, intervals = evidence.runs, evidence.intervals
     if intervals is None or not is_all(evidence.study, evidence.analysis):
-        return {}
+        return None
     arms = dict(zip(runs.run_id, runs.arm, strict=True))
-    cost = seconds.dips(runs, intervals, seconds.events({"arms": evidence.facts}))
+    cost = seconds.dips(runs, intervals, seconds.events(evidence.facts))
     told = _events([(names[arms[one.run_id]], one) for one in cost]) or [
         _steadiness(names[arms[one.run_id]], one) for one in seconds.long_runs(runs, intervals)
     ]
-    return {"described": told} if told else {}
+    return told or None
 
 
 def _events(found: Sequence[tuple[str, seconds.Dip]]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,23 +12,12 @@ import pandas as pd
 
 from benchbook.compare import more_sessions
 from benchbook.compare.contrasts import PERCENTILES
-from benchbook.compare.intervals import Interval
-from benchbook.compare.judgement import Candidate, Effect, Judged, JudgedLevel, p_value
+from benchbook.compare.judgement import Candidate, Effect, Judged, p_value
 from benchbook.compare.latency import dense, percentile_ms
 from benchbook.compare.sentences import sentence
 from benchbook.compare.verdicts import USEFUL_RATIO, benjamini_hochberg
 from benchbook.core import histogram
-from benchbook.core.findings import (
-    ByThreads,
-    Depends,
-    Finding,
-    Level,
-    More,
-    Named,
-    Names,
-    SecondOpinion,
-    Support,
-)
+from benchbook.core.findings import ByThreads, Finding, More, Named, Names, SecondOpinion, Support
 from benchbook.core.params import Analysis
 from benchbook.core.wording import count
 
@@ -53,44 +42,43 @@ def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> F
     candidate = judged.candidate
     effect, claim = candidate.effect, candidate.claim
     contrast, interval, second = effect.contrast, effect.interval, effect.second_opinion
-    depends = effect.depends_on_threads
     runs = [run_id for ids in contrast.run_ids.values() for run_id in ids]
     arms, workloads = context.names.arms, context.names.workloads
+    more = _more(candidate, context, context.analysis.half_width)
     return _told(
         Finding(
             id=_identifier(candidate, context.baseline),
-            workload=contrast.workload,
-            baseline=contrast.baseline,
-            treatment=contrast.treatment,
+            **{key: getattr(contrast, key) for key in ("workload", "baseline", "treatment", "metric")},
             names=Names(
                 workload=workloads.get(contrast.workload, contrast.workload),
                 baseline=arms.get(contrast.baseline, contrast.baseline),
                 treatment=arms.get(contrast.treatment, contrast.treatment),
             ),
-            metric=contrast.metric,
             threads=list(contrast.threads),
-            **_numbers(interval),
+            **interval.numbers,
             reason=interval.reason,
             label=judged.label,
             headline=effect.has_headline,
             withheld=judged.withheld,
-            blocks_to_useful=_to_useful(judged, context) if judged.withheld else None,
-            levels=[_level(one) for one in judged.levels],
+            blocks_to_useful=_more(candidate, context, math.sqrt(USEFUL_RATIO) - 1)
+            if judged.withheld
+            else None,
+            levels=list(judged.levels),
             by_threads=[] if contrast.is_pooled else _by_threads(effect, q_values),
-            depends_on_threads=Depends(**asdict(depends)) if depends else None,
+            depends_on_threads=effect.depends_on_threads,
             second_opinion=None
             if second is None
             else SecondOpinion(
-                method="signed-rank",
-                low=second.low,
-                high=second.high,
-                agrees=judged.second_opinion_agrees,
+                method="signed-rank", low=second.low, high=second.high, agrees=judged.second_opinion_agrees
             ),
             claim=claim.id if claim else None,
             band=(claim.band.low, claim.band.high) if claim else None,
             verdict=judged.verdict,
             direction=judged.direction,
-            **_planning(candidate, context),
+            more_blocks=more and more.model_copy(update={"for_half_width": context.analysis.half_width}),
+            detectable_effect=None
+            if effect.spread is None
+            else more_sessions.detectable_effect(effect.spread, interval.n, interval.level),
             runs=runs,
             pairs=len(runs) // 2,
             warnings=[*judged.notes, *_warnings(candidate)],
@@ -105,10 +93,6 @@ def _told(found: Finding, **changed: Any) -> Finding:
     return made.model_copy(update={"sentence": sentence(made)})
 
 
-def _numbers(interval: Interval) -> dict[str, Any]:
-    return {key: getattr(interval, key) for key in ("effect", "low", "high", "level", "n")}
-
-
 def more_for_aa(found: Finding, aa: Finding | None) -> Finding:
     """Return an entry that asks for as many blocks as its A/A pair needs, if that is what withholds it."""
     both = [one.blocks_to_useful for one in (found, aa) if one and one.blocks_to_useful]
@@ -117,16 +101,13 @@ def more_for_aa(found: Finding, aa: Finding | None) -> Finding:
     return _told(found, blocks_to_useful=max(both, key=lambda more: more.blocks))
 
 
-def _to_useful(judged: Judged, context: Context) -> More | None:
-    """Return how many more blocks, and minutes, make an interval that is narrow enough to be quoted."""
-    candidate, interval = judged.candidate, judged.candidate.effect.interval
-    if candidate.effect.spread is None:
+def _more(candidate: Candidate, context: Context, half_width: float) -> More | None:
+    interval, spread = candidate.effect.interval, candidate.effect.spread
+    if spread is None:
         return None
-    half = math.sqrt(USEFUL_RATIO) - 1
-    more = more_sessions.more_blocks(
-        candidate.effect.spread, interval.n, candidate.complete, half, interval.level, context.block_s
+    return more_sessions.more_blocks(
+        spread, interval.n, candidate.complete, half_width, interval.level, context.block_s
     )
-    return More(blocks=more.blocks, minutes=more.minutes) if more else None
 
 
 def q_values(candidates: Sequence[Candidate]) -> dict[Cell, float]:
@@ -145,41 +126,21 @@ def _cell(effect: Effect, threads: int) -> Cell:
     return contrast.workload, contrast.baseline, contrast.treatment, contrast.metric, threads
 
 
-def _level(judged: JudgedLevel) -> Level:
-    level = judged.level
-    return Level(threads=level.threads, **_numbers(level.interval), label=judged.label, note=judged.note)
-
-
 def _by_threads(effect: Effect, q_values: Mapping[Cell, float]) -> list[ByThreads]:
     return [
-        ByThreads(threads=threads, **_numbers(interval), q=q_values.get(_cell(effect, threads)))
+        ByThreads(threads=threads, **interval.numbers, q=q_values.get(_cell(effect, threads)))
         for threads, interval in effect.by_threads
     ]
 
 
-def _planning(candidate: Candidate, context: Context) -> dict[str, Any]:
-    interval, spread = candidate.effect.interval, candidate.effect.spread
-    if spread is None:
-        return {"more_blocks": None, "detectable_effect": None}
-    more = more_sessions.more_blocks(
-        spread, interval.n, candidate.complete, context.analysis.half_width, interval.level, context.block_s
-    )
-    return {
-        "more_blocks": more
-        and More(for_half_width=more.half_width, blocks=more.blocks, minutes=more.minutes),
-        "detectable_effect": more_sessions.detectable_effect(spread, interval.n, interval.level),
-    }
-
-
-def _warnings(candidate: Candidate) -> list[str]:
+def _warnings(candidate: Candidate) -> Iterator[str]:
     contrast = candidate.effect.contrast
-    found = list(contrast.dropped)
+    yield from contrast.dropped
     unused = candidate.complete - contrast.n
     if unused:
-        found.append(f"{count(unused, 'block')} after the look at {contrast.n} wait for the next look")
+        yield f"{count(unused, 'block')} after the look at {contrast.n} wait for the next look"
     if contrast.note:
-        found.append(contrast.note)
-    return found
+        yield contrast.note
 
 
 def _identifier(candidate: Candidate, baseline: str) -> str:
@@ -201,21 +162,18 @@ def with_support(
     entries: Sequence[Finding], tidy: Mapping[str, pd.DataFrame], names: Mapping[str, str]
 ) -> list[Finding]:
     """Return entries with `support` by arm where they are of a percentile beyond the median."""
-    return [
-        _supported(entry, list(_arms(entry, tidy)), names) if PERCENTILES.get(entry.metric, 0) > 50 else entry
-        for entry in entries
-    ]
-
-
-def _supported(entry: Finding, told: list[Support], names: Mapping[str, str]) -> Finding:
-    percentile = f"p{PERCENTILES[entry.metric]:g}"
-    alone = [
-        f"One pause alone made what lies beyond {percentile} in {one.by_one_pause} of "
-        f"{count(one.runs, 'run')} of {names.get(one.arm, one.arm)}."
-        for one in told
-        if one.by_one_pause
-    ]
-    return entry.model_copy(update={"support": told, "warnings": [*entry.warnings, *alone]})
+    made = []
+    for entry in entries:
+        percentile = PERCENTILES.get(entry.metric, 0)
+        told = list(_arms(entry, tidy)) if percentile > 50 else None
+        alone = [
+            f"One pause alone made what lies beyond p{percentile:g} in {one.by_one_pause} of "
+            f"{count(one.runs, 'run')} of {names.get(one.arm, one.arm)}."
+            for one in told or ()
+            if one.by_one_pause
+        ]
+        made.append(entry.model_copy(update={"support": told, "warnings": [*entry.warnings, *alone]}))
+    return made
 
 
 def _arms(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterator[Support]:

@@ -10,7 +10,7 @@ import pandas as pd
 from benchbook.compare import pairs, turns
 from benchbook.compare.pairs import block_ratios
 from benchbook.core import canonical
-from benchbook.core.findings import Findings
+from benchbook.core.findings import Contrast, Findings, Level
 from benchbook.core.study import Study
 
 
@@ -22,14 +22,9 @@ def metrics(found: Findings) -> dict[str, Any]:
         "voided_runs": sum(arm.voided for arm in found.voids.by_arm.values()),
         "machine_minutes": found.machine_minutes,
     }
-    for one in [*found.findings, *([found.aa] if found.aa else [])]:
-        table.setdefault(one.workload, {}).setdefault(one.treatment, {})[one.metric] = {
-            "effect_pct": _percent(one.effect),
-            "low_pct": _percent(one.low),
-            "high_pct": _percent(one.high),
-            "n": one.n,
-            "shown": one.label,
-        }
+    for one in found.everything:
+        told = {**_numbers(one), "n": one.n, "shown": one.label}
+        table.setdefault(one.workload, {}).setdefault(one.treatment, {})[one.metric] = told
     return table
 
 
@@ -37,13 +32,7 @@ def by_threads(found: Findings) -> pd.DataFrame:
     """Return workload, treatment, threads, effect_pct, low_pct, high_pct and what is shown of QPS, one row a
     thread level of a finding."""
     rows = [
-        (
-            one.workload,
-            one.treatment,
-            level.threads,
-            *(_percent(getattr(level, key)) for key in ("effect", "low", "high")),
-            level.label,
-        )
+        (one.workload, one.treatment, level.threads, *_numbers(level).values(), level.label)
         for one in found.findings
         if one.metric == "qps"
         for level in one.levels
@@ -73,14 +62,8 @@ def table(found: Findings) -> pd.DataFrame:
     verdict. An effect that depends on threads has its numbers in `by_threads` alone."""
     rows = [
         {
-            "workload": one.workload,
-            "metric": one.metric,
-            "treatment": one.treatment,
-            "baseline": one.baseline,
-            **{
-                f"{key}_pct": _percent(getattr(one, key)) if one.headline else None
-                for key in ("effect", "low", "high")
-            },
+            **{key: getattr(one, key) for key in ("workload", "metric", "treatment", "baseline")},
+            **(_numbers(one) if one.headline else dict.fromkeys(_numbers(one))),
             "blocks": one.n,
             "shown": one.label,
             "claim": one.claim,
@@ -94,23 +77,26 @@ def table(found: Findings) -> pd.DataFrame:
 def ladder(found: Findings) -> list[pd.DataFrame]:
     """Return all pairs of a ladder as one table, later against earlier arm, with the label of each question;
     no table without a ladder."""
-    rows = [
-        {
-            **{key: getattr(one, key) for key in ("workload", "metric", "treatment", "baseline")},
-            **{f"{key}_pct": _percent(getattr(one, key)) for key in ("effect", "low", "high")},
-            "blocks": one.n,
-            **{question: labels.get((one.baseline, one.treatment)) for question, labels in own.items()},
+    rows = []
+    for workload in found.ladder.workloads if found.ladder else ():
+        labels = {
+            question: {(one.baseline, one.treatment): one.label for one in getattr(workload, question)}
+            for question in ("against_first", "against_neighbour", "pairs")
         }
-        for workload in (found.ladder.workloads if found.ladder else ())
-        for own in [
+        rows += [
             {
-                question: {(one.baseline, one.treatment): one.label for one in getattr(workload, question)}
-                for question in ("against_first", "against_neighbour", "pairs")
+                **{key: getattr(one, key) for key in ("workload", "metric", "treatment", "baseline")},
+                **_numbers(one),
+                "blocks": one.n,
+                **{question: own.get((one.baseline, one.treatment)) for question, own in labels.items()},
             }
+            for one in workload.pairs
         ]
-        for one in workload.pairs
-    ]
     return [pd.DataFrame(rows)] if rows else []
+
+
+def _numbers(one: Contrast | Level) -> dict[str, float | None]:
+    return {f"{key}_pct": _percent(getattr(one, key)) for key in ("effect", "low", "high")}
 
 
 def _percent(fraction: float | None) -> float | None:

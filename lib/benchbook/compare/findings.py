@@ -7,7 +7,7 @@ Effects are fractions; what could not be computed is null and has a reason besid
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -20,40 +20,28 @@ from benchbook.compare import (
     doubts,
     edges,
     ladders,
+    laws,
     pairs,
     quiet,
     turns,
     words,
 )
 from benchbook.compare.claims import measured
-from benchbook.compare.claims.blocks import Evidence as OfClaims
+from benchbook.compare.claims.blocks import Evidence
 from benchbook.compare.claims.effects import ClaimedEffect
-from benchbook.compare.contrasts import Evidence, judged, metrics
+from benchbook.compare.contrasts import judged, metrics
 from benchbook.compare.entries import Context, entry, more_for_aa, q_values, with_support
-from benchbook.compare.intervals import Interval
 from benchbook.compare.judgement import Judged
-from benchbook.compare.scaling import Scaling as Fitted
 from benchbook.compare.scaling import scaling
 from benchbook.compare.sentences import listing, percent
 from benchbook.compare.stopping import stopped_at
 from benchbook.compare.verdicts import MARGIN, next_look, reached_look
 from benchbook.core import canonical
+from benchbook.core.causes import Causes
 from benchbook.core.claim import Claim
 from benchbook.core.document import Facts
 from benchbook.core.errors import given
-from benchbook.core.findings import (
-    Answer,
-    Check,
-    Doubt,
-    Finding,
-    Findings,
-    Look,
-    Partners,
-    Peak,
-    Scaling,
-    Usl,
-    Verdicts,
-)
+from benchbook.core.findings import Check, Finding, Findings, Look, Partners, Scaling
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.core.wording import count
@@ -110,21 +98,22 @@ def make(
     consistency checks already made, `facts` one nested mapping by arm,
     `unanswered` sentences on claims that the study cannot answer, `asked` the claims that are no finding
     between two arms, `loads` how long loading took by arm, `rows` how many there are. Floats have 8
-    significant digits.
+    significant digits. Complete are the blocks of every contrast but those of arms without any run. What only
+    some studies ask for is None in others, whose findings so keep their bytes.
     """
     facts, by = facts or {}, ["block", "position", "run_id"]
     runs, other_order = turns.of_one_order(tidy["runs"].sort_values(by, ignore_index=True), study)
     paired, apart = pairs.usable(runs)
     looks, names = sorted(analysis.looks), words.names(study)
     context = Context(study.baseline, analysis, _block_seconds(runs), names)
-    evidence = Evidence(study, paired, tidy["histograms"], analysis)
+    evidence = Evidence(study, paired, analysis, tidy.get("intervals"), loads, facts, tidy["histograms"])
     found, twins = judged(evidence, claims, looks[0])
-    behind = OfClaims(study, paired, analysis, tidy.get("intervals"), loads, facts)
-    (entries, aa), others = _entries(found, twins, context, tidy), measured.findings(behind, asked)
+    (entries, aa), others = _entries(found, twins, context, tidy), measured.findings(evidence, asked)
     voids = doubts.void_counts(runs, tidy["voids"], list(names.arms), study.baseline)
-    accompanied = quiet.accompanied(study)
+    accompanied, partners = quiet.accompanied(study), pairs.blocks(runs)
     caused = causes.findings(study, paired, tidy.get("costs"), facts, analysis.level, names.arms, rows)
-    complete, monitor, checked = _complete_blocks(found), tidy.get("monitor"), list(checks)
+    complete = min((one.candidate.complete for one in found if one.candidate.complete), default=0)
+    verdicts = sum(one.verdict is not None for one in [*entries, *others])
     made = {
         "study": name,
         **{key: getattr(study, key) for key in ("title", "question", "baseline")},
@@ -138,24 +127,24 @@ def make(
         "machine_minutes": turns.machine_s(runs) / 60,
         "aa": aa,
         "findings": entries,
-        "checks": checked,
+        "checks": checks,
         "voids": voids,
         "facts_differ": doubts.facts_that_differ(facts),
-        "quiet": quiet.seen(runs, facts, monitor, aa, accompanied),
-        "partners": pairs.blocks(runs),
-        "verdicts": _verdicts([*entries, *others]),
+        "quiet": quiet.seen(runs, facts, tidy.get("monitor"), aa, accompanied),
+        "partners": partners,
+        "verdicts": {"number": verdicts, "expected_false_at_most": FALSE_VERDICTS * verdicts},
         "warnings": [
-            *_warnings(study, complete, looks[0], aa, entries, found),
-            *quiet.doubts(runs, facts, monitor, names, accompanied),
-            *doubts.warnings(study, runs, voids, checked, names.arms),
-            *(doubts.doubt("Order of measuring", text) for text in other_order),
-            *[*causes.doubts_of(caused), *_apart(pairs.blocks(runs), apart)],
-            *(doubts.doubt(arrangements.title(text), text) for text in unanswered),
+            *(doubts.doubt(*one) for one in _warnings(study, complete, looks[0], aa, entries, found)),
+            *quiet.doubts(runs, facts, tidy.get("monitor"), names, accompanied),
+            *doubts.warnings(study, runs, voids, checks, names.arms),
+            *(doubts.doubt(*one) for one in _beside(other_order, caused, partners, apart, unanswered)),
         ],
         "scaling": _scalings(study, runs),
         "causes": caused,
         "client_full": causes.set_aside(tidy["voids"]) or None,
-        **_asked(evidence, twins, context, others, behind),
+        "claims": others or None,
+        "ladder": ladders.findings(evidence, [one.candidate for one in twins], context),
+        "described": doubts.described(evidence, names.arms),
     }
     return Findings.model_validate(canonical.rounded(made))
 
@@ -165,7 +154,10 @@ def _entries(
 ) -> tuple[list[Finding], Finding | None]:
     """Return the entries of all findings, and that of the A/A pair, which casts its doubt on them."""
     q = q_values([one.candidate for one in found])
-    aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
+    equal = [entry(twin, context, {}) for twin in twins]
+    # The one that speaks most against the study: one that differs, else the largest effect.
+    doubtful = [(_differs(one), canonical.significant(abs(one.effect or 0.0))) for one in equal]
+    aa = equal[doubtful.index(max(doubtful))] if equal else None
     entries = [more_for_aa(entry(one, context, q), aa) for one in found]
     if "intervals" in tidy:
         entries = with_support(entries, tidy, context.names.arms)
@@ -177,24 +169,6 @@ def _entries(
     return entries, aa
 
 
-def _verdicts(judged: Sequence[Finding | Answer]) -> Verdicts:
-    number = sum(one.verdict is not None for one in judged)
-    return Verdicts(number=number, expected_false_at_most=FALSE_VERDICTS * number)
-
-
-def _asked(
-    evidence: Evidence,
-    twins: Sequence[Judged],
-    context: Context,
-    others: Sequence[Answer],
-    behind: OfClaims,
-) -> dict[str, Any]:
-    """Return what is there only if a study asks for it, so that the findings of others keep their bytes."""
-    ladder = ladders.findings(evidence, [one.candidate for one in twins], context)
-    told = doubts.described(behind, context.names.arms)
-    return {"claims": list(others) or None, "ladder": ladder, **told}
-
-
 def _block_seconds(runs: pd.DataFrame) -> float | None:
     """Return the median time from a block's first start to its last end, in seconds."""
     spans = runs.assign(end=runs.started_s + runs.sysbench_s).groupby("block")
@@ -202,24 +176,24 @@ def _block_seconds(runs: pd.DataFrame) -> float | None:
     return None if math.isnan(seconds) else float(seconds)
 
 
-def _complete_blocks(judged: Sequence[Judged]) -> int:
-    """Return how many blocks every contrast has complete, leaving out arms without any run."""
-    complete = [one.candidate.complete for one in judged]
-    return min((number for number in complete if number), default=0)
-
-
-def _apart(blocks: Sequence[Partners], left_out: Sequence[str]) -> list[Doubt]:
-    """Return a doubt for each block that lost a group, and one for those whose partners lie far apart."""
-    found = [doubts.doubt("Time between partners", text) for text in left_out]
-    far = [one for one in blocks if one.is_far and one.left_out is None]
+def _beside(
+    other_order: Sequence[str],
+    caused: Causes | None,
+    partners: Sequence[Partners],
+    left_out: Sequence[str],
+    unanswered: Sequence[str],
+) -> Iterator[tuple[str, str]]:
+    """Yield what else is a doubt: what it is about, and what it is."""
+    yield from (("Order of measuring", text) for text in other_order)
+    for told in laws.broken(caused):
+        yield "Books that don't add up", f"By physics {told}: no effect here is sure."
+    yield from (("Time between partners", text) for text in left_out)
+    far = [one for one in partners if one.is_far and one.left_out is None]
     if far:
         which = listing([f"block {one.block} ({pairs.span(one.max_s)})" for one in far])
-        text = (
-            f"Partners started far more apart than is usual in this study: {which}. What changed on the "
-            "machine meanwhile is part of their ratio."
-        )
-        found.append(doubts.doubt("Time between partners", text))
-    return found
+        text = f"Partners started far more apart than is usual in this study: {which}."
+        yield "Time between partners", f"{text} What changed on the machine meanwhile is part of their ratio."
+    yield from ((arrangements.title(text), text) for text in unanswered)
 
 
 def _where(facts: Mapping[str, Mapping[str, Any]]) -> str:
@@ -239,12 +213,6 @@ def _look(complete: int, looks: Sequence[int], level: float) -> Look:
     return Look(n=look or 0, level=level, next=following, note=note)
 
 
-def _most_doubtful(twins: list[Finding]) -> Finding | None:
-    """Return the A/A entry that speaks most against the study: one that differs, else the largest effect."""
-    size = {id(twin): canonical.significant(abs(twin.effect or 0.0)) for twin in twins}
-    return max(twins, key=lambda twin: (_differs(twin), size[id(twin)]), default=None)
-
-
 def _shown(aa: Finding) -> bool:
     return aa.label in ("higher", "lower")
 
@@ -252,10 +220,6 @@ def _shown(aa: Finding) -> bool:
 def _differs(aa: Finding) -> bool:
     """Tell whether an A/A interval leaves zero out, be it by as little as makes no practical difference."""
     return _shown(aa) or doubts.leaves_zero_out(aa)
-
-
-def _is_within_margin(aa: Finding) -> bool:
-    return aa.low is not None and edges.is_inside(aa.low, given(aa.high), -MARGIN, MARGIN)
 
 
 def _within(found: Finding, aa: Finding) -> bool:
@@ -273,67 +237,37 @@ def _warnings(
     aa: Finding | None,
     entries: Sequence[Finding],
     judged: Sequence[Judged],
-) -> list[Doubt]:
-    found: list[Doubt] = []
+) -> Iterator[tuple[str, str]]:
+    """Yield what each doubt is about, and what it is."""
     stopped = stopped_at(study, judged) if complete < study.plan.blocks else None
-
-    def add(title: str, text: str) -> None:
-        found.append(doubts.doubt(title, text))
-
     if stopped is not None:
-        add(
-            "Blocks",
+        text = (
             f"Stopped after {complete} of {study.plan.blocks} planned blocks: everything was decided at the "
-            f"look at {stopped}, as the study had planned.",
         )
+        yield "Blocks", f"{text}look at {stopped}, as the study had planned."
     elif complete < study.plan.blocks:
-        add("Blocks", f"{complete} of {count(study.plan.blocks, 'planned block')} complete.")
+        yield "Blocks", f"{complete} of {count(study.plan.blocks, 'planned block')} complete."
     if complete < first_look:
-        add("Blocks", f"The first look is at {count(first_look, 'block')}; until then nothing is decided.")
+        yield "Blocks", f"The first look is at {count(first_look, 'block')}; until then nothing is decided."
     if aa is None:
-        add("A/A", "There is no A/A pair, so nothing shows that equal arms would come out equal.")
+        yield "A/A", "There is no A/A pair, so nothing shows that equal arms would come out equal."
     elif _shown(aa):
-        add("A/A", f"The A/A pair differs: {aa.sentence} Something other than the arms makes a difference.")
-    elif not aa.withheld and not _is_within_margin(aa):
-        add("A/A", f"The A/A pair leaves room for differences beyond {100 * MARGIN:g} % between equal arms.")
+        yield "A/A", f"The A/A pair differs: {aa.sentence} Something other than the arms makes a difference."
+    elif not aa.withheld and (aa.low is None or not edges.is_inside(aa.low, given(aa.high), -MARGIN, MARGIN)):
+        yield "A/A", f"The A/A pair leaves room for differences beyond {100 * MARGIN:g} % between equal arms."
     elif not aa.withheld and _differs(aa):
         bounds = f"{percent(given(aa.low))} to {percent(given(aa.high))}"
-        add("A/A", f"Equal arms differed a little ({bounds}): take effects of that size for noise.")
+        yield "A/A", f"Equal arms differed a little ({bounds}): take effects of that size for noise."
     heavy = [one.id for one in entries if one.second_opinion and one.second_opinion.agrees is False]
     if heavy:
-        add("Heavy tails", f"Heavy-tailed blocks, where two kinds of interval disagree: {', '.join(heavy)}.")
-    return found
+        yield "Heavy tails", f"Heavy-tailed blocks, where two kinds of interval disagree: {', '.join(heavy)}."
 
 
 def _scalings(study: Study, runs: pd.DataFrame) -> list[Scaling]:
     """Return how each arm scales with threads, workload by workload, in closed loops."""
     return [
-        _scaling(scaling(runs, arm, workload))
+        scaling(runs, arm, workload)
         for workload in study.workloads
         if "qps" in metrics(study, workload)
         for arm in study.arms
     ]
-
-
-def _scaling(found: Fitted) -> Scaling:
-    law = found.usl
-    return Scaling(
-        arm=found.arm,
-        workload=found.workload,
-        threads=list(found.levels),
-        observed_max_qps=found.observed_max_qps,
-        observed_max_threads=found.observed_max_threads,
-        usl=Usl(gamma_qps=law.gamma, alpha=law.alpha, beta=law.beta) if law else None,
-        peak_threads=_value(found.peak_threads),
-        peak_qps=_value(found.peak_qps),
-        reason=found.reason,
-    )
-
-
-def _value(interval: Interval | None) -> Peak | None:
-    """Turn an interval of logarithms into the value itself with its ends."""
-    if interval is None or interval.log_mean is None:
-        return None
-    low, high = (None if log is None else math.exp(log) for log in (interval.log_low, interval.log_high))
-    value = math.exp(interval.log_mean)
-    return Peak(value=value, low=low, high=high, level=interval.level, n=interval.n)

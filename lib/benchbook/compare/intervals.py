@@ -12,10 +12,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import fdtrc, stdtrit
+
+from benchbook.core.findings import Depends
 
 MIN_BLOCKS = 3
 # Below this spread of log ratios the values are copies of each other up to rounding.
@@ -56,19 +59,14 @@ class Interval:
         return _fraction(self.log_high)
 
     @property
+    def numbers(self) -> dict[str, Any]:
+        """What findings hold of it."""
+        return {key: getattr(self, key) for key in ("effect", "low", "high", "level", "n")}
+
+    @property
     def is_known(self) -> bool:
         """Whether there is an interval at all."""
         return self.log_low is not None
-
-
-@dataclass(frozen=True)
-class ThreadTest:
-    """F test of "the effect depends on the number of threads"."""
-
-    f: float
-    p: float
-    df1: int
-    df2: int
 
 
 def t_quantile(probability: float, df: int) -> float:
@@ -89,7 +87,9 @@ def t_interval(values: Sequence[float] | np.ndarray, level: float) -> Interval:
     spread = float(data.std(ddof=1))
     if spread < NO_SPREAD:
         return Interval(len(data), level, mean, reason=SAME_RATIOS)
-    return _interval(len(data), level, mean, spread / math.sqrt(len(data)), len(data) - 1)
+    n, standard_error = len(data), spread / math.sqrt(len(data))
+    half = t_quantile((1 + level) / 2, n - 1) * standard_error
+    return Interval(n, level, mean, mean - half, mean + half, standard_error, n - 1)
 
 
 def block_interval(ratios: pd.DataFrame, level: float) -> Interval:
@@ -106,8 +106,8 @@ def residual_mean_square(table: pd.DataFrame) -> tuple[float, int]:
     return (float((residuals**2).sum()) / df, df) if df else (math.nan, 0)
 
 
-def thread_test(ratios: pd.DataFrame) -> ThreadTest | None:
-    """Test in a two-way table whether the effect depends on threads; None where it cannot be tested."""
+def thread_test(ratios: pd.DataFrame) -> Depends | None:
+    """Test by F in a two-way table whether the effect depends on threads; None where it cannot be tested."""
     blocks, levels = ratios.shape
     if blocks < 2 or levels < 2:
         return None
@@ -117,37 +117,11 @@ def thread_test(ratios: pd.DataFrame) -> ThreadTest | None:
     df1 = levels - 1
     between = blocks * float(ratios.mean().var(ddof=1))
     f = between / residual
-    return ThreadTest(f, float(fdtrc(df1, df2, f)), df1, df2)
-
-
-def _interval(n: int, level: float, mean: float, standard_error: float, df: int) -> Interval:
-    half = t_quantile((1 + level) / 2, df) * standard_error
-    return Interval(n, level, mean, mean - half, mean + half, standard_error, df)
+    return Depends(f=f, p=float(fdtrc(df1, df2, f)), df1=df1, df2=df2)
 
 
 def _fraction(log_ratio: float | None) -> float | None:
     return None if log_ratio is None else math.expm1(log_ratio)
-
-
-@dataclass(frozen=True)
-class RankInterval:
-    """Hodges-Lehmann estimate of the mean log ratio with an exact interval of at least `level`."""
-
-    n: int
-    level: float
-    log_mean: float
-    log_low: float
-    log_high: float
-
-    @property
-    def low(self) -> float:
-        """Lower end as a fraction."""
-        return math.expm1(self.log_low)
-
-    @property
-    def high(self) -> float:
-        """Upper end as a fraction."""
-        return math.expm1(self.log_high)
 
 
 @cache
@@ -166,8 +140,8 @@ def tail_probabilities(n: int) -> tuple[float, ...]:
     return tuple(tails)
 
 
-def signed_rank_interval(values: Sequence[float] | np.ndarray, level: float) -> RankInterval | None:
-    """Return the interval of the pseudo-median, or None where so few values cannot reach `level`.
+def signed_rank_interval(values: Sequence[float] | np.ndarray, level: float) -> Interval | None:
+    """Return the pseudo-median with an exact interval of at least `level`; None where so few can't reach it.
 
     The smallest n is 6 at 95 % and 7 at 98 %: with fewer, even the widest interval covers less.
     """
@@ -179,4 +153,4 @@ def signed_rank_interval(values: Sequence[float] | np.ndarray, level: float) -> 
     first, second = np.triu_indices(n)
     walsh = np.sort((data[first] + data[second]) / 2)
     cut = sum(probability <= tail for probability in tail_probabilities(n)) - 1
-    return RankInterval(n, level, float(np.median(walsh)), float(walsh[cut]), float(walsh[-1 - cut]))
+    return Interval(n, level, float(np.median(walsh)), float(walsh[cut]), float(walsh[-1 - cut]))

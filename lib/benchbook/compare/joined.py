@@ -69,18 +69,18 @@ def joined(several: Sequence[Pooled]) -> list[Row]:
     Arms are the same where their facts are (`machines.way`), not their names. Where a proxy is what differs,
     that is the contrast, whatever else comes with it. Contrasts asked the other way round are turned.
     """
-    rows: dict[tuple[object, ...], list[Part]] = {}
+    rows: dict[tuple[str, str, str, str, str, int | None], list[Part]] = {}
     for pooled in several:
         for contrast in pooled.contrasts:
             asked = change(pooled.arms.get(contrast.baseline), pooled.arms.get(contrast.treatment))
             if asked is None:
                 continue
-            ends = sorted(asked, key=lambda text: (not text.startswith("no "), text))
+            from_, to = sorted(asked, key=lambda text: (not text.startswith("no "), text))
             engine = pooled.arms[contrast.baseline].get("engine", "")
             for effect in contrast.finest:
-                key = (*ends, engine, contrast.names.workload, contrast.metric, effect.threads)
-                rows.setdefault(key, []).extend(_parts(pooled, contrast, effect, ends != list(asked)))
-    made = [_row(key, parts) for key, parts in rows.items() if len({part.study for part in parts}) > 1]
+                key = (to, from_, engine, contrast.names.workload, contrast.metric, effect.threads)
+                rows.setdefault(key, []).extend(_parts(pooled, contrast, effect, (from_, to) != asked))
+    made = [Row(*key, tuple(parts)) for key, parts in rows.items() if len({part.study for part in parts}) > 1]
     order: dict[First, int] = {"Turns": 0, "Agrees": 1, "Open": 2}
     return sorted(made, key=lambda row: (order[row.first], row.name))
 
@@ -132,12 +132,6 @@ def _told(way: Mapping[str, str], keys: Sequence[str]) -> str:
 def _word(key: str, value: str) -> str:
     told = {"network": f"{value} network", "qos": f"{value} pod", "neighbour": key, "service": key}
     return told.get(key, f"{key} {value}")
-
-
-def _row(key: tuple[object, ...], parts: Sequence[Part]) -> Row:
-    first, second, engine, workload, metric, threads = key
-    level = threads if isinstance(threads, int) else None
-    return Row(str(second), str(first), str(engine), str(workload), str(metric), level, tuple(parts))
 
 
 def _parts(pooled: Pooled, contrast: Contrast, effect: PooledEffect, is_turned: bool) -> Iterator[Part]:

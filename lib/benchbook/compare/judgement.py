@@ -8,16 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-import pandas as pd
 from scipy.special import stdtr
 
 from benchbook.compare import edges
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.intervals import (
     Interval,
-    RankInterval,
-    ThreadTest,
     block_interval,
     signed_rank_interval,
     t_interval,
@@ -31,7 +29,6 @@ from benchbook.compare.verdicts import (
     Decision,
     Direction,
     Label,
-    Outcome,
     Verdict,
     decide_label,
     decide_verdict,
@@ -41,6 +38,7 @@ from benchbook.compare.verdicts import (
     label,
     verdict,
 )
+from benchbook.core import findings
 from benchbook.core.errors import given
 
 DEPENDS_P = 0.05
@@ -55,7 +53,7 @@ class Level:
 
     threads: int
     interval: Interval
-    second_opinion: RankInterval | None
+    second_opinion: Interval | None
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,9 @@ class Effect:
 
     contrast: BlockRatios
     interval: Interval
-    second_opinion: RankInterval | None
+    second_opinion: Interval | None
     by_threads: tuple[tuple[int, Interval], ...]
-    depends_on_threads: ThreadTest | None
+    depends_on_threads: findings.Depends | None
     levels: tuple[Level, ...] = ()
 
     @property
@@ -95,26 +93,20 @@ class Effect:
 
 def effect(contrast: BlockRatios, level: float, per_thread_level: float) -> Effect:
     """Estimate the effect of a contrast, blocks being the unit."""
-    ratios = contrast.ratios
-    if contrast.refusal:
-        interval = Interval(0, level, reason=contrast.refusal)
-    else:
-        interval = block_interval(ratios, level)
+    ratios, refusal = contrast.ratios, contrast.refusal
+    by_threads = [(int(threads), ratios[threads].to_numpy()) for threads in ratios]
+    own_levels = () if contrast.is_pooled else by_threads
     return Effect(
         contrast,
-        interval,
+        Interval(0, level, reason=refusal) if refusal else block_interval(ratios, level),
         signed_rank_interval(ratios.mean(axis=1).to_numpy(), level),
-        tuple((int(threads), t_interval(ratios[threads].to_numpy(), per_thread_level)) for threads in ratios),
+        tuple((threads, t_interval(own, per_thread_level)) for threads, own in by_threads),
         thread_test(ratios),
-        ()
-        if contrast.is_pooled
-        else tuple(_at_level(int(threads), ratios[threads], level) for threads in ratios),
+        tuple(
+            Level(threads, t_interval(own, level), signed_rank_interval(own, level))
+            for threads, own in own_levels
+        ),
     )
-
-
-def _at_level(threads: int, ratios: pd.Series, level: float) -> Level:
-    values = ratios.to_numpy()
-    return Level(threads, t_interval(values, level), signed_rank_interval(values, level))
 
 
 def p_value(interval: Interval) -> float | None:
@@ -145,19 +137,11 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class JudgedLevel:
-    """One thread level with its label, decided among all levels that were looked at for the same question."""
-
-    level: Level
-    label: Label
-    note: str | None = None
-
-
-@dataclass(frozen=True)
 class Judged:
     """An effect with its label and verdict; `notes` say in words what kept a decision back.
 
-    `levels` are its thread levels; `withheld` says why no number may be quoted although there is one.
+    `levels` are its thread levels, each decided among all that were looked at for the same question;
+    `withheld` says why no number may be quoted although there is one.
     """
 
     candidate: Candidate
@@ -166,7 +150,7 @@ class Judged:
     direction: Direction | None
     second_opinion_agrees: bool | None
     notes: tuple[str, ...]
-    levels: tuple[JudgedLevel, ...] = ()
+    levels: tuple[findings.Level, ...] = ()
     withheld: str | None = None
 
 
@@ -193,15 +177,17 @@ def judge(
         (question, candidate.claim and candidate.claim.id)
         for question, candidate in zip(questions, candidates, strict=True)
     ]
-    labels = _stepped(
-        candidates, [decide_label(candidate.effect.interval) for candidate in candidates], questions
-    )
-    verdicts = _stepped(candidates, [_verdict(candidate) for candidate in candidates], claims)
+    contrasts = [_contrast(candidate) for candidate in candidates]
+    errors = [1 - candidate.effect.interval.level for candidate in candidates]
+    labels = [decide_label(candidate.effect.interval) for candidate in candidates]
+    verdicts = [_verdict(candidate) for candidate in candidates]
     noise = [_noise(candidate, twins) for candidate in candidates]
-    judged = [
-        _judged(candidate, *labels[place], *verdicts[place], first_look, noise[place])
-        for place, candidate in enumerate(candidates)
-    ]
+    found = zip(
+        *(candidates, labels, _held(questions, contrasts, labels, errors)),
+        *(verdicts, _held(claims, contrasts, verdicts, errors), noise),
+        strict=True,
+    )
+    judged = [_judged(first_look, *one) for one in found]
     levels = _levels(judged, questions, noise)
     return [replace(one, levels=own) for one, own in zip(judged, levels, strict=True)]
 
@@ -221,49 +207,33 @@ def _noise(candidate: Candidate, twins: Sequence[Candidate]) -> str | None:
 
 def _levels(
     judged: Sequence[Judged], questions: Sequence[Hashable], noise: Sequence[str | None]
-) -> list[tuple[JudgedLevel, ...]]:
+) -> list[tuple[findings.Level, ...]]:
     """Decide every thread level of every contrast, those of one question as one family of Holm's."""
-    candidates = [one.candidate for one in judged]
-    decisions = [
-        [decide_label(level.interval) for level in candidate.effect.levels] for candidate in candidates
-    ]
-    holds = [[True] * len(own) for own in decisions]
-    for family in dict.fromkeys(questions):
-        members = [place for place, other in enumerate(questions) if other == family]
-        # One contrast counts once, however many claims it answers.
-        first = {_contrast(candidates[place]): place for place in reversed(members)}
-        cells = [(who, spot) for who, place in first.items() for spot in range(len(decisions[place]))]
-        found = [decisions[first[who]][spot].p for who, spot in cells]
-        adjusted = dict(zip(cells, holm([1.0 if p is None else p for p in found]), strict=True))
-        for place in members:
-            for spot, decision in enumerate(decisions[place]):
-                error = 1 - candidates[place].effect.levels[spot].interval.level
-                passes = edges.is_below(adjusted[_contrast(candidates[place]), spot], error)
-                holds[place][spot] = decision.p is None or passes
-    return [
-        tuple(
-            _level(one, level, decision, is_held, unusable)
-            for level, decision, is_held in zip(one.candidate.effect.levels, own, held, strict=True)
-        )
-        for one, own, held, unusable in zip(judged, decisions, holds, noise, strict=True)
-    ]
-
-
-def _level(
-    judged: Judged, level: Level, decision: Decision[Label], is_held: bool, noise: str | None
-) -> JudgedLevel:
-    candidate = judged.candidate
-    if candidate.look is None and level.interval.n:
-        return JudgedLevel(level, "not decided yet")
-    if noise is not None or not is_useful(level.interval):
-        return JudgedLevel(level, "no useful interval", noise)
-    if level.second_opinion is not None and label(level.second_opinion) != decision.outcome:
-        return JudgedLevel(level, "not shown", HEAVY)
-    if not is_held:
-        return JudgedLevel(level, "not shown", MANY_LEVELS)
-    if decision.outcome in DECIDED and not (judged.label in DECIDED or candidate.effect.depends):
-        return JudgedLevel(level, "not shown", NOT_OVERALL)
-    return JudgedLevel(level, decision.outcome)
+    cells = [(place, level) for place, one in enumerate(judged) for level in one.candidate.effect.levels]
+    decisions = [decide_label(level.interval) for _, level in cells]
+    held = _held(
+        [questions[place] for place, _ in cells],
+        [(_contrast(judged[place].candidate), level.threads) for place, level in cells],
+        decisions,
+        [1 - level.interval.level for _, level in cells],
+    )
+    found: list[list[findings.Level]] = [[] for _ in judged]
+    for (place, level), decision, is_held in zip(cells, decisions, held, strict=True):
+        one, told = judged[place], decision.outcome
+        note: str | None = None
+        if one.candidate.look is None and level.interval.n:
+            told = "not decided yet"
+        elif noise[place] is not None or not is_useful(level.interval):
+            told, note = "no useful interval", noise[place]
+        elif level.second_opinion is not None and label(level.second_opinion) != told:
+            told, note = "not shown", HEAVY
+        elif not is_held:
+            told, note = "not shown", MANY_LEVELS
+        elif told in DECIDED and not (one.label in DECIDED or one.candidate.effect.depends):
+            told, note = "not shown", NOT_OVERALL
+        made = findings.Level(threads=level.threads, **level.interval.numbers, label=told, note=note)
+        found[place].append(made)
+    return list(map(tuple, found))
 
 
 def _question(candidate: Candidate) -> tuple[Hashable, ...]:
@@ -278,24 +248,25 @@ def _verdict(candidate: Candidate) -> Decision[Verdict]:
     return decide_verdict(interval, candidate.band)
 
 
-def _stepped(
-    candidates: Sequence[Candidate], decisions: Sequence[Decision[Outcome]], families: Sequence[Hashable]
-) -> list[tuple[Decision[Outcome], bool]]:
-    """Pair each decision with whether it survives the correction over its family."""
-    level = {place: candidate.effect.interval.level for place, candidate in enumerate(candidates)}
+def _held(
+    families: Sequence[Hashable],
+    contrasts: Sequence[Hashable],
+    decisions: Sequence[Decision[Any]],
+    errors: Sequence[float],
+) -> list[bool]:
+    """Tell of each decision whether it survives Holm's correction over its family."""
     holds = [True] * len(decisions)
     for family in dict.fromkeys(families):
         members = [place for place, other in enumerate(families) if other == family]
         # One contrast counts once, however many claims it answers.
-        first = {_contrast(candidates[place]): place for place in reversed(members)}
+        first = {contrasts[place]: place for place in reversed(members)}
         # A contrast that decides nothing still counts as one of those that were looked at.
         decided = (decisions[place].p for place in first.values())
-        p_values = [1.0 if p is None else p for p in decided]
-        adjusted = dict(zip(first, holm(p_values), strict=True))
+        adjusted = dict(zip(first, holm([1.0 if p is None else p for p in decided]), strict=True))
         for place in members:
-            passes = edges.is_below(adjusted[_contrast(candidates[place])], 1 - level[place])
+            passes = edges.is_below(adjusted[contrasts[place]], errors[place])
             holds[place] = decisions[place].p is None or passes
-    return list(zip(decisions, holds, strict=True))
+    return holds
 
 
 def _contrast(candidate: Candidate) -> tuple[Hashable, ...]:
@@ -303,12 +274,12 @@ def _contrast(candidate: Candidate) -> tuple[Hashable, ...]:
 
 
 def _judged(
+    first_look: int,
     candidate: Candidate,
     labelled: Decision[Label],
     label_holds: bool,
     judged: Decision[Verdict],
     verdict_holds: bool,
-    first_look: int,
     noise: str | None,
 ) -> Judged:
     effect, claim = candidate.effect, candidate.claim

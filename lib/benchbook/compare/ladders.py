@@ -10,7 +10,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from benchbook.compare import words
-from benchbook.compare.contrasts import Evidence, contrast, metrics
+from benchbook.compare.claims.blocks import Evidence
+from benchbook.compare.contrasts import contrast, metrics
 from benchbook.compare.entries import Context, entry
 from benchbook.compare.judgement import Candidate, judge
 from benchbook.compare.sentences import count, interval, listing, percent

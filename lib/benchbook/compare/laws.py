@@ -30,11 +30,8 @@ def littles_law(numbers: Sequence[Number], statements: Mapping[str, float]) -> l
     rounding of the two printed numbers can explain is not flagged.
     """
     name, found, unknown, n = "Little's law", [], [], 0
-    by_tps, by_qps = (
-        {_place(rate): (rate, latency) for rate, latency in _wide(numbers, (metric, "latency_avg_ms"))}
-        for metric in ("tps", "qps")
-    )
-    for rate, latency in (by_qps | by_tps).values():
+    rows = _rates(numbers, "latency_avg_ms")
+    for rate, latency in rows.values():
         if not (work := _work(rate, statements)):
             continue
         if not rate.value or not latency.value:
@@ -56,7 +53,7 @@ def littles_law(numbers: Sequence[Number], statements: Mapping[str, float]) -> l
                 "gives."
             )
             found.append(of_number(name, False, rate, detail, True))
-    bounded = _of_percentiles(numbers, statements, {*by_tps, *by_qps})
+    bounded = _of_percentiles(numbers, statements, set(rows))
     text = "Cells that agree within 1 % or their rounding"
     agreeing = summary(name, n - len(found), text, len(found)) if n or not bounded else []
     return [*found, *unknown, *agreeing, *bounded]
@@ -73,12 +70,7 @@ def _of_percentiles(
     name, found, n = "Little's law", [], 0
     for metric in sorted({one.metric for one in numbers if re.fullmatch(r"latency_p\d\d_ms", one.metric)}):
         least = (100 - int(metric[len("latency_p") : -len("_ms")])) / 100
-        rows = {
-            _place(rate): (rate, latency)
-            for of in ("qps", "tps")
-            for rate, latency in _wide(numbers, (of, metric))
-        }
-        for place, (rate, latency) in rows.items():
+        for place, (rate, latency) in _rates(numbers, metric).items():
             if place in with_mean or not rate.value or not (work := _work(rate, statements)):
                 continue
             n += 1
@@ -167,6 +159,11 @@ def _work(rate: Number, statements: Mapping[str, float]) -> float:
     if rate.metric == "qps":
         count = statements.get(rate.at.get("workload", ""), 0.0)
     return 1000 * threads * count if isinstance(threads, int | float) else 0.0
+
+
+def _rates(numbers: Sequence[Number], metric: str) -> dict[tuple[Any, ...], list[Number]]:
+    """Return by place each rate, TPS where both are printed, with another metric of its row."""
+    return {_place(row[0]): row for rate in ("qps", "tps") for row in _wide(numbers, (rate, metric))}
 
 
 def _place(one: Number) -> tuple[Any, ...]:
@@ -265,9 +262,7 @@ def _bytes(cell: Cell, base: Cell | None, level: float) -> Told:
     if base is None or base is cell or cell.has_errors or base.has_errors:
         return
     # Engines of two families say the same in other words.
-    if cell.engine != base.engine:
-        return
-    if not {"server"} <= base.costs.keys() & cell.costs.keys():
+    if cell.engine != base.engine or not {"server"} <= base.costs.keys() & cell.costs.keys():
         return
     for way in ("received_bytes", "sent_bytes"):
         found = change(cell.cost(["server"], way), base.cost(["server"], way), level)

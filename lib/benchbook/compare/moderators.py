@@ -16,6 +16,7 @@ import pandas as pd
 
 from benchbook.compare import edges, machines
 from benchbook.compare.occasions import moment
+from benchbook.compare.pooled_words import lead
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
 
 FEWEST, ALL_ORDERS, DRAWN = 4, 8, 40_000
@@ -73,7 +74,11 @@ def ordered(pooled: Pooled, effect: PooledEffect) -> list[Ordered]:
     # The first of the orders is their own.
     shuffled = effects[_orders(len(effects))]
     rhos = {name: _rhos(values, shuffled) for name, values in asked.items()}
-    rare = {name: _shares(np.abs(several)) for name, several in rhos.items()}
+    # For each correlation the share of orders in which it is as large.
+    sizes = {name: np.abs(several) for name, several in rhos.items()}
+    rare = {
+        name: 1 - np.searchsorted(np.sort(one), one - edges.TIE) / len(one) for name, one in sizes.items()
+    }
     least = np.min(list(rare.values()), axis=0)
     found = []
     for name, values in asked.items():
@@ -90,12 +95,10 @@ def sentence(contrast: Contrast, effect: PooledEffect, found: Sequence[Ordered])
     if not shown:
         return None
     best, way = shown[0], "higher" if shown[0].rho > 0 else "lower"
-    at = "" if effect.threads is None else f" at {effect.threads} thread{'s' * (effect.threads > 1)}"
     others = {1: "", 2: " (so does 1 other)"}.get(len(shown), f" (so do {len(shown) - 1} others)")
-    names = contrast.names
     return (
-        f"{names.treatment} on {names.workload}{at}: the more {WORDS[best.name]}, the "
-        f"{way} the effect{others}; rank correlation {best.rho:+.2f} over {len(best.effects)} occasions, "
+        f"{lead(contrast, effect)}: the more {WORDS[best.name]}, the {way} the effect{others}; "
+        f"rank correlation {best.rho:+.2f} over {len(best.effects)} occasions, "
         f"p = {best.p:.2g} with all {best.asked} that were asked."
     )
 
@@ -112,11 +115,6 @@ def _asked(pooled: Pooled, effect: PooledEffect) -> Iterator[tuple[str, np.ndarr
         known = values[~np.isnan(values)]
         if len(known) >= FEWEST and len(set(known)) > 1:
             yield name, values
-
-
-def _shares(sizes: np.ndarray) -> np.ndarray:
-    """Return for each correlation the share of orders in which it is as large."""
-    return 1 - np.searchsorted(np.sort(sizes), sizes - edges.TIE) / len(sizes)
 
 
 def _rhos(values: np.ndarray, effects: np.ndarray) -> np.ndarray:

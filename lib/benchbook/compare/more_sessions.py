@@ -11,27 +11,19 @@ from scipy.special import chdtri, stdtrit
 from benchbook.compare import edges
 from benchbook.compare.intervals import t_quantile
 from benchbook.compare.occasions import FEWEST, occasions
+from benchbook.compare.pooled_words import lead
+from benchbook.core.findings import More
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
 from benchbook.core.wording import count
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Half the width of a prediction interval in percentage points of log: now, and after as much work again.
+    """Half the width of a prediction interval in percentage points of log, and in words what as much work
+    again makes of it; None where fewer than four occasions leave nothing to be narrowed."""
 
-    `sessions_pct` is with twice the sessions, `blocks_pct` with twice the blocks in each; all None where
-    fewer than four occasions leave nothing to be narrowed. `tau_pct` is the spread between sessions,
-    `block_pct` the error that the blocks of one leave.
-    """
-
-    contrast: str
-    threads: int | None
     occasions: int
-    tau_pct: float | None
-    block_pct: float | None
     now_pct: float | None
-    sessions_pct: float | None
-    blocks_pct: float | None
     sentence: str
 
 
@@ -56,34 +48,25 @@ def half_width(tau: float, block_error: float, k: int) -> float:
 
 
 def _one(contrast: Contrast, effect: PooledEffect) -> Advice:
-    at = "" if effect.threads is None else f" at {count(effect.threads, 'thread')}"
-    lead = f"{contrast.names.treatment} on {contrast.names.workload}{at}"
     errors = [one.standard_error for one in effect.occasions]
     block = math.sqrt(sum(error**2 for error in errors) / len(errors)) if errors else None
     tau = None if effect.tau_pct is None else effect.tau_pct / 100
-    known = (contrast.id, effect.threads, effect.k, effect.tau_pct, None if block is None else 100 * block)
     if effect.k < FEWEST or tau is None or block is None:
         missing = FEWEST - effect.k
         text = (
-            f"{lead}: {count(missing, 'more occasion')} would say what to expect elsewhere; more blocks of "
-            "the same hour can't."
+            f"{lead(contrast, effect)}: {count(missing, 'more occasion')} would say what to expect "
+            "elsewhere; more blocks of the same hour can't."
         )
-        return Advice(*known, None, None, None, text)
+        return Advice(effect.k, None, text)
     now, more = half_width(tau, block, effect.k), half_width(tau, block, 2 * effect.k)
     longer = half_width(tau, block / math.sqrt(2), effect.k)
-    return Advice(
-        *known,
-        100 * now,
-        100 * more,
-        100 * longer,
-        f"{lead}: ±{100 * now:.1f} points; {2 * effect.k} sessions make it ±{100 * more:.1f}, "
-        f"twice the blocks in each ±{100 * longer:.1f}. {_why(tau, block)}",
+    text = (
+        f"{lead(contrast, effect)}: ±{100 * now:.1f} points; {2 * effect.k} sessions make it "
+        f"±{100 * more:.1f}, twice the blocks in each ±{100 * longer:.1f}. "
+        f"{'More sessions' if tau > block else 'Either helps'}: sessions differ by {100 * tau:.1f} points, "
+        f"their blocks leave {100 * block:.1f}."
     )
-
-
-def _why(tau: float, block: float) -> str:
-    told = f"sessions differ by {100 * tau:.1f} points, their blocks leave {100 * block:.1f}"
-    return f"More sessions: {told}." if tau > block else f"Either helps: {told}."
+    return Advice(effect.k, 100 * now, text)
 
 
 @dataclass(frozen=True)
@@ -146,15 +129,6 @@ POWER = 0.80
 MAX_BLOCKS = 10_000
 
 
-@dataclass(frozen=True)
-class MoreBlocks:
-    """Blocks to add for an interval of ± `half_width` (a fraction), and their machine minutes."""
-
-    half_width: float
-    blocks: int
-    minutes: float | None
-
-
 def assured_spread(spread: float, n: int) -> float:
     """Return the upper bound of the true spread that n blocks support, by `ASSURANCE`.
 
@@ -181,11 +155,11 @@ def blocks_for(half_width: float, spread: float, level: float) -> int | None:
 
 def more_blocks(
     spread: float, n: int, have: int, half_width: float, level: float, block_s: float | None
-) -> MoreBlocks | None:
-    """Return how many blocks to add to the `have` that exist, planning with 80 % assurance.
+) -> More | None:
+    """Return how many blocks to add to the `have` that exist for an interval of ± `half_width`, a fraction.
 
-    `spread` comes from n blocks; `block_s` is what a block took, in seconds. None where the spread says
-    nothing (fewer than 2 blocks, or no end in sight).
+    Planned with 80 % assurance. `spread` comes from n blocks; `block_s` is what a block took, in seconds.
+    None where the spread says nothing (fewer than 2 blocks, or no end in sight).
     """
     if n < 2:
         return None
@@ -193,12 +167,12 @@ def more_blocks(
     if needed is None:
         return None
     blocks = max(0, needed - have)
-    return MoreBlocks(half_width, blocks, None if block_s is None else blocks * block_s / 60)
+    return More(blocks=blocks, minutes=None if block_s is None else blocks * block_s / 60)
 
 
-def detectable_effect(spread: float, n: int, level: float, power: float = POWER) -> float | None:
-    """Return the smallest effect (a fraction) that n blocks show with the given power; None below 2."""
+def detectable_effect(spread: float, n: int, level: float) -> float | None:
+    """Return the smallest effect (a fraction) that n blocks show with 80 % power; None below 2."""
     if n < 2:
         return None
-    quantiles = float(stdtrit(n - 1, (1 + level) / 2)) + float(stdtrit(n - 1, power))
+    quantiles = float(stdtrit(n - 1, (1 + level) / 2)) + float(stdtrit(n - 1, POWER))
     return math.expm1(quantiles * spread / math.sqrt(n))

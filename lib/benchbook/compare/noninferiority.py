@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchbook.compare import edges
-from benchbook.compare.intervals import Interval, RankInterval, signed_rank_interval, t_interval
+from benchbook.compare.intervals import Interval, block_interval, signed_rank_interval
 from benchbook.compare.pairs import BlockRatios
 from benchbook.core.params import Analysis
 
@@ -51,7 +51,8 @@ def decide(
         return _at(ratios, margin, level, is_last=True)
     if is_over and decision is not None:
         return _at(ratios.first(looks[-1]), margin, level, is_last=True)
-    return decision or _open(ratios, level, f"the first look is at {min(analysis.looks)} blocks")
+    why, interval = f"the first look is at {min(analysis.looks)} blocks", block_interval(ratios.ratios, level)
+    return decision or Decision(ratios.workload, ratios.treatment, "undecided", interval, why)
 
 
 def together(decisions: Sequence[Decision]) -> Answer:
@@ -63,20 +64,18 @@ def together(decisions: Sequence[Decision]) -> Answer:
 
 
 def _at(ratios: BlockRatios, margin: float, level: float, is_last: bool) -> Decision:
-    values = ratios.ratios.mean(axis=1).to_numpy()
-    interval = t_interval(values, level)
-    if ratios.refusal or not interval.is_known:
-        return _open(ratios, level, ratios.refusal or interval.reason or "no interval")
-    allowed = math.log1p(-margin)
+    interval, allowed = block_interval(ratios.ratios, level), math.log1p(-margin)
     found, why = _answer(interval, allowed, is_last)
-    second = signed_rank_interval(values, level)
+    if ratios.refusal or not interval.is_known:
+        found, why = "undecided", ratios.refusal or interval.reason or why
+    second = signed_rank_interval(ratios.ratios.mean(axis=1).to_numpy(), level)
     if second is not None and found != "undecided" and _answer(second, allowed, is_last)[0] != found:
         found = "undecided"
         why = "the interval that believes nothing about the shape of the noise does not decide it"
     return Decision(ratios.workload, ratios.treatment, found, interval, why)
 
 
-def _answer(interval: Interval | RankInterval, allowed: float, is_last: bool) -> tuple[Answer, str]:
+def _answer(interval: Interval, allowed: float, is_last: bool) -> tuple[Answer, str]:
     low, high, mean = interval.log_low, interval.log_high, interval.log_mean
     if low is None or high is None or mean is None:
         return "undecided", "no interval"
@@ -89,8 +88,3 @@ def _answer(interval: Interval | RankInterval, allowed: float, is_last: bool) ->
     if edges.is_below(high, 0):
         return "undecided", "a slowdown is shown, but not whether it is within the margin"
     return "undecided", "the interval holds no change as well as a slowdown beyond the margin"
-
-
-def _open(ratios: BlockRatios, level: float, why: str) -> Decision:
-    values = ratios.ratios.mean(axis=1).to_numpy()
-    return Decision(ratios.workload, ratios.treatment, "undecided", t_interval(values, level), why)

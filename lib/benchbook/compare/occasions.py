@@ -174,7 +174,7 @@ def pool(values: Sequence[float], variances: Sequence[float], level: float = LEV
     factor = max(1.0, float((weights * (y - mean) ** 2).sum()) / df)
     error = math.sqrt(factor / float(weights.sum()))
     half = t_quantile((1 + level) / 2, df) * error
-    q = _cochran(y, v)
+    q = float(((y - (y / v).sum() / (1 / v).sum()) ** 2 / v).sum())
     share = max(0.0, (q - df) / q) if q > 0 else 0.0
     found = Pool(
         len(y), mean, error, level, mean - half, mean + half, tau=math.sqrt(between),
@@ -184,7 +184,3 @@ def pool(values: Sequence[float], variances: Sequence[float], level: float = LEV
         return found
     low, high = found.expected()
     return Pool(**{**found.__dict__, "prediction_low": low, "prediction_high": high})
-
-
-def _cochran(y: np.ndarray, v: np.ndarray) -> float:
-    return float(((y - (y / v).sum() / (1 / v).sum()) ** 2 / v).sum())

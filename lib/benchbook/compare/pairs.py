@@ -169,17 +169,12 @@ def _groups(runs: pd.DataFrame) -> pd.DataFrame:
     table = table[table["count"] > 1]
     usual = table.apart_s.median()
     table["is_far"] = (table.apart_s > TIMES * usual) & (table.apart_s > usual + SECONDS)
-    table["is_split"] = table.is_far & _restarted(runs, table)
+    table["is_split"] = False
+    if "server_started_s" in runs:
+        latest = table.join(runs.groupby(CELL)["server_started_s"].max(), on=CELL).server_started_s
+        # One of its servers was started after its first run began.
+        table["is_split"] = table.is_far & (latest.astype(float) > table["min"] + AGE_S)
     return table
-
-
-def _restarted(runs: pd.DataFrame, table: pd.DataFrame) -> pd.Series:
-    """Tell of each group whether one of its servers was started after its first run began."""
-    if "server_started_s" not in runs:
-        return pd.Series(False, index=table.index)
-    latest = runs.groupby(CELL)["server_started_s"].max()
-    started = pd.Series([latest.get(tuple(cell)) for cell in table[CELL].to_numpy()], index=table.index)
-    return started.astype(float) > table["min"] + AGE_S
 
 
 def _reason(groups: pd.DataFrame) -> str:

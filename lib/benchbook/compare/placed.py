@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchbook.compare import edges, machines
-from benchbook.compare.calibration import exact_share
+from benchbook.compare.calibration import Share, share_of
 from benchbook.compare.occasions import FEWEST, LEVEL, Pool
 from benchbook.compare.occasions import pool as pooled_of
 from benchbook.compare.pooled import Brought, pool
-from benchbook.compare.pooled_words import percent, span
+from benchbook.compare.pooled_words import lead, percent, span
 from benchbook.compare.sentences import NBSP, listing
 from benchbook.core.pooled import Contrast, Occasion, Pooled, PooledEffect, Seen, Session
 from benchbook.core.wording import count
@@ -83,12 +83,11 @@ def _one(contrast: Contrast, effect: PooledEffect, mine: Seen, session: str) -> 
     others = [one for one in effect.occasions if session not in one.sessions]
     names = {name for one in others for name in one.sessions}
     seen = [one.effect for one in effect.sessions if one.session in names and one.effect is not None]
-    at = "" if effect.threads is None else f" at {count(effect.threads, 'thread')}"
-    lead = f"{contrast.names.treatment} on {contrast.names.workload}{at}"
+    what = lead(contrast, effect)
     if mine.effect is None or mine.standard_error is None:
-        text = f"{lead}: no number here ({mine.reason})."
+        text = f"{what}: no number here ({mine.reason})."
         return Placed(contrast.id, effect.threads, None, None, "no number here", text)
-    told = f"{lead}: {percent(mine.effect)} here; {count(len(seen), 'recorded session')}"
+    told = f"{what}: {percent(mine.effect)} here; {count(len(seen), 'recorded session')}"
     beside = f"{told}: {span(min(seen), max(seen))}" if seen else told
     if len(others) < FEWEST:
         text = f"{beside}; {FEWEST} occasions are needed to expect anything, there are {len(others)}."
@@ -127,30 +126,12 @@ def _different(here: Session, recorded: Sequence[Session]) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Share:
-    """How many of how many, and the exact 95 % interval of the share."""
-
-    number: int
-    of: int
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Coverage:
     """How often an occasion lay where the others let expect it, over so many effects of so many studies."""
 
     inside: Share
     effects: int
     studies: int
-
-
-@dataclass(frozen=True)
-class EqualArms:
-    """How often equal arms came out equal: in single sessions, and in means over sessions."""
-
-    sessions: Share
-    means: Share | None
 
 
 def coverage(several: Sequence[Pooled]) -> Coverage | None:
@@ -167,37 +148,34 @@ def coverage(several: Sequence[Pooled]) -> Coverage | None:
         for effect in contrast.finest
         if effect.k >= FEWEST
     ]
-    inside = [is_inside for _, effect in known for is_inside in _each(effect)]
-    if not inside:
-        return None
-    return Coverage(_share(sum(inside), len(inside)), len(known), len({study for study, _ in known}))
+    inside = share_of([is_inside for _, effect in known for is_inside in _each(effect)])
+    return inside and Coverage(inside, len(known), len({study for study, _ in known}))
 
 
-def equal_arms(several: Sequence[Pooled]) -> EqualArms | None:
-    """Count intervals of equal arms that hold zero: of each session over its blocks, of means over two
-    occasions and more; None without any A/A pair."""
+def equal_arms(several: Sequence[Pooled]) -> tuple[Share | None, Share | None]:
+    """Count intervals of equal arms that hold zero: of each session over its blocks, and of means over two
+    occasions and more."""
     pairs = [one.aa.whole for one in several if one.aa is not None]
     single = [_holds_zero(seen.low, seen.high) for pair in pairs for seen in pair.sessions]
-    means = [_holds_zero(pair.low, pair.high) for pair in pairs if pair.low is not None]
-    if not single:
-        return None
-    return EqualArms(_share(sum(single), len(single)), _share(sum(means), len(means)) if means else None)
+    return share_of(single), share_of(
+        [_holds_zero(one.low, one.high) for one in pairs if one.low is not None]
+    )
 
 
 def sentences(several: Sequence[Pooled]) -> Iterator[str]:
     """Yield what both checks show, with their counts."""
-    found, equal, level = coverage(several), equal_arms(several), f"{100 * LEVEL:.0f}{NBSP}%"
+    found, (own, means), level = coverage(several), equal_arms(several), f"{100 * LEVEL:.0f}{NBSP}%"
     if found is None:
         yield f"No effect has {FEWEST} occasions yet, so no prediction interval could be tried."
     else:
         studies = "1 study" if found.studies == 1 else f"{found.studies} studies"
+        inside, low, high = found.inside, 100 * found.inside.low, 100 * found.inside.high
         yield (
-            f"Predicted from the others, {found.inside.number} of {found.inside.of} left-out occasions lay "
-            f"inside their {level} prediction interval ({count(found.effects, 'effect')} of {studies}; "
-            f"{_ends(found.inside)})."
+            f"Predicted from the others, {inside.number} of {inside.of} left-out occasions lay inside their "
+            f"{level} prediction interval ({count(found.effects, 'effect')} of {studies}; "
+            f"exact 95{NBSP}% interval {low:.0f} to {high:.0f}{NBSP}%)."
         )
-    if equal is not None:
-        own, means = equal.sessions, equal.means
+    if own is not None:
         told = f"Equal arms (A/A): the intervals of {own.number} of {own.of} sessions hold zero"
         more = f", and {means.number} of {means.of} means over sessions do at {level}" if means else ""
         yield f"{told}{more}."
@@ -211,12 +189,3 @@ def _each(effect: PooledEffect) -> Iterator[bool]:
 
 def _holds_zero(low: float | None, high: float | None) -> bool:
     return low is not None and high is not None and low <= 0 <= high
-
-
-def _share(number: int, of: int) -> Share:
-    return Share(number, of, *exact_share(number, of))
-
-
-def _ends(share: Share) -> str:
-    low, high = 100 * share.low, 100 * share.high
-    return f"exact 95{NBSP}% interval {low:.0f} to {high:.0f}{NBSP}%"

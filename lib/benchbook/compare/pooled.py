@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,18 +17,10 @@ from benchbook.compare.occasions import FEWEST, LEVEL, Averaged, Pool, Value, av
 from benchbook.compare.occasions import pool as pooled_of
 from benchbook.compare.sentences import listing
 from benchbook.compare.verdicts import MARGIN
+from benchbook.core import canonical
 from benchbook.core.errors import given
 from benchbook.core.findings import ByThreads, Finding, Findings, Level
-from benchbook.core.pooled import (
-    Contrast,
-    Label,
-    LeftOut,
-    Occasion,
-    Pooled,
-    PooledEffect,
-    Seen,
-    Session,
-)
+from benchbook.core.pooled import Contrast, Label, LeftOut, Occasion, Pooled, PooledEffect, Seen, Session
 
 SIGNIFICANT_DIGITS = 6
 PROBES = (
@@ -125,7 +117,6 @@ def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> 
     newest = own[-1]
     twins = [one for one in own if one.findings.aa]
     twin = twins[-1].findings.aa if twins else None
-    aa = _contrast(twin, twins, lambda found: [found.aa]) if twin else None
     return Pooled(
         study=study,
         title=newest.findings.title,
@@ -134,8 +125,8 @@ def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> 
         sessions=tuple(one.session for one in own),
         left_out=tuple(_left_out(one, chosen) for one in ordered if one not in own),
         arms={arm: machines.way(facts) for arm, facts in newest.facts.items()},
-        contrasts=tuple(_contrast(found, own, lambda found: found.findings) for found in _asked(own)),
-        aa=aa,
+        contrasts=tuple(_contrast(found, own) for found in _asked(own)),
+        aa=_contrast(twin, twins) if twin else None,
     )
 
 
@@ -171,12 +162,10 @@ def _asked(own: Sequence[Brought]) -> list[Finding]:
     return list(found.values())
 
 
-def _contrast(
-    entry: Finding, own: Sequence[Brought], listed: Callable[[Findings], Sequence[Finding | None]]
-) -> Contrast:
-    """Pool a contrast; `entry` is that of the newest session, `listed` gives those among which it is."""
+def _contrast(entry: Finding, own: Sequence[Brought]) -> Contrast:
+    """Pool a contrast; `entry` is that of the newest session."""
     entries = {
-        one.session.id: next((each for each in listed(one.findings) if each and each.id == entry.id), None)
+        one.session.id: next((each for each in one.findings.everything if each.id == entry.id), None)
         for one in own
     }
     sessions = [one.session for one in own]
@@ -219,7 +208,12 @@ def _effect(
     parts: Mapping[str, Finding | Level | ByThreads | None],
 ) -> PooledEffect:
     seen = tuple(_seen(session, parts[session.id]) for session in sessions)
-    values = {one.session: _value(one) for one in seen if one.reason is None}
+    known = {"session", "n", "level", "label", "standard_error"}
+    values = {
+        one.session: Value(**one.model_dump(include=known), log_effect=math.log1p(one.effect or 0.0))
+        for one in seen
+        if one.reason is None
+    }
     own = [session for session in sessions if session.id in values]
     groups = [averaged([values[session.id] for session in group]) for group in occasions(own)]
     logs, variances = [one.log_effect for one in groups], [one.standard_error**2 for one in groups]
@@ -229,7 +223,15 @@ def _effect(
     made: dict[str, Any] = {
         "threads": threads,
         "seen": seen,
-        "occasions": tuple(_occasion(one) for one in groups),
+        "occasions": tuple(
+            Occasion(
+                sessions=one.sessions,
+                effect=canonical.significant(math.expm1(one.log_effect), SIGNIFICANT_DIGITS),
+                standard_error=canonical.significant(one.standard_error, SIGNIFICANT_DIGITS),
+                sign=one.sign,
+            )
+            for one in groups
+        ),
         "processors": processors,
         "label": label(groups, found, processors),
         "range_low": _rounded(min(effects, default=None)),
@@ -292,20 +294,6 @@ def _seen(session: Session, part: Finding | Level | ByThreads | None) -> Seen:
     return Seen(session=session.id, **given, standard_error=_rounded(error), reason=reason)
 
 
-def _value(one: Seen) -> Value:
-    known = one.model_dump(include={"session", "n", "level", "label", "standard_error"})
-    return Value(**known, log_effect=math.log1p(one.effect or 0.0))
-
-
-def _occasion(one: Averaged) -> Occasion:
-    return Occasion(
-        sessions=one.sessions,
-        effect=_kept(math.expm1(one.log_effect)),
-        standard_error=_kept(one.standard_error),
-        sign=one.sign,
-    )
-
-
 def _numbers(found: Pool) -> dict[str, float | None]:
     ends = ("low", "high", "prediction_low", "prediction_high")
     return {
@@ -323,9 +311,5 @@ def _fraction(log: float | None) -> float | None:
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else _kept(value)
-
-
-def _kept(value: float) -> float:
-    """Round to 6 significant digits, so that the last bits of a processor's exp never change the file."""
-    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+    """Round, so that the last bits of a processor's exp never change the file."""
+    return None if value is None else canonical.significant(value, SIGNIFICANT_DIGITS)

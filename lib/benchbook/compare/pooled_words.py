@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from benchbook.compare import machines, words
-from benchbook.compare.sentences import NBSP
+from benchbook.compare.sentences import NBSP, signed
 from benchbook.core.findings import Finding
-from benchbook.core.pooled import PooledEffect, Seen, Session
+from benchbook.core.pooled import Contrast, PooledEffect, Seen, Session
 from benchbook.core.wording import count
 
 MOST_WORDS = 25
@@ -47,6 +47,12 @@ class Said:
         return f" on {words.of(self.entry, 'workload')}{at}"
 
 
+def lead(contrast: Contrast, effect: PooledEffect) -> str:
+    """Name an effect: `HAProxy on point selects at 8 threads`."""
+    at = "" if effect.threads is None else f" at {count(effect.threads, 'thread')}"
+    return f"{contrast.names.treatment} on {contrast.names.workload}{at}"
+
+
 def headline(said: Said) -> str:
     """Say in one sentence what is known beyond a session: the number, and where a further one is expected.
 
@@ -56,12 +62,12 @@ def headline(said: Said) -> str:
     label = said.found.label
     if label == "not computed":
         reasons = [one.reason for one in said.found.seen if one.reason] or ["there is no session"]
-        return _case(
-            said,
-            f"{said.treatment} and {said.baseline} were not compared{said.where}: {reasons[0].rstrip('.')}.",
+        text = (
+            f"{said.treatment} and {said.baseline} were not compared{said.where}: {reasons[0].rstrip('.')}."
         )
-    told = {"depends on the machine": _depends, "one session": _once, "not shown": _quiet}
-    return _case(said, fitting(told.get(label, _shown)(said)))
+        return begun(text, said.treatment, said.baseline)
+    told = {"depends on the machine": _depends, "one session": _once}
+    return begun(fitting(told.get(label, _shown)(said)), said.treatment, said.baseline)
 
 
 def short(said: Said) -> str:
@@ -83,7 +89,7 @@ def percent(fraction: float) -> str:
     >>> percent(-0.1532), percent(0.0042), percent(-0.0002)
     ('−15\\xa0%', '+0.4\\xa0%', '0.0\\xa0%')
     """
-    return f"{_signed(fraction, _digits(fraction))}{NBSP}%"
+    return f"{signed(fraction, _digits(fraction))}{NBSP}%"
 
 
 def span(low: float, high: float) -> str:
@@ -93,7 +99,7 @@ def span(low: float, high: float) -> str:
     ('−18 to −13\\xa0%', '−0.4 to +2.1\\xa0%', '+19.1 to +19.4\\xa0%')
     """
     digits = _digits(low, high)
-    return f"{_signed(low, digits)} to {_signed(high, digits)}{NBSP}%"
+    return f"{signed(low, digits)} to {signed(high, digits)}{NBSP}%"
 
 
 def where(found: PooledEffect) -> str:
@@ -114,22 +120,17 @@ def range_of(found: PooledEffect) -> tuple[float, float]:
 
 
 def _shown(said: Said) -> Iterator[str]:
-    """Say what holds elsewhere, has the same direction, or is there on average."""
-    low, high = range_of(said.found)
-    tail = unsigned(low, high) if low * high > 0 else span(low, high)
-    lead = "on average " if said.found.label == "on average" else ""
-    full, brief = ends_of(said.found)
-    yield f"{lead}{_compared(said)}{full.format(tail)}."
-    yield f"{lead}{_compared(said)}{brief.format(tail)}."
-    yield f"{lead}{_compared(said, is_brief=True)}{brief.format(tail)}."
-
-
-def _quiet(said: Said) -> Iterator[str]:
+    """Say what holds elsewhere, has the same direction, is there on average, or was not shown."""
     low, high = range_of(said.found)
     full, brief = ends_of(said.found)
-    yield f"{_no_difference(said)}{full.format(span(low, high))}."
-    yield f"{_no_difference(said)}{brief.format(span(low, high))}."
-    yield f"{_no_difference(said, is_brief=True)}{brief.format(span(low, high))}."
+    if said.found.label == "not shown":
+        told, tail = [_no_difference(said, is_brief) for is_brief in (False, True)], span(low, high)
+    else:
+        lead = "on average " if said.found.label == "on average" else ""
+        told = [f"{lead}{_compared(said, is_brief)}" for is_brief in (False, True)]
+        tail = unsigned(low, high) if low * high > 0 else span(low, high)
+    for begins, ends in ((told[0], full), (told[0], brief), (told[1], brief)):
+        yield f"{begins}{ends.format(tail)}."
 
 
 def ends_of(found: PooledEffect) -> tuple[str, str]:
@@ -163,7 +164,7 @@ def _depends(said: Said) -> Iterator[str]:
     least, most = (choose(said.found.sessions, key=_effect) for choose in (min, max))
     on = [machines.name(said.sessions[one.session].processor) for one in (least, most)]
     digits = _digits(_effect(least), _effect(most))
-    low, high = (f"{_signed(_effect(one), digits)}{NBSP}%" for one in (least, most))
+    low, high = (f"{signed(_effect(one), digits)}{NBSP}%" for one in (least, most))
     what = f"the effect of {said.treatment}"
     if said.entry.metric not in SERVED:
         what = f"{what} on {said.noun}"
@@ -189,9 +190,10 @@ def words_in(text: str) -> int:
     return len(text.split(" "))
 
 
-def _case(said: Said, text: str) -> str:
-    if text.startswith((said.treatment, said.baseline)):
-        return words.sentence_case(text, said.treatment, said.baseline)
+def begun(text: str, treatment: str, baseline: str) -> str:
+    """Begin a sentence with a capital, or with the name of an arm as that is written."""
+    if text.startswith((treatment, baseline)):
+        return words.sentence_case(text, treatment, baseline)
     return text[:1].upper() + text[1:]
 
 
@@ -235,10 +237,3 @@ def _digits(*fractions: float) -> int:
     digits = 0 if max(abs(100 * one) for one in fractions) >= 9.95 else 1
     alike = len({f"{100 * one:.{digits}f}" for one in fractions}) < len(set(fractions))
     return 1 if alike else digits
-
-
-def _signed(fraction: float, digits: int) -> str:
-    text = f"{abs(100 * fraction):.{digits}f}"
-    if float(text) == 0:
-        return text
-    return (_MINUS if fraction < 0 else "+") + text

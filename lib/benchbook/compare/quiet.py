@@ -49,16 +49,16 @@ def seen(
     `load_1min` is the highest when the arms were looked at, the others are means over runs. Beside arms in
     `unmeasured` (see `accompanied`) no other program can be told from theirs.
     """
-    loads = [load for load in _loads(facts).values() if load is not None]
     cores = _cores(facts)
     others = _others(runs, cores, unmeasured)
     pressure = _pressure(runs, monitor)
+    steal = runs.steal_pct.dropna() if "steal_pct" in runs else pd.Series(dtype=float)
     found = Quiet(
         cores=cores,
-        load_1min=max(loads, default=None),
+        load_1min=max(_loads(facts), default=None),
         others_cores=None if others is None else float(others.mean()),
         psi_cpu_pct=None if pressure is None else float(pressure.mean()),
-        steal_pct=_mean(runs, "steal_pct"),
+        steal_pct=float(steal.mean()) if len(steal) else None,
         line="",
     )
     return found.model_copy(update={"line": _line(found, aa)})
@@ -95,16 +95,15 @@ def _line(found: Quiet, aa: Finding | None) -> str:
     if found.steal_pct is not None:
         parts.append(f"the host took {found.steal_pct:.1f}\N{NO-BREAK SPACE}% of the time for others (steal)")
     if aa is not None and aa.low is not None:
-        parts.append(f"equal arms (A/A) came out within {ends(aa)} of each other")
+        parts.append(f"equal arms (A/A) came out within {ends(aa.low, aa.high)} of each other")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else "Nothing was recorded about it."
 
 
 def _load(facts: Facts, arms: Mapping[str, str]) -> Iterator[Doubt]:
-    loads, cores = {arm: load for arm, load in _loads(facts).items() if load is not None}, _cores(facts)
-    if not loads or cores is None or edges.is_below(max(loads.values()), BUSY * cores):
+    worst, cores = max(_loads(facts), default=None), _cores(facts)
+    if worst is None or cores is None or edges.is_below(worst, BUSY * cores):
         return
-    worst = max(loads.values())
     favoured = _simplest(facts)
     yield doubt(
         "Load",
@@ -121,18 +120,28 @@ def _other_work(
     others = _others(runs, cores, unmeasured)
     if others is None or cores is None:
         return
-    by_arm = others.groupby(runs.arm).mean().dropna()
-    apart = float(by_arm.max() - by_arm.min()) if len(by_arm) > 1 else 0.0
-    if edges.is_below(others.mean(), OTHERS * cores) and edges.is_below(apart, OTHERS_APART * cores):
-        return
-    sentence = listing([f"{used:.2f} cores beside {arms.get(arm, arm)}" for arm, used in by_arm.items()])
-    favoured = [by_arm.idxmin()] if edges.is_above(apart, OTHERS_APART * cores) else []
-    yield doubt(
-        "Other programs",
-        f"Programs that are no part of an arm used {sentence}, of {cores}. "
-        f"{_favour(favoured, arms, 'less of it ran there')}",
-        favoured,
-    )
+    told = _by_arm(others, runs, (OTHERS * cores, OTHERS_APART * cores), "{:.2f} cores beside {}", arms)
+    for sentence, favoured in told:
+        yield doubt(
+            "Other programs",
+            f"Programs that are no part of an arm used {sentence}, of {cores}. "
+            f"{_favour(favoured, arms, 'less of it ran there')}",
+            favoured,
+        )
+
+
+def _by_arm(
+    values: pd.Series, runs: pd.DataFrame, bounds: tuple[float, float], text: str, arms: Mapping[str, str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield values by arm in words, with the arm that has least where they are far apart.
+
+    Nothing where their mean and what they are apart are below the two bounds.
+    """
+    by_arm = values.groupby(runs.arm).mean().dropna()
+    apart = by_arm.max() - by_arm.min()
+    if len(by_arm) and not (edges.is_below(values.mean(), bounds[0]) and edges.is_below(apart, bounds[1])):
+        sentence = listing([text.format(value, arms.get(arm, arm)) for arm, value in by_arm.items()])
+        yield sentence, [by_arm.idxmin()] if edges.is_above(apart, bounds[1]) else []
 
 
 def _waiting(
@@ -155,28 +164,22 @@ def _waiting(
 def _steal(runs: pd.DataFrame, arms: Mapping[str, str]) -> Iterator[Doubt]:
     if "steal_pct" not in runs or runs.empty:
         return
-    by_arm = runs.groupby("arm")["steal_pct"].mean().dropna()
-    apart = by_arm.max() - by_arm.min()
-    is_even = edges.is_below(apart, STEAL_APART_PCT)
-    if not len(by_arm) or (edges.is_below(runs.steal_pct.mean(), STEAL_PCT) and is_even):
-        return
-    sentence = listing([f"{stolen:.1f} % in runs of {arms.get(arm, arm)}" for arm, stolen in by_arm.items()])
-    favoured = [by_arm.idxmin()] if edges.is_above(apart, STEAL_APART_PCT) else []
-    yield doubt(
-        "Steal",
-        f"The machine's host took part of its time: {sentence}. "
-        f"{_favour(favoured, arms, 'less was taken there')}",
-        favoured,
-    )
+    bounds = STEAL_PCT, STEAL_APART_PCT
+    for sentence, favoured in _by_arm(runs.steal_pct, runs, bounds, "{:.1f} % in runs of {}", arms):
+        yield doubt(
+            "Steal",
+            f"The machine's host took part of its time: {sentence}. "
+            f"{_favour(favoured, arms, 'less was taken there')}",
+            favoured,
+        )
 
 
-def _paced(
-    runs: pd.DataFrame,
-    facts: Facts,
-    monitor: pd.DataFrame | None,
-    names: Named,
-) -> Iterator[Doubt]:
-    paced = [arm for arm, found in facts.items() if "bbr" in _congestion(found)]
+def _paced(runs: pd.DataFrame, facts: Facts, monitor: pd.DataFrame | None, names: Named) -> Iterator[Doubt]:
+    paced = [
+        arm
+        for arm, found in facts.items()
+        if any(one.get("congestion_control") == "bbr" for one in _machines(found))
+    ]
     sent = _sent(runs, monitor)
     if not paced or sent is None:
         return
@@ -216,10 +219,6 @@ def _machines(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [one for one in machines if isinstance(one, Mapping)]
 
 
-def _congestion(found: Mapping[str, Any]) -> list[Any]:
-    return [one.get("congestion_control") for one in _machines(found)]
-
-
 def _cores(facts: Facts) -> int | None:
     """Return the cores of the one machine that all is on; of several hosts none is the machine."""
     cores = {(found.get("machine") or {}).get("cores") for found in facts.values() if not found.get("hosts")}
@@ -227,8 +226,9 @@ def _cores(facts: Facts) -> int | None:
     return None if only is None else int(only)
 
 
-def _loads(facts: Facts) -> dict[str, float | None]:
-    return {arm: (found.get("moment") or {}).get("load_1min") for arm, found in facts.items()}
+def _loads(facts: Facts) -> list[float]:
+    loads = ((found.get("moment") or {}).get("load_1min") for found in facts.values())
+    return [load for load in loads if load is not None]
 
 
 def _others(runs: pd.DataFrame, cores: int | None, unmeasured: Collection[str]) -> pd.Series | None:
@@ -262,8 +262,3 @@ def _pressure(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | N
     own = monitor[(monitor.part == "machine") & monitor.run_id.isin(runs.run_id)]
     known = own.psi_cpu_pct.dropna()
     return known if len(known) else None
-
-
-def _mean(runs: pd.DataFrame, column: str) -> float | None:
-    known = runs[column].dropna() if column in runs else pd.Series(dtype=float)
-    return float(known.mean()) if len(known) else None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.compare import edges, verdicts
+from benchbook.compare.intervals import Interval
 from benchbook.core.errors import given
 from benchbook.core.findings import Direction, Finding, Findings, Verdict
 from benchbook.core.study_arm import without_presentation
@@ -42,12 +43,6 @@ class Judged:
     obstacle: str = ""
 
 
-@dataclass(frozen=True)
-class _Ends:
-    log_low: float | None
-    log_high: float | None
-
-
 def judge(first: Findings, second: Findings) -> Iterator[Judged]:
     """Judge every finding of a study's first findings.json by its second."""
     theirs = {found.id: found for found in second.findings}
@@ -57,7 +52,7 @@ def judge(first: Findings, second: Findings) -> Iterator[Judged]:
         if reason or other is None:
             yield Judged(found, other, obstacle=reason)
             continue
-        ends = _Ends(_log(other.low), _log(other.high))
+        ends = Interval(other.n, other.level, None, _log(other.low), _log(other.high))
         effect, is_null = given(found.effect), found.label == "no practical difference"
         band = (
             verdicts.Band(-verdicts.PRACTICAL, verdicts.PRACTICAL) if is_null else verdicts.point_band(effect)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,9 +19,10 @@ from scipy.special import fdtrc
 from benchbook.compare import edges
 from benchbook.compare.arithmetic import Check, check, percent, plain, summary
 from benchbook.compare.intervals import NO_SPREAD, Interval, residual_mean_square, t_interval
-from benchbook.core import canonical
+from benchbook.core import canonical, findings
 from benchbook.core.cells import THREADS, shown
 from benchbook.core.errors import given
+from benchbook.core.findings import Scaling
 from benchbook.core.source import Number
 
 MIN_LEVELS = 6
@@ -47,21 +49,6 @@ class Usl:
         if self.beta <= 0 or self.alpha >= 1:
             return None
         return math.sqrt((1 - self.alpha) / self.beta)
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """How one arm scales at one workload: the observed maximum, and the law if the data carry it."""
-
-    arm: str
-    workload: str
-    levels: tuple[int, ...]
-    observed_max_qps: float | None
-    observed_max_threads: int | None
-    usl: Usl | None
-    peak_threads: Interval | None
-    peak_qps: Interval | None
-    reason: str | None
 
 
 def fit(threads: Sequence[float] | np.ndarray, qps: Sequence[float] | np.ndarray) -> Usl:
@@ -102,39 +89,37 @@ def scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
     """
     chosen = runs[(runs.arm == arm) & (runs.workload == workload)]
     table = chosen.pivot_table(index="block", columns="threads", values="qps", aggfunc="mean").dropna()
-    levels = tuple(int(level) for level in table.columns)
+    levels = [int(level) for level in table.columns]
+    nothing = dict.fromkeys(("observed_max_qps", "observed_max_threads", "usl", "peak_threads", "peak_qps"))
+    made: dict[str, Any] = {"arm": arm, "workload": workload, "threads": levels, **nothing}
     if table.empty or (table <= 0).to_numpy().any():
-        return Scaling(arm, workload, levels, None, None, None, None, None, NO_DATA)
+        return Scaling(**made, reason=NO_DATA)
     means = np.exp(np.log(table).mean())
     top = int(means.map(canonical.significant).idxmax())
-
-    def observed(reason: str) -> Scaling:
-        return Scaling(arm, workload, levels, float(means.max()), top, None, None, None, reason)
-
-    reason = _gate(np.log(table), top)
-    if reason:
-        return observed(reason)
+    made |= {"observed_max_qps": float(means.max()), "observed_max_threads": top}
+    if reason := _gate(np.log(table), top):
+        return Scaling(**made, reason=reason)
     law = fit(levels, means.to_numpy())
-    reason = _lack_of_fit(np.log(table), law)
-    if reason:
-        return observed(reason)
+    if reason := _lack_of_fit(np.log(table), law):
+        return Scaling(**made, reason=reason)
     peaks = [fit(levels, row) for row in table.to_numpy()]
     tops = [(peak, peak.peak_threads) for peak in peaks if peak.peak_threads is not None]
     if law.peak_threads is None or len(tops) < len(peaks):
-        return observed("the law has no peak in some blocks")
-    threads_at_peak = t_interval([math.log(threads) for _, threads in tops], LEVEL)
-    qps_at_peak = t_interval([math.log(peak.qps(threads)) for peak, threads in tops], LEVEL)
-    return Scaling(
-        arm,
-        workload,
-        levels,
-        float(means.max()),
-        top,
-        law,
-        threads_at_peak,
-        qps_at_peak,
-        threads_at_peak.reason,
-    )
+        return Scaling(**made, reason="the law has no peak in some blocks")
+    at_peak = t_interval([math.log(threads) for _, threads in tops], LEVEL)
+    made |= {
+        "usl": findings.Usl(gamma_qps=law.gamma, alpha=law.alpha, beta=law.beta),
+        "peak_threads": _peak(at_peak),
+        "peak_qps": _peak(t_interval([math.log(peak.qps(threads)) for peak, threads in tops], LEVEL)),
+    }
+    return Scaling(**made, reason=at_peak.reason)
+
+
+def _peak(interval: Interval) -> findings.Peak:
+    """Turn an interval of logarithms into the value itself with its ends."""
+    low, high = (None if log is None else math.exp(log) for log in (interval.log_low, interval.log_high))
+    value = math.exp(given(interval.log_mean))
+    return findings.Peak(value=value, low=low, high=high, level=interval.level, n=interval.n)
 
 
 def _gate(logs: pd.DataFrame, top: int) -> str | None:
@@ -184,10 +169,7 @@ def collapses(numbers: Sequence[Number]) -> list[Check]:
                 f"falls from {plain(before.value)} to {plain(after.value)} ({percent(drop, 1)}); {busy}."
             )
             found.append(check(name, False, where, detail, [after.table], after.row))
-    return [
-        *found,
-        *summary(name, n - len({one.where for one in found}), "Series that do not", len(found)),
-    ]
+    return [*found, *summary(name, n - len({one.where for one in found}), "Series that do not", len(found))]
 
 
 def scalability(numbers: Sequence[Number]) -> list[Check]:

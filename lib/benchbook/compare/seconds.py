@@ -68,7 +68,13 @@ def long_runs(runs: pd.DataFrame, intervals: pd.DataFrame) -> list[Stability]:
     long = runs[runs["run_s"] >= LONG_S].sort_values("position")
     measured = intervals[intervals.run_id.isin(set(long.run_id)) & ~intervals.is_discarded]
     series = dict(iter(measured.sort_values("second").groupby("run_id")))
-    return [_stability(str(run), series[run]) for run in long.run_id if run in series]
+    found = []
+    for run in long.run_id:
+        if run in series:
+            qps, second = (series[run][name].to_numpy(dtype=float) for name in ("qps", "second"))
+            lowest, stopped = float(qps.min()), stalls(second, qps)
+            found.append(Stability(str(run), len(qps), float(np.median(qps)), lowest, stopped, modes(qps)))
+    return found
 
 
 def stalls(second: NDArray[np.float64], qps: NDArray[np.float64]) -> tuple[Stall, ...]:
@@ -126,13 +132,6 @@ def _valleys(density: NDArray[np.float64]) -> list[int]:
     return []
 
 
-def _stability(run_id: str, own: pd.DataFrame) -> Stability:
-    qps, second = own.qps.to_numpy(dtype=float), own.second.to_numpy(dtype=float)
-    return Stability(
-        run_id, len(qps), float(np.median(qps)), float(qps.min()), stalls(second, qps), modes(qps)
-    )
-
-
 @dataclass(frozen=True)
 class Dip:
     """One run from the moment of an event on, in seconds and queries a second.
@@ -152,14 +151,14 @@ class Dip:
     lost_s: float
 
 
-def events(facts: Mapping[str, Any] | None) -> dict[str, int]:
+def events(arms: Mapping[str, Mapping[str, Any]] | None) -> dict[str, int]:
     """Return by arm at which second of a run its cluster's event was planned, from the facts of the arms."""
-    found = {}
-    for arm, seen in _under(facts, "arms").items():
-        event = _under(_under(_under(seen, "engine"), "cluster"), "event")
-        if event:
-            found[arm] = int(event["at_s"])
-    return found
+    clusters = {arm: (seen.get("engine") or {}).get("cluster") for arm, seen in (arms or {}).items()}
+    return {
+        arm: int(cluster["event"]["at_s"])
+        for arm, cluster in clusters.items()
+        if isinstance(cluster, Mapping) and cluster.get("event")
+    }
 
 
 def dips(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str, int]) -> list[Dip]:
@@ -205,8 +204,3 @@ def _windows(qps: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the means of windows of 5 s, one after another from the start; the rest is left out."""
     whole = qps.size // WINDOW_S
     return qps[: whole * WINDOW_S].reshape(whole, WINDOW_S).mean(axis=1)
-
-
-def _under(known: object, key: str) -> Mapping[str, Any]:
-    found = known.get(key) if isinstance(known, Mapping) else None
-    return found if isinstance(found, Mapping) else {}

@@ -31,7 +31,14 @@ def percent(fraction: float) -> str:
     >>> percent(-0.312)
     '−31.2\\xa0%'
     """
-    return f"{_signed(fraction)}{NBSP}%"
+    return f"{signed(fraction)}{NBSP}%"
+
+
+def signed(fraction: float, digits: int = 1) -> str:
+    """Write a fraction as percent with a real sign, nothing before zero."""
+    text = f"{abs(100 * fraction):.{digits}f}"
+    sign = "" if float(text) == 0 else "\N{MINUS SIGN}" if fraction < 0 else "+"
+    return f"{sign}{text}"
 
 
 def listing(items: Sequence[object], last: str = "and") -> str:
@@ -54,12 +61,12 @@ class Interval(Protocol):
 
 def interval(part: Part) -> str:
     """Write an interval with its level: 98 % interval −28.4 to −18.8 %."""
-    return f"{100 * part.level:g}{NBSP}% interval {ends(part)}"
+    return f"{100 * part.level:g}{NBSP}% interval {ends(part.low, part.high)}"
 
 
-def ends(part: Interval) -> str:
+def ends(low: float | None, high: float | None) -> str:
     """Write the two ends of an interval: −28.4 to −18.8 %."""
-    return f"{_signed(given(part.low))} to {_signed(given(part.high))}{NBSP}%"
+    return f"{signed(given(low))} to {signed(given(high))}{NBSP}%"
 
 
 def sentence(found: Finding) -> str:
@@ -79,7 +86,9 @@ def _sentence(found: Finding) -> str:
     if label == "not decided yet":
         return f"Nothing is decided yet {where}; so far {_compared(found, where='')} {seen}."
     if label == "no useful interval":
-        return f"No useful interval yet for {_against(found)} {where} {seen}.{_help(found)}"
+        metric = "" if found.metric in _SERVED else f"{_noun(found)} with "
+        told = f"{metric}{treatment} against {baseline} {where} {seen}"
+        return f"No useful interval yet for {told}.{_help(found)}"
     if label == "depends on threads":
         return f"{_by_level(found)}; {blocks}."
     if label == "no practical difference":
@@ -87,7 +96,8 @@ def _sentence(found: Finding) -> str:
             f"{treatment} and {baseline} differ by no more than 1{NBSP}% in {_noun(found)} {where}: "
             f"{percent(given(found.effect))} {seen}."
         )
-    if _is_lost(found):
+    # The interval leaves out zero, but the correction for many contrasts left nothing shown.
+    if label == "not shown" and (given(found.low) > 0 or given(found.high) < 0):
         return f"{LOST} between {treatment} and {baseline} {where}: {percent(given(found.effect))} {seen}."
     if label == "not shown":
         return (
@@ -103,22 +113,13 @@ LOST = "Once all contrasts of the study are counted (Holm), no difference is dec
 def _level_told(found: Finding, part: Level, with_ends: bool = True) -> str:
     """Say what is known at one thread level: 24.4 % fewer at 1 thread (−28.0 to −20.5 %)."""
     where = f"at {count(part.threads, 'thread')}"
-    seen = f" ({ends(part)})" if with_ends and part.low is not None else ""
-    told = _amount(found, part) if part.label in SHOWN else _quiet(part)
-    return f"{told} {where}{seen}"
-
-
-def _quiet(part: Level) -> str:
-    return _AT_A_LEVEL.get(str(part.label), "no difference was shown")
+    seen = f" ({ends(part.low, part.high)})" if with_ends and part.low is not None else ""
+    quiet = _AT_A_LEVEL.get(str(part.label), "no difference was shown")
+    return f"{_amount(found, part) if part.label in SHOWN else quiet} {where}{seen}"
 
 
 def _names(found: Finding) -> tuple[str, str, str]:
     return words.inside(found, "treatment"), words.inside(found, "baseline"), words.of(found, "workload")
-
-
-def _is_lost(found: Finding) -> bool:
-    """Whether the interval leaves out zero, but the correction for many contrasts left nothing shown."""
-    return found.label == "not shown" and (given(found.low) > 0 or given(found.high) < 0)
 
 
 def _noun(found: Finding) -> str:
@@ -129,7 +130,7 @@ def _amount(found: Finding, part: Part | None = None) -> str:
     """Write how much, with its direction: 23.7 % fewer, or 12.0 % higher."""
     effect = given((part or found).effect)
     more, less = ("more", "fewer") if found.metric in _SERVED else ("higher", "lower")
-    return f"{_signed(effect).lstrip('+−')}{NBSP}% {less if effect < 0 else more}"
+    return f"{signed(effect).lstrip('+−')}{NBSP}% {less if effect < 0 else more}"
 
 
 def _compared(found: Finding, part: Part | None = None, where: str | None = None) -> str:
@@ -139,14 +140,6 @@ def _compared(found: Finding, part: Part | None = None, where: str | None = None
         served = f"{_amount(found, part)} {_noun(found)}"
         return f"{treatment} served {served} than {baseline}{place}"
     return f"{_noun(found)} was {_amount(found, part)} with {treatment} than with {baseline}{place}"
-
-
-def _against(found: Finding) -> str:
-    """Name what is compared, with the metric unless it is what was served: HAProxy against direct
-    connections."""
-    treatment, baseline, _ = _names(found)
-    metric = "" if found.metric in _SERVED else f"{_noun(found)} with "
-    return f"{metric}{treatment} against {baseline}"
 
 
 def _levels(found: Finding) -> list[Level]:
@@ -171,15 +164,11 @@ def _by_level(found: Finding) -> str:
 
 def _depends(found: Finding) -> str:
     """Say the thread levels of a finding that has one number, where they were shown to differ in size."""
-    told = _told_levels(found)
-    return f" On {_names(found)[2]} the effect depends on threads: {told}." if told else ""
-
-
-def _told_levels(found: Finding) -> str:
-    test = found.depends_on_threads
-    if not test or test.p >= 0.05 or len(_levels(found)) < 2:
+    test, levels = found.depends_on_threads, _levels(found)
+    if not test or test.p >= 0.05 or len(levels) < 2:
         return ""
-    return listing([_level_told(found, part, with_ends=False) for part in _levels(found)])
+    told = listing([_level_told(found, part, with_ends=False) for part in levels])
+    return f" On {_names(found)[2]} the effect depends on threads: {told}."
 
 
 def _help(found: Finding) -> str:
@@ -188,17 +177,9 @@ def _help(found: Finding) -> str:
     more = found.blocks_to_useful
     if not more or more.blocks < 1:
         return f"{reason} A quieter machine would help."
-    minutes = "" if more.minutes is None else f", some {_minutes(more.minutes)}"
+    minutes = ""
+    if more.minutes is not None:
+        hours = f"{more.minutes / 60:,.0f} hours"
+        minutes = f", some {hours if more.minutes >= 120 else count(max(round(more.minutes), 1), 'minute')}"
     blocks = f"{more.blocks:,} more block{'' if more.blocks == 1 else 's'}"
     return f"{reason} About {blocks}{minutes}, or a quieter machine would help."
-
-
-def _minutes(value: float) -> str:
-    return f"{value / 60:,.0f} hours" if value >= 120 else count(max(round(value), 1), "minute")
-
-
-def _signed(fraction: float) -> str:
-    text = f"{abs(100 * fraction):.1f}"
-    if float(text) == 0:
-        return text
-    return ("\N{MINUS SIGN}" if fraction < 0 else "+") + text

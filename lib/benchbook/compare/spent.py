@@ -126,7 +126,7 @@ def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.
     if edges.is_below(missed, EXACT) or edges.is_above(missed, MOST):
         return missed < MOST
     wide = ends[0] - slack, ends[1] + slack
-    if slack and edges.side(*wide) and _holds(wide, other.value):
+    if slack and edges.side(*wide) and edges.is_inside(other.value, other.value, *wide):
         return True
     rest = estimate(both.iloc[:, 1] - both.iloc[:, 0], level)
     return rest is not None and rest.low is not None and not decided(rest)
@@ -135,10 +135,6 @@ def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.
 def _ends(found: Estimate) -> tuple[float, float]:
     assert found.low is not None and found.high is not None
     return found.low, found.high
-
-
-def _holds(ends: tuple[float, float], value: float) -> bool:
-    return edges.is_above(value, ends[0]) and edges.is_below(value, ends[1])
 
 
 def described(cell: Cell, level: float) -> CellCosts:
@@ -151,9 +147,7 @@ def described(cell: Cell, level: float) -> CellCosts:
     qps = estimate(cell.qps, level)
     assert qps is not None
     return CellCosts(
-        workload=cell.workload,
-        threads=cell.threads,
-        arm=cell.arm,
+        **{key: getattr(cell, key) for key in ("workload", "threads", "arm")},
         qps=qps,
         latency_us=estimate(cell.latency_us, level) if cell.is_closed else None,
         parts=tuple(parts),

@@ -76,7 +76,7 @@ def discard_advice(pilots: pd.DataFrame) -> DiscardAdvice:
     pilot has shown no steady state.
     """
     results = tuple(
-        _pilot(str(arm), str(workload), int(threads), part)
+        PilotResult(str(arm), str(workload), int(threads), *_pilot(part))
         for (arm, workload, threads), part in pilots.groupby(["arm", "workload", "threads"])
     )
     if not results:
@@ -98,17 +98,16 @@ def discard_advice(pilots: pd.DataFrame) -> DiscardAdvice:
     return DiscardAdvice(discard, True, reason, results)
 
 
-def _pilot(arm: str, workload: str, threads: int, part: pd.DataFrame) -> PilotResult:
+def _pilot(part: pd.DataFrame) -> tuple[int | None, str]:
+    """Return after how many seconds the pilots of a cell are steady, None with the reason why not."""
     wide = part.pivot(index="second", columns="pilot", values="qps").sort_index()
     shortest = int(wide.count().min())
     wide = wide.iloc[:shortest]
     if shortest < BATCH * MIN_BATCHES:
-        reason = f"a pilot of {shortest} s is too short to judge; it needs {BATCH * MIN_BATCHES} s"
-        return PilotResult(arm, workload, threads, None, reason)
+        return None, f"a pilot of {shortest} s is too short to judge; it needs {BATCH * MIN_BATCHES} s"
     if wide.isna().to_numpy().any() or not np.isfinite(wide.to_numpy()).all():
-        return PilotResult(arm, workload, threads, None, "seconds are missing in a pilot")
+        return None, "seconds are missing in a pilot"
     point = truncation(np.log(wide.clip(lower=EMPTY_SECOND_QUERIES)).mean(axis=1).to_numpy())
     if 2 * point >= shortest:
-        reason = f"no steady state in {shortest} s; warm up for longer"
-        return PilotResult(arm, workload, threads, None, reason)
-    return PilotResult(arm, workload, threads, point, f"steady after {point} s of {shortest} s")
+        return None, f"no steady state in {shortest} s; warm up for longer"
+    return point, f"steady after {point} s of {shortest} s"

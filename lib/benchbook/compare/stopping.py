@@ -7,16 +7,15 @@ is not already paid for (group sequential boundaries of equal level at each look
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from benchbook.compare import pairs, turns
 from benchbook.compare.claims import measured
-from benchbook.compare.claims.blocks import Evidence as OfClaims
+from benchbook.compare.claims.blocks import Evidence
 from benchbook.compare.claims.effects import ClaimedEffect
-from benchbook.compare.contrasts import Evidence
 from benchbook.compare.contrasts import judged as judged_study
 from benchbook.compare.judgement import Judged
 from benchbook.compare.sentences import ends, percent
@@ -44,7 +43,9 @@ def so_far(judged: Sequence[Judged]) -> str:
     told = []
     for one in judged:
         contrast, seen = one.candidate.effect.contrast, one.candidate.effect.interval
-        number = f"{percent(given(seen.effect))} ({ends(seen)})" if seen.is_known else seen.reason
+        number = (
+            f"{percent(given(seen.effect))} ({ends(seen.low, seen.high)})" if seen.is_known else seen.reason
+        )
         is_open = "" if is_decided(one) else f", open: {one.verdict or one.label}"
         told.append(f"{contrast.workload} {contrast.treatment} {contrast.metric} {number}{is_open}")
     return "; ".join(dict.fromkeys(told))
@@ -86,22 +87,20 @@ class Rule:
         tables = self.tables()
         runs, histograms = (_frame(tables[name]) for name in ("runs", "histograms"))
         runs, _ = pairs.usable(turns.of_one_order(runs, self.study)[0])
-        evidence = Evidence(self.study, runs, histograms, self.analysis)
+        evidence = Evidence(self.study, runs, self.analysis, None, None, self.facts, histograms)
         judged = judged_study(evidence, self.claims, min(self.analysis.looks))[0]
         if blocks in self.analysis.looks:
             self.say(f"after {count(blocks, 'block')}: {so_far(judged)}")
         look = stopped_at(self.study, judged)
-        if look is None or blocks >= self.study.plan.blocks or self._is_open(runs, tables):
-            return None
         planned = self.study.plan.blocks
+        if look is None or blocks >= planned:
+            return None
+        asked = [one for one in self.asked if one.is_judged]
+        seconds = _frame(tables["intervals"]) if measured.tables(asked) else None
+        answers = measured.findings(replace(evidence, intervals=seconds), asked)
+        if any(one.verdict not in ("confirmed", "contradicted") for one in answers):
+            return None
         return f"everything is decided at the look at {count(look, 'block')}; {planned} planned"
-
-    def _is_open(self, runs: pd.DataFrame, tables: Mapping[str, Any]) -> bool:
-        judged = [one for one in self.asked if one.is_judged]
-        seconds = _frame(tables["intervals"]) if measured.tables(judged) else None
-        behind = OfClaims(self.study, runs, self.analysis, seconds, None, self.facts)
-        verdicts = [one.verdict for one in measured.findings(behind, judged)]
-        return any(one not in ("confirmed", "contradicted") for one in verdicts)
 
 
 def rule(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from scipy.special import stdtr
@@ -27,28 +27,24 @@ PRACTICAL = 0.01
 USEFUL_RATIO = 1.5
 
 
-class Allowed(Protocol):
-    """Where an effect must lie, on the log scale."""
+@dataclass(frozen=True)
+class Bounds:
+    """Between which logarithms (or plain numbers, for a power) a part must lie; strict ends are outside."""
+
+    log_low: float = -math.inf
+    log_high: float = math.inf
+    is_strict: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Tell whether a number without an interval lies inside."""
+        if self.is_strict:
+            return edges.is_above(value, self.log_low) and edges.is_below(value, self.log_high)
+        return not edges.is_below(value, self.log_low) and not edges.is_above(value, self.log_high)
 
     @property
-    def log_low(self) -> float:
-        """The lower end."""
-
-    @property
-    def log_high(self) -> float:
-        """The upper end."""
-
-
-class Ends(Protocol):
-    """Anything with two ends on the log scale."""
-
-    @property
-    def log_low(self) -> float | None:
-        """The lower end."""
-
-    @property
-    def log_high(self) -> float | None:
-        """The upper end."""
+    def turned(self) -> Bounds:
+        """The same bounds on the other side of zero."""
+        return Bounds(-self.log_high, -self.log_low, self.is_strict)
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,7 @@ def next_look(n: int, looks: Sequence[int]) -> int | None:
     return min((look for look in looks if look > n), default=None)
 
 
-def verdict(ends: Ends, band: Allowed) -> Verdict:
+def verdict(ends: Interval, band: Band | Bounds) -> Verdict:
     """Judge a claim: the interval inside its band, entirely outside, or neither (at a tie too)."""
     if ends.log_low is None or ends.log_high is None:
         return "inconclusive"
@@ -146,7 +142,7 @@ def verdict(ends: Ends, band: Allowed) -> Verdict:
     return "inconclusive"
 
 
-def label(ends: Ends) -> Label:
+def label(ends: Interval) -> Label:
     """Say what an interval shows without any claim; ± 1 percentage point is no practical difference."""
     if ends.log_low is None or ends.log_high is None:
         return "not shown"
@@ -157,14 +153,14 @@ def label(ends: Ends) -> Label:
     return "lower" if edges.is_below(ends.log_high, 0) else "not shown"
 
 
-def is_useful(ends: Ends) -> bool:
+def is_useful(ends: Interval) -> bool:
     """Tell whether an interval is narrow enough to be quoted; an unknown one is no reason to withhold."""
     if ends.log_low is None or ends.log_high is None:
         return True
     return edges.is_below(ends.log_high - ends.log_low, math.log(USEFUL_RATIO))
 
 
-def direction(ends: Ends, value: float) -> Direction | None:
+def direction(ends: Interval, value: float) -> Direction | None:
     """Say of a contradicted claim whether at least its sign was right; None for a claim of no difference."""
     if ends.log_low is None or ends.log_high is None or value == 0:
         return None
@@ -173,16 +169,14 @@ def direction(ends: Ends, value: float) -> Direction | None:
     return "right" if edges.is_above(ends.log_low, 0) == (value > 0) else "opposite"
 
 
-def decide_verdict(interval: Interval, band: Allowed) -> Decision[Verdict]:
+def decide_verdict(interval: Interval, band: Band | Bounds) -> Decision[Verdict]:
     """Judge a claim, with the p value that Holm's correction needs."""
     outcome = verdict(interval, band)
     if outcome == "inconclusive":
         return Decision(outcome, None)
-    above_low = _p_above(interval, band.log_low)
-    below_high = _p_below(interval, band.log_high)
     if outcome == "confirmed":
-        return Decision(outcome, max(above_low, below_high))
-    return Decision(outcome, min(_p_below(interval, band.log_low), _p_above(interval, band.log_high)))
+        return Decision(outcome, max(_p(interval, band.log_low), _p(interval, band.log_high, is_below=True)))
+    return Decision(outcome, min(_p(interval, band.log_low, is_below=True), _p(interval, band.log_high)))
 
 
 def decide_label(interval: Interval) -> Decision[Label]:
@@ -192,20 +186,15 @@ def decide_label(interval: Interval) -> Decision[Label]:
         return Decision(outcome, decide_verdict(interval, Band(-PRACTICAL, PRACTICAL)).p)
     if outcome == "not shown":
         return Decision(outcome, None)
-    return Decision(outcome, min(_p_above(interval, 0.0), _p_below(interval, 0.0)))
+    return Decision(outcome, min(_p(interval, 0.0), _p(interval, 0.0, is_below=True)))
 
 
-def _p_above(interval: Interval, bound: float) -> float:
-    """Twice the tail of "the effect is not above the bound", as a two-sided interval spends it."""
-    return _tail(interval, given(interval.log_mean) - bound)
-
-
-def _p_below(interval: Interval, bound: float) -> float:
-    return _tail(interval, bound - given(interval.log_mean))
-
-
-def _tail(interval: Interval, distance: float) -> float:
-    return float(2 * stdtr(interval.df, -distance / given(interval.standard_error)))
+def _p(interval: Interval, bound: float, is_below: bool = False) -> float:
+    """Twice the tail of "the effect is not above (or below) the bound", as a two-sided interval spends it."""
+    distance = given(interval.log_mean) - bound
+    return float(
+        2 * stdtr(interval.df, (distance if is_below else -distance) / given(interval.standard_error))
+    )
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -50,7 +50,7 @@ def dips(
     No table where no arm has an event.
     """
     about = runs.set_index("run_id")
-    found = seconds.dips(runs, intervals, seconds.events(facts))
+    found = seconds.dips(runs, intervals, seconds.events((facts or {}).get("arms")))
     rows = [(about.loc[one.run_id], one) for one in found]
     return (tabulated("dips", rows, arms=arms),) if rows else ()
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from benchbook.compare import words
 from benchbook.compare.claims import bands
-from benchbook.compare.sentences import Interval
 from benchbook.core import source
 from benchbook.core.errors import InputErrors, given
-from benchbook.core.findings import Answer, Finding, Findings
+from benchbook.core.findings import Answer, AnswerPart, Finding, Findings
 from benchbook.show import numbers
 
 # As `compare.arrangements` writes it: an arm has its key in brackets where it has a name for readers.
@@ -32,7 +31,7 @@ def parts(one: Answer) -> str:
     return "all" if turned == len(known) else f"{turned} of {len(known)}"
 
 
-def _is_beyond(found: Interval, band: Sequence[float | None] | None) -> bool:
+def _is_beyond(found: AnswerPart | Finding, band: Sequence[float | None] | None) -> bool:
     low, high = band or (None, None)
     rises, falls = low is not None and low >= 0, high is not None and high <= 0
     return (rises and given(found.high) < 0) or (falls and given(found.low) > 0)

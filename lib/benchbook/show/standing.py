@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchbook.compare.claims import grades
-from benchbook.compare.claims.grades import Brought, Grade, nearest
-from benchbook.compare.pooled import without
+from benchbook.compare.claims.grades import Grade, nearest
+from benchbook.compare.pooled import Brought, without
 from benchbook.core import files, paths, pooled, record, source, traits, yamlfile
 from benchbook.core import load as study_files
 from benchbook.core.audit import Audit, Claim

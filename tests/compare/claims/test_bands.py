@@ -7,8 +7,8 @@ import math
 import pytest
 
 from benchbook.compare.claims import bands
-from benchbook.compare.claims.bands import Bounds
 from benchbook.compare.verdicts import Band as Limits
+from benchbook.compare.verdicts import Bounds
 from benchbook.core.claim import Claim
 
 TOLD = {"claim": "So it is.", "stands": "Here", "metric": "qps"}

@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.claims import measured
+from benchbook.compare.claims.blocks import Evidence
 from benchbook.compare.claims.metrics import DERIVED
-from benchbook.compare.contrasts import Evidence, contrast_candidates
+from benchbook.compare.contrasts import contrast_candidates
 from benchbook.core.claim import Claim
 from benchbook.core.params import Analysis
 
@@ -114,7 +115,7 @@ def test_processor_time_for_a_query_is_compared_where_a_source_claims_something_
     ]
     columns = ["run_id", "block", "group", "arm", "workload", "threads", "qps", "cpu_proxy_cores"]
     runs = pd.DataFrame(rows, columns=columns)
-    evidence = Evidence(study, runs, pd.DataFrame(), Analysis())
+    evidence = Evidence(study, runs, Analysis())
     throughput, processor = contrast_candidates(evidence, answered)
     assert (throughput.claim, throughput.effect.contrast.metric) == (None, "qps")
     assert processor.effect.contrast.metric == "cpu_proxy_for_a_query"

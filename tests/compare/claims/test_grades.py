@@ -9,6 +9,7 @@ import pytest
 from benchbook.compare import machines
 from benchbook.compare.claims import grades
 from benchbook.compare.intervals import t_quantile
+from benchbook.compare.pooled import Brought
 from benchbook.core import source
 from benchbook.core.claim import Claim
 from benchbook.core.pooled import Session
@@ -36,7 +37,7 @@ def facts(tidb="8.0.0", tiproxy="1.0.0", haproxy="2.9.0", engine="tidb", **more)
     }
 
 
-def session(effect: float, half: float = 0.01, day: int = 1, cpu: str = XEON, **given) -> grades.Brought:
+def session(effect: float, half: float = 0.01, day: int = 1, cpu: str = XEON, **given) -> Brought:
     """Return a session whose effect has an interval of so much of log on either side."""
     ends = [math.expm1(math.log1p(effect) + off) for off in (-half, half)]
     contrast = {"baseline": "haproxy", "treatment": "tiproxy", "workload": "oltp_point_select"}
@@ -44,7 +45,7 @@ def session(effect: float, half: float = 0.01, day: int = 1, cpu: str = XEON, **
     when = Session(
         id=f"s{day}", measured=f"2026-11-{day:02d}T00:00", design="d", processor=machines.processor(cpu)
     )
-    return grades.Brought(when, found.findings(own), given.get("facts") or facts())
+    return Brought(when, found.findings(own), given.get("facts") or facts())
 
 
 @pytest.fixture
@@ -184,7 +185,7 @@ def test_a_claim_of_parts_is_as_good_as_the_part_that_says_least_for_it(graded):
         for where, low in (("threads 1 to 4", 0.1), ("threads 4 to 16", -0.05))
     ]
     seen = found.findings(claims=[found.answer(*parts, claim=NAME)])
-    came = graded(grades.Brought(one.session, seen, one.facts))
+    came = graded(Brought(one.session, seen, one.facts))
     assert came.parts == (("threads 1 to 4", "same direction"), ("threads 4 to 16", "too wide to tell"))
     assert came.outcome == "too wide to tell"
 
@@ -201,11 +202,11 @@ def test_a_contrast_without_an_interval_is_no_outcome(graded):
     contrast = {"baseline": "haproxy", "treatment": "tiproxy", "workload": "oltp_point_select"}
     one, own = session(-0.1), found.finding(**contrast, effect=-0.1, low=None, high=None)
     assert own.n > 1
-    came = graded(grades.Brought(one.session, found.findings(own), one.facts))
+    came = graded(Brought(one.session, found.findings(own), one.facts))
     assert (came.outcome, came.low) == ("not asked", None)
     # One block has no spread, whatever its ends are said to be.
     once = found.findings(found.changed(own, n=1, low=-0.12, high=-0.08))
-    assert graded(grades.Brought(one.session, once, one.facts)).outcome == "not asked"
+    assert graded(Brought(one.session, once, one.facts)).outcome == "not asked"
 
 
 def test_sides_without_an_arm_have_the_loads_of_the_tables_that_vary_what_they_name(make_study):
@@ -223,7 +224,7 @@ def test_sides_without_an_arm_have_the_loads_of_the_tables_that_vary_what_they_n
         )
         for load, half in (("oltp_point_select", 0.01), ("oltp_read_write", 0.5))
     ]
-    one = grades.Brought(session(0.0).session, found.findings(*own), {})
+    one = Brought(session(0.0).session, found.findings(*own), {})
     asked = claim(**sides, band={"point": "0 %"})
     came = grades.grade(NAME, asked, source.load("tiproxy-haproxy"), study, [one])
     assert (came.outcome, came.low, came.high) == ("same size", pytest.approx(-0.01), pytest.approx(0.01))
@@ -241,6 +242,6 @@ def test_a_range_is_asked_of_each_level_and_a_point_of_their_mean(graded, band, 
     (own,) = one.findings.findings
     levels = [found.level(threads, -0.1, -0.11, -0.09) for threads in (4, 16)]
     several = found.findings(found.changed(own, levels=levels))
-    came = graded(grades.Brought(one.session, several, one.facts), of=claim(band=band))
+    came = graded(Brought(one.session, several, one.facts), of=claim(band=band))
     whole = "tiproxy against haproxy, oltp_point_select"
     assert [part for part, _ in came.parts] == [f"{whole}{at}" for at in where]

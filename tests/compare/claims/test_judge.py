@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.compare.claims.bands import Bounds
 from benchbook.compare.claims.judge import Outcome, verdict
 from benchbook.compare.claims.kinds import Asked, Part
 from benchbook.compare.intervals import Interval
+from benchbook.compare.verdicts import Bounds
 
 YES, NO, OPEN = "confirmed", "contradicted", "inconclusive"
 

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
-from benchbook.compare import edges
 from benchbook.compare.arithmetic import percent, plain
 from benchbook.compare.verdicts import Band as Limits
-from benchbook.compare.verdicts import at_least, at_most, point_band, range_band
+from benchbook.compare.verdicts import Bounds, at_least, at_most, point_band, range_band
 from benchbook.core.claim import Band, Claim, number
 from benchbook.core.errors import given
 
 VALUE_MARGIN = 0.02
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Between which logarithms (or plain numbers, for a power) a part must lie; strict ends are outside."""
-
-    log_low: float = -math.inf
-    log_high: float = math.inf
-    is_strict: bool = False
-
-    def holds(self, value: float) -> bool:
-        """Tell whether a number without an interval lies inside."""
-        if self.is_strict:
-            return edges.is_above(value, self.log_low) and edges.is_below(value, self.log_high)
-        return not edges.is_below(value, self.log_low) and not edges.is_above(value, self.log_high)
-
-    @property
-    def turned(self) -> Bounds:
-        """The same bounds on the other side of zero."""
-        return Bounds(-self.log_high, -self.log_low, self.is_strict)
 
 
 def of_shares(band: Limits) -> Bounds:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,8 @@ OF_A_PART = ("workload", "idle_connections", "new_connections_per_s")
 
 @dataclass(frozen=True)
 class Evidence:
-    """What claims are computed from: tidy `runs`, the `intervals` of their seconds, `loads` by arm, facts."""
+    """What findings and claims are computed from: tidy `runs` and `histograms`, the `intervals` of their
+    seconds, `loads` by arm, facts."""
 
     study: Study
     runs: pd.DataFrame
@@ -38,6 +38,7 @@ class Evidence:
     intervals: pd.DataFrame | None = None
     loads: Mapping[str, Mapping[str, Any]] | None = None
     facts: Mapping[str, Mapping[str, Any]] | None = None
+    histograms: pd.DataFrame | None = None
 
 
 class Where(NamedTuple):
@@ -106,7 +107,10 @@ class Blocks:
             if len(match) > 1:
                 raise Unfit("it speaks of several baselines")
             alone += not match
-            found += [Item(_against(cell.place, other.place), cell, other) for other in match]
+            for other in match:
+                own, base = cell.at.name, other.at.name
+                name = own if own == base else f"{own} against {base}"
+                found.append(Item({**cell.place, "name": name}, cell, other))
         return found, alone
 
     def meets(self, claim: Claim, condition: Condition, cell: Measured) -> bool:
@@ -114,8 +118,7 @@ class Blocks:
 
         Cells are chosen by what was used there in the mean over all blocks, never by what came out.
         """
-        low = -math.inf if condition.above is None else condition.above
-        high = math.inf if condition.below is None else condition.below
+        low, high = condition_ends(condition)
         if condition.key is not None:
             if condition.key not in self._table:
                 raise Unfit(f"the study does not vary {condition.key.replace('_', ' ')}")
@@ -123,7 +126,6 @@ class Blocks:
         if self._evidence is None:
             return True
         share = used_share(self._evidence.runs, self._evidence.facts or {}, condition, cell.at)
-        low, high = condition_ends(condition)
         return share is not None and low < share < high
 
     def none_left(self, claim: Claim, found: Sequence[Item]) -> str:
@@ -140,7 +142,7 @@ class Blocks:
         owner = _owner(key)
         rest = [name for name in PLACE if name != owner and name not in free]
         groups: dict[str, list[tuple[Any, Item]]] = {}
-        levelled = [one for one in items if _is_there(one.place.get(key))]
+        levelled = [one for one in items if pd.notna(one.place.get(key))]
         if items and not levelled:
             raise Unfit(f"the study does not vary {key.replace('_', ' ')}")
         for one in levelled:
@@ -278,16 +280,6 @@ def _owner(key: str) -> str:
     return "threads" if key in OF_THREADS else "workload" if key in OF_WORKLOAD else "name"
 
 
-def _against(treatment: Mapping[str, Any], baseline: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the place of a pair: that of its treatment, named by what differs."""
-    own, other = Where.of(treatment).name, Where.of(baseline).name
-    return {**treatment, "name": own if own == other else f"{own} against {other}"}
-
-
-def _is_there(value: Any) -> bool:
-    return value is not None and value == value
-
-
 def _threads(*levels: int) -> str:
     return f"{', '.join(map(str, levels))} thread{'' if list(levels) == [1] else 's'}"
 
@@ -350,15 +342,15 @@ def allowed_cores(facts: Mapping[str, Any], part: str) -> float | None:
 
 
 def condition_ends(condition: Condition) -> tuple[float, float]:
-    """Return between which shares of the whole a use must lie."""
-    low = -inf if condition.above is None else condition.above / given(condition.whole)
-    high = inf if condition.below is None else condition.below / given(condition.whole)
-    return low, high
+    """Return between which ends a key's value must lie, or which shares of the whole a use."""
+    whole = condition.whole or 1.0
+    low = -math.inf if condition.above is None else condition.above / whole
+    return low, math.inf if condition.below is None else condition.below / whole
 
 
 def condition_band(condition: Condition) -> str:
     """Write the share of a part's CPU that a condition asks for."""
     low, high = condition_ends(condition)
-    if low == -inf:
+    if low == -math.inf:
         return f"less than {high:.0%}"
-    return f"more than {low:.0%}" if high == inf else f"{low:.0%} to {high:.0%}"
+    return f"more than {low:.0%}" if high == math.inf else f"{low:.0%} to {high:.0%}"

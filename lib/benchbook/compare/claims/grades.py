@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -19,6 +19,7 @@ from benchbook.compare.claims.blocks import Blocks
 from benchbook.compare.claims.metrics import ours
 from benchbook.compare.intervals import t_quantile
 from benchbook.compare.occasions import Value, averaged, occasions, pool
+from benchbook.compare.pooled import Brought
 from benchbook.core.claim import Claim
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import given
@@ -46,15 +47,6 @@ FEWEST_OCCASIONS, FEWEST_PROCESSORS = 3, 2
 Facts = Mapping[str, Mapping[str, Any]]
 STORE = "unistore"
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
-
-
-@dataclass(frozen=True)
-class Brought:
-    """A session of a study: where and when it was, its findings.json, and the facts of its arms."""
-
-    session: Session
-    findings: Findings
-    facts: Facts
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,8 @@ def grade(name: str, claim: Claim, source: Source, study: Study, sessions: Seque
         return Grade(near, why, "not asked", sessions=len(sessions))
     seen: dict[str, list[tuple[Session, _Number]]] = {}
     for one in sessions:
-        for number in _numbers(name, claim, source, study, one.findings):
+        put = next((answer for answer in one.findings.claims or () if answer.claim == name), None)
+        for number in _of_parts(put) if put else _of_contrasts(claim, source, study, one.findings):
             seen.setdefault(number.where, []).append((one.session, number))
     if not seen:
         return Grade(near, why, "not asked", sessions=len(sessions))
@@ -172,15 +165,8 @@ class _Number:
         return (self.high - self.low) / 2 / t_quantile((1 + self.level) / 2, self.n - 1)
 
 
-def _numbers(name: str, claim: Claim, source: Source, study: Study, findings: Findings) -> list[_Number]:
-    """Return what a session came to for each number that a claim asks for; none without an interval."""
-    put = next((one for one in findings.claims or () if one.claim == name), None)
-    return _of_parts(put) if put else _of_contrasts(claim, source, study, findings)
-
-
-def _of_parts(put: Answer) -> list[_Number]:
-    """Return the numbers of a claim that was put to the cells of a study."""
-    found = []
+def _of_parts(put: Answer) -> Iterator[_Number]:
+    """Yield the numbers of a claim that was put to the cells of a study, those with an interval."""
     for part in put.parts:
         if part.low is None or not part.decides:
             continue
@@ -188,16 +174,14 @@ def _of_parts(put: Answer) -> list[_Number]:
         low, high = (None if end is None else take(end) for end in part.band)
         band = (-math.inf if low is None else low, math.inf if high is None else high)
         middle, least, most = (take(given(one)) for one in (part.value, part.low, part.high))
-        found.append(_Number(part.where, middle, least, most, put.n, put.level, band, part.scale))
-    return found
+        yield _Number(part.where, middle, least, most, put.n, put.level, band, part.scale)
 
 
-def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings) -> list[_Number]:
-    """Return the numbers of the contrasts that show a claim, under the loads of its document's tables."""
-    found: list[_Number] = []
+def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings) -> Iterator[_Number]:
+    """Yield the numbers of the contrasts that show a claim, under the loads of its document's tables."""
     band = limits(claim)
     if claim.kind != "effect" or band is None or claim.where:
-        return []
+        return
     asked = kinds.ask(claim, Blocks(study))
     meant = {(one.baseline.at[0], *one.cell.at[:2]) for one in asked.items if one.baseline is not None}
     loads = _loads(claim, source)
@@ -215,14 +199,14 @@ def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings
                 where = f"{one.treatment} against {one.baseline}, {one.workload}{at}"
                 middle, low, high = (math.log1p(given(end)) for end in (own.effect, own.low, own.high))
                 ends = (band.log_low, band.log_high)
-                found.append(_Number(where, middle, low, high, own.n, own.level, ends))
-    return found
+                yield _Number(where, middle, low, high, own.n, own.level, ends)
 
 
 def _loads(claim: Claim, source: Source) -> set[str]:
     """Return the loads of the tables that are about the arms of a claim; none where tables don't say."""
     sides = [side or {} for side in (claim.baseline, claim.treatment)]
-    arms = {one for side in sides for one in _several(side.get("arm"))}
+    named = [side.get("arm") for side in sides]
+    arms = {arm for one in named for arm in (one if isinstance(one, tuple) else (one,))}
     # A side that names no arm is in the tables that vary what it names.
     keys = set().union(*sides) - {"arm", "table"}
     tables = [
@@ -233,15 +217,17 @@ def _loads(claim: Claim, source: Source) -> set[str]:
     return {str(at["workload"]) for at in tables if "workload" in at}
 
 
-def _several(side: object) -> tuple[object, ...]:
-    return side if isinstance(side, tuple) else (side,)
-
-
 def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, float, int]:
     """Return what the sessions came to for one number, between which fractions, and on how many occasions."""
     known = {session.id: number for session, number in seen}
     values = [
-        averaged([_value(one, known[one.id]) for one in group])
+        averaged(
+            [
+                Value(one.id, number.middle, number.error, number.n, number.level)
+                for one in group
+                for number in [known[one.id]]
+            ]
+        )
         for group in occasions([session for session, _ in seen])
     ]
     band = seen[-1][1].band
@@ -268,16 +254,12 @@ def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, f
             is_held = edges.is_inside(low, high, *band)
             return ("same direction" if is_held else "same direction, smaller"), *told
         size = sign * found.mean
-        return _sized(size, claimed[0], claimed[1]), *told
+        if edges.is_below(size, claimed[0]):
+            return "same direction, smaller", *told
+        return ("same direction, larger" if edges.is_above(size, claimed[1]) else "same direction"), *told
     if edges.is_below(far, 0.0):
         return "opposite", *told
     return ("not seen" if edges.is_below(far, claimed[0]) else "too wide to tell"), *told
-
-
-def _sized(size: float, least: float, most: float) -> Outcome:
-    if edges.is_below(size, least):
-        return "same direction, smaller"
-    return "same direction, larger" if edges.is_above(size, most) else "same direction"
 
 
 def _direction(band: tuple[float, float]) -> int:
@@ -285,10 +267,6 @@ def _direction(band: tuple[float, float]) -> int:
     if band[0] >= 0 and band[1] > 0:
         return 1
     return -1 if band[1] <= 0 and band[0] < 0 else 0
-
-
-def _value(session: Session, number: _Number) -> Value:
-    return Value(session.id, number.middle, number.error, number.n, number.level)
 
 
 def _dials(study: Study, baseline: str, treatment: str) -> set[str]:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchbook.compare import edges
-from benchbook.compare.claims.bands import Bounds
 from benchbook.compare.claims.kinds import Asked, Board, Part, Unfit
 from benchbook.compare.intervals import Interval
-from benchbook.compare.verdicts import Verdict, decide_verdict, holm, near
+from benchbook.compare.verdicts import Bounds, Verdict, decide_verdict, holm, near
 from benchbook.core.errors import given
 
 NO_SIZE = "no effect was shown, so its size has no trend"
@@ -71,7 +70,8 @@ def _outcome(part: Part, board: Board, is_printed: bool) -> Outcome:
         both = board.amount((*later, *earlier))
         if given(both.log_mean) < 0:
             bounds = bounds.turned
-        reason = None if is_printed or _is_shown(both) else NO_SIZE
+        is_shown = both.is_known and edges.side(given(both.log_low), given(both.log_high)) != 0
+        reason = None if is_printed or is_shown else NO_SIZE
     if part.rule == "alike":
         theirs = given(board.amount(part.of[1]).log_mean)
         allowed = near(math.expm1(theirs))
@@ -85,10 +85,3 @@ def _outcome(part: Part, board: Board, is_printed: bool) -> Outcome:
         decision = decide_verdict(amount, bounds)
         return Outcome(part, amount, bounds, decision.outcome, decision.p)
     return Outcome(part, amount, bounds, "inconclusive", None, reason or amount.reason)
-
-
-def _is_shown(amount: Interval) -> bool:
-    """Tell whether an interval leaves zero out."""
-    if not amount.is_known:
-        return False
-    return edges.is_above(given(amount.log_low), 0.0) or edges.is_below(given(amount.log_high), 0.0)

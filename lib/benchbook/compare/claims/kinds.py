@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
-from benchbook.compare.claims.bands import Bounds, judged_by, limits, of_powers, of_shares, of_values
+from benchbook.compare.claims.bands import judged_by, limits, of_powers, of_shares, of_values
 from benchbook.compare.intervals import Interval
-from benchbook.compare.verdicts import PRACTICAL
+from benchbook.compare.verdicts import PRACTICAL, Bounds
 from benchbook.core.claim import Claim, Condition, Selector
 from benchbook.core.errors import given
 
@@ -129,36 +129,26 @@ def ask(claim: Claim, board: Board) -> Asked:
     return _KINDS[claim.kind](claim, board)
 
 
-def _effect(claim: Claim, board: Board) -> Asked:
-    """Ask for treatment over baseline: their mean, each or most of them, as the claim is judged by.
+def _several(claim: Claim, board: Board) -> Asked:
+    """Ask for values, or treatment over baseline: their mean, each or most, as the claim is judged by.
 
     "10 to 30 %" is false of a cell with +40 %, whatever the mean over cells, so that a range and a bound are
     asked of every cell; a point says where the cells centre.
     """
-    pairs, alone = _pairs(claim, board)
-    kept = [one for one in pairs if _is_meant(claim, board, one)]
-    if not kept:
-        raise NoCell(board.none_left(claim, pairs))
-    return _by_rule(claim, board, kept, of_shares(given(limits(claim))), "share", alone)
-
-
-def _value(claim: Claim, board: Board) -> Asked:
-    found = _items(board.cells(claim, given(claim.metric), None, claim.by))
-    kept = [one for one in found if _is_meant(claim, board, one)]
-    if not kept:
+    is_effect = claim.kind == "effect"
+    found, alone = _pairs(claim, board) if is_effect else (_values(claim, board), 0)
+    items = [
+        one
+        for one in found
+        if all(
+            board.meets(claim, each, one.baseline if each.of == "baseline" and one.baseline else one.cell)
+            for each in claim.where
+        )
+    ]
+    if not items:
         raise NoCell(board.none_left(claim, found))
-    return _by_rule(claim, board, kept, of_values(given(limits(claim))), "value", 0)
-
-
-def _by_rule(
-    claim: Claim,
-    board: Board,
-    items: list[Item],
-    bounds: Bounds,
-    scale: Literal["share", "value"],
-    alone: int,
-) -> Asked:
-    rule = judged_by(claim)
+    scale: Literal["share", "value"] = "share" if is_effect else "value"
+    bounds, rule = (of_shares if is_effect else of_values)(given(limits(claim))), judged_by(claim)
     if rule != "mean":
         each = [Part(board.named([one]), one.terms, bounds, scale, items=(one,)) for one in items]
         return Asked(each, items, "most" if rule == "most_cells" else "all", alone)
@@ -181,11 +171,8 @@ def _trend(claim: Claim, board: Board) -> Asked:
     `grows` and `shrinks` follow the size of an effect, which is its distance from nothing on the logarithmic
     scale: a loss of 20 % and a gain of 25 % are equally large.
     """
-    key, alone = given(claim.along), 0
-    if claim.baseline is not None:
-        items, alone = _pairs(claim, board)
-    else:
-        items = _items(board.cells(claim, given(claim.metric), None, claim.by))
+    key = given(claim.along)
+    items, alone = _pairs(claim, board) if claim.baseline is not None else (_values(claim, board), 0)
     bounds = Bounds(0.0, is_strict=True)
     bounds = bounds if claim.direction in ("rises", "grows") else bounds.turned
     by_size = claim.baseline is not None and claim.direction in ("grows", "shrinks")
@@ -194,10 +181,8 @@ def _trend(claim: Claim, board: Board) -> Asked:
         ordered += [one for _, one in levels]
         for (start, before), (end, after) in pairwise(levels):
             step = _step(where, key, start, end)
-            of = (after.terms, before.terms)
-            terms = _sum((of[0], 1.0), (of[1], -1.0))
             rule: Literal["size", "band"] = "size" if by_size else "band"
-            parts.append(Part(step, terms, bounds, "share", rule, of, (after,)))
+            parts.append(_less(step, (after.terms, before.terms), bounds, (after,), rule))
     if not parts:
         raise Unfit(f"it has fewer than two levels of {_plain(key)}")
     return Asked(parts, ordered, alone=alone)
@@ -250,11 +235,10 @@ def _same_effect(claim: Claim, board: Board) -> Asked:
         both = [(level, one, theirs[level]) for level, one in mine if level in theirs]
         for level, one, other in both[1:]:
             of = (_from(one, both[0][1]), _from(other, both[0][2]))
-            terms = _sum((of[0], 1.0), (of[1], -1.0))
             names = [item.place.get("name") for item in (one, other)]
             beside = " beside ".join(map(str, names)) if all(names) else ""
             step = _step(", ".join(filter(None, (beside, where))), key, both[0][0], level)
-            parts.append(Part(step, terms, Bounds(), "share", "alike", of, (one, other)))
+            parts.append(_less(step, of, Bounds(), (one, other), "alike"))
     if not parts:
         raise Unfit(f"the two have fewer than two levels of {_plain(key)} in common")
     return Asked(parts, [one for part in parts for one in part.items])
@@ -269,7 +253,7 @@ def _peak(claim: Claim, board: Board) -> Asked:
     level measured, no fall was seen, so the claim can't hold; levels on one side alone show nothing.
     """
     key, band = given(claim.along), of_powers(given(limits(claim)))
-    items = _items(board.cells(claim, given(claim.metric), None, claim.by))
+    items = _values(claim, board)
     parts, unseen = [], None
     bounds = Bounds(-math.inf, math.log1p(PRACTICAL))
     series = board.series(items, key)
@@ -286,8 +270,7 @@ def _peak(claim: Claim, board: Board) -> Asked:
             )
         for level, one in rest:
             step = _step(where, key, best[0], level)
-            of = (one.terms, best[1].terms)
-            parts.append(Part(step, _sum((of[0], 1.0), (of[1], -1.0)), bounds, of=of, items=(one, best[1])))
+            parts.append(_less(step, (one.terms, best[1].terms), bounds, (one, best[1])))
     if not parts:
         raise Unfit(f"it has no level of {_plain(key)} inside the band, or none outside")
     return Asked(parts, [one for _, levels in series for _, one in levels], unseen=unseen)
@@ -316,11 +299,8 @@ def _pairs(claim: Claim, board: Board) -> tuple[list[Item], int]:
     return board.pairs(baseline, treatment, {*given(claim.baseline), *given(claim.treatment)})
 
 
-def _is_meant(claim: Claim, board: Board, one: Item) -> bool:
-    return all(
-        board.meets(claim, each, one.baseline if each.of == "baseline" and one.baseline else one.cell)
-        for each in claim.where
-    )
+def _values(claim: Claim, board: Board) -> list[Item]:
+    return _items(board.cells(claim, given(claim.metric), None, claim.by))
 
 
 def _items(cells: Iterable[Cell]) -> list[Item]:
@@ -338,6 +318,17 @@ def _highest(items: Sequence[Item], metric: str, key: str, board: Board) -> Item
 def _size(one: Item, board: Board) -> float:
     found = board.amount(one.terms).log_mean
     return -math.inf if found is None else found
+
+
+def _less(
+    where: str,
+    of: tuple[Terms, Terms],
+    bounds: Bounds,
+    items: tuple[Item, ...],
+    rule: Literal["band", "size", "alike"] = "band",
+) -> Part:
+    """Return the part that asks for the first of two sums less the second."""
+    return Part(where, _sum((of[0], 1.0), (of[1], -1.0)), bounds, "share", rule, of, items)
 
 
 def _from(one: Item, first: Item) -> Terms:
@@ -371,8 +362,8 @@ def _plain(key: str) -> str:
 
 
 _KINDS: dict[str, Callable[[Claim, Board], Asked]] = {
-    "effect": _effect,
-    "value": _value,
+    "effect": _several,
+    "value": _several,
     "unit": _unit,
     "trend": _trend,
     "proportional": _proportional,

@@ -80,9 +80,7 @@ def findings(evidence: Evidence, several: Sequence[Asked]) -> list[Answer]:
 
 def _ask(study: Study, claim: Claim) -> kinds.Asked:
     """Return what a claim asks of a study; Unfit where the study can't be asked it."""
-    if claim.metric is None:
-        raise Unfit("it is a text without a number")
-    if not is_known(claim.metric, claim.across):
+    if claim.metric is not None and not is_known(claim.metric, claim.across):
         raise Unfit(f"its metric {claim.metric} is not measured")
     if not all(each.key is not None or (each.metric in USED and each.whole) for each in claim.where):
         raise Unfit("it holds under conditions that a study does not look at")
@@ -187,5 +185,5 @@ def _amount(part: AnswerPart) -> str:
 
     if part.low is None or part.high is None:
         return write(part.value)
-    seen = ends(part) if part.scale == "share" else f"{write(part.low)} to {write(part.high)}"
+    seen = ends(part.low, part.high) if part.scale == "share" else f"{write(part.low)} to {write(part.high)}"
     return f"{write(part.value)} ({seen})"

@@ -27,6 +27,8 @@ from benchbook.core.wording import sentence
 HOLDS, FAILS, OPEN = get_args(Reading)
 READ: dict[Verdict, str] = {"confirmed": HOLDS, "contradicted": FAILS, "inconclusive": OPEN}
 PRINTED_ONCE = "printed once"
+COPIED = ("claim", "stands", "kind", "metric", "takes", "because", "note")
+NO_NUMBERS = dict.fromkeys(("mean", "low", "high", "n_inside", "other_base"))
 
 
 class Printed:
@@ -135,10 +137,7 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
     band = limits(claim)
     result: dict[str, Any] = {
         "id": f"{published.name}/{name}",
-        "claim": claim.claim,
-        "stands": claim.stands,
-        "kind": claim.kind,
-        "metric": claim.metric,
+        **{key: getattr(claim, key) for key in COPIED},
         "published": published_text(claim),
         "band": None if band is None else [band.low, band.high],
         "is_share": is_share(claim),
@@ -146,16 +145,9 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
         "verdict": OPEN,
         "reason": "",
         "recomputed": "",
-        "mean": None,
-        "low": None,
-        "high": None,
         "cells": [],
-        "n_inside": None,
         "n_cells": 0,
-        "other_base": None,
-        "takes": claim.takes,
-        "because": claim.because,
-        "note": claim.note,
+        **NO_NUMBERS,
         "put": claim.put.says if claim.put else None,
     }
     result |= put(claim, published.numbers)
@@ -172,7 +164,7 @@ def put(claim: Claim, numbers: Sequence[Number]) -> dict[str, Any]:
     try:
         board = Printed(numbers)
         asked = ask(claim, board)
-        records = [_record(one, claim) for one in asked.items]
+        records = {id(one): _record(one, claim) for one in asked.items}
         found = outcomes(asked, board, is_printed=True)
         own = told.of(claim, asked, found, records)
         return {"verdict": READ[verdict(asked, found, None)], **own}
@@ -218,9 +210,8 @@ def _copied(claim: Claim, published: Published, result: dict[str, Any]) -> dict[
         return {}
     same = "; ".join(f"the table {name} is the table {of}, number for number" for name, of in copies.items())
     cells = [{**cell, "is_inside": None} for cell in result["cells"]]
-    nothing = dict.fromkeys(("mean", "low", "high", "n_inside", "other_base"))
     reason = f"Not what it is called: {same}, so what was measured under its name is not known."
-    return {"verdict": OPEN, "reason": reason, "recomputed": OPEN, "cells": cells, **nothing}
+    return {"verdict": OPEN, "reason": reason, "recomputed": OPEN, "cells": cells, **NO_NUMBERS}
 
 
 def _beside(beside: Beside, numbers: Sequence[Number]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from benchbook.core.claim import Claim
 from benchbook.core.errors import given
 
 Record = dict[str, Any]
+Records = Mapping[int, Record]
 RULES = {
     "mean": "The geometric mean",
     "every_cell": "Every cell",
@@ -22,12 +23,13 @@ RULES = {
 }
 
 
-def of(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[Record]) -> Record:
+def of(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> Record:
     """Return what is written of a claim: reason, recomputed, cells and their numbers.
 
-    `records` are those of `asked.items`, in their order.
+    `records` are those of `asked.items`, by their `id`.
     """
-    return _KINDS[claim.kind](claim, asked, found, records)
+    made = _KINDS[claim.kind](claim, asked, found, records)
+    return {"n_cells": len(made["cells"]), **made}
 
 
 def as_pair(one: Item) -> Pair:
@@ -41,45 +43,45 @@ def divided(record: Record, cell: Cell) -> Record:
     return {**record, "arithmetic": f"{record['arithmetic']}{ratio}"}
 
 
-def _several(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[Record]) -> Record:
+def _several(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> Record:
     """Write an effect or a value: what must lie in the band, how many cells do, mean and range."""
     each = {id(one.part.items[0]): one.outcome == "confirmed" for one in found if len(one.part.items) == 1}
     is_effect = claim.kind == "effect"
-    cells: list[Any] = [one.cell for one in asked.items]
-    records = [
-        {**(record if is_effect else divided(record, cell)), "is_inside": each[id(one)]}
-        for record, one, cell in zip(records, asked.items, cells, strict=True)
+    own = [
+        {
+            **(records[id(one)] if is_effect else divided(records[id(one)], one.cell)),
+            "is_inside": each[id(one)],
+        }
+        for one in asked.items
     ]
-    numbers = [
-        as_pair(one).effect if is_effect else cell.value for one, cell in zip(asked.items, cells, strict=True)
-    ]
+    numbers = [as_pair(one).effect if is_effect else one.cell.value for one in asked.items]
     mean = geometric_mean([1 + number for number in numbers] if is_effect else numbers)
     mean = mean - 1 if is_effect and mean is not None else mean
-    made: Record = {"cells": records, "n_cells": len(records)}
+    made: Record = {"cells": own}
     rule, band = given(judged_by(claim)), given(limits(claim))
     if rule == "mean" and mean is None:
         reason = "A value is zero or negative, so there is no geometric mean."
         return {**made, "verdict": "not derivable", "recomputed": "not derivable", "reason": reason}
-    inside = sum(record["is_inside"] for record in records)
+    inside = sum(record["is_inside"] for record in own)
     share = is_share(claim)
     made |= {"n_inside": inside, "mean": tidy(mean), "low": tidy(min(numbers)), "high": tidy(max(numbers))}
     spread = f"{amount(min(numbers), share)} to {amount(max(numbers), share)}"
     told = amount(mean, share) if mean is not None else "none"
-    if len(records) == 1:
+    if len(own) == 1:
         text = f"The one cell must lie {_ends(band, share)}; it {'does' if inside else 'does not'}."
         made["recomputed"] = amount(numbers[0], share)
     else:
         text = (
-            f"{RULES[rule]} must lie {_ends(band, share)}. In there: {inside} of {len(records)} cells. "
+            f"{RULES[rule]} must lie {_ends(band, share)}. In there: {inside} of {len(own)} cells. "
             f"Geometric mean {told}, range {spread}."
         )
         made["recomputed"] = f"{told if mean is not None else 'no mean'} ({spread})"
-        if (
-            rule != "mean"
-            and inside < len(records)
-            and _holds(mean, band)
-            and not _is_held(rule, inside, records)
-        ):
+        failed = {
+            "mean": False,
+            "every_cell": inside < len(own),
+            "most_cells": 2 * inside <= len(own),
+        }
+        if failed[rule] and _holds(mean, band):
             text += " Only the geometric mean lies in the band."
     return {**made, "reason": text, **(_growth(asked, band, made, text) if is_effect else {})}
 
@@ -102,7 +104,7 @@ def _growth(asked: Asked, band: Limits, made: Record, text: str) -> Record:
     return {"reason": text, "other_base": other}
 
 
-def _trend(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[Record]) -> Record:
+def _trend(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> Record:
     is_effect = claim.baseline is not None
 
     def number(one: Item) -> float:
@@ -111,8 +113,8 @@ def _trend(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[R
     write = percent if is_effect else plain
     inside = {id(one.part.items[0]): one.outcome == "confirmed" for one in found}
     own = [
-        {**record, **({"is_inside": inside[id(one)]} if id(one) in inside else {})}
-        for record, one in zip(records, asked.items, strict=True)
+        {**records[id(one)], **({"is_inside": inside[id(one)]} if id(one) in inside else {})}
+        for one in asked.items
     ]
     before = {id(after): one for one, after in zip(asked.items, asked.items[1:], strict=False)}
     steps = [(one, one.part.items[0]) for one in found]
@@ -127,7 +129,6 @@ def _trend(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[R
     return {
         "reason": f"{text} Not at: {'; '.join(wrong)}." if wrong else text,
         "cells": own,
-        "n_cells": len(own),
         "n_inside": len(found) - len(wrong),
         "low": tidy(min(numbers)),
         "high": tidy(max(numbers)),
@@ -135,15 +136,14 @@ def _trend(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[R
     }
 
 
-def _proportional(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[Record]) -> Record:
+def _proportional(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> Record:
     key, powers = given(claim.along), [given(one.amount.log_mean) for one in found]
     along, each, texts, own = key.replace("_", " "), [], [], []
-    known = {id(one): record for one, record in zip(asked.items, records, strict=True)}
     for one, power in zip(found, powers, strict=True):
         where = f"{one.part.where}: " if len(found) > 1 and one.part.where else ""
         shares = [item.cell.value / item.place[key] for item in one.part.items]
         for item, share in zip(one.part.items, shares, strict=True):
-            record = known[id(item)]
+            record = records[id(item)]
             work = (
                 f"{record['arithmetic']} / {float(item.place[key]):g} = {plain(share)} for each, "
                 f"{percent(share / shares[0] - 1)} against the first"
@@ -158,7 +158,6 @@ def _proportional(claim: Claim, asked: Asked, found: Sequence[Outcome], records:
     return {
         "reason": " ".join(texts),
         "cells": own,
-        "n_cells": len(own),
         "mean": tidy(powers[0]) if len(powers) == 1 else None,
         "low": tidy(min(each)),
         "high": tidy(max(each)),
@@ -166,12 +165,12 @@ def _proportional(claim: Claim, asked: Asked, found: Sequence[Outcome], records:
     }
 
 
-def _peak(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[Record]) -> Record:
+def _peak(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> Record:
     along = given(claim.along).replace("_", " ")
     values = [one.cell.value for one in asked.items]
     top = asked.items[values.index(max(values))]
     level = top.place[given(claim.along)]
-    own = [{**record, "is_inside": one is top} for one, record in zip(asked.items, records, strict=True)]
+    own = [{**records[id(one)], "is_inside": one is top} for one in asked.items]
     text = f"Highest at {along} {level}, with {plain(max(values))}."
     best = [one.part.items[1] for one in found]
     if asked.unseen and all(one.outcome == "confirmed" for one in found):
@@ -179,10 +178,10 @@ def _peak(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[Re
     elif best and top not in best and all(one.outcome == "confirmed" for one in found):
         inside = best[0].place[given(claim.along)]
         text += f" That is less than 1 % more than at {along} {inside}, which is no other peak."
-    return {"cells": own, "n_cells": len(own), "recomputed": f"highest at {along} {level}", "reason": text}
+    return {"cells": own, "recomputed": f"highest at {along} {level}", "reason": text}
 
 
-def _same_effect(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[Record]) -> Record:
+def _same_effect(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> Record:
     key, own, effects = given(claim.along), [], []
     for one in found:
         (mine, first), (its, other) = ([term[0] for term in terms] for terms in one.part.of)
@@ -203,7 +202,6 @@ def _same_effect(claim: Claim, asked: Asked, found: Sequence[Outcome], records: 
     inside = sum(one.outcome == "confirmed" for one in found)
     return {
         "cells": own,
-        "n_cells": len(own),
         "n_inside": inside,
         "low": tidy(min(mine for mine, _ in effects)),
         "high": tidy(max(mine for mine, _ in effects)),
@@ -213,16 +211,16 @@ def _same_effect(claim: Claim, asked: Asked, found: Sequence[Outcome], records: 
     }
 
 
-def _unit(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[Record]) -> Record:
+def _unit(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> Record:
     point = given(claim.band).point
     claimed = float(point) if isinstance(point, int | float) else None
-    known = {id(one): record for one, record in zip(asked.items, records, strict=True)}
     own = [
         {
-            **known[id(item)],
+            **records[id(item)],
             "where": one.part.where,
             "is_inside": one.outcome == "confirmed",
-            "arithmetic": known[id(item)]["arithmetic"] + _times(item.cell.value, claimed),
+            "arithmetic": records[id(item)]["arithmetic"]
+            + (f": {plain(item.cell.value / claimed)} times the published number" if claimed else ""),
         }
         for one in found
         for item in one.part.items
@@ -233,15 +231,9 @@ def _unit(claim: Claim, asked: Asked, found: Sequence[Outcome], records: list[Re
     return {
         "reason": f"Published as {claim.metric}. {told}",
         "cells": own,
-        "n_cells": len(own),
         "n_inside": len(fits),
         "recomputed": f"fits {' and '.join(fits) or 'none'}, {as_written}",
     }
-
-
-def _times(value: float, claimed: float | None) -> str:
-    """Write how many times a published number a value is; nothing without one, or over zero."""
-    return f": {plain(value / claimed)} times the published number" if claimed else ""
 
 
 def _holds(value: float | None, band: Limits) -> bool:
@@ -250,10 +242,6 @@ def _holds(value: float | None, band: Limits) -> bool:
         and (band.low is None or value >= band.low)
         and (band.high is None or value <= band.high)
     )
-
-
-def _is_held(rule: str, inside: int, records: Sequence[Record]) -> bool:
-    return inside == len(records) if rule == "every_cell" else 2 * inside > len(records)
 
 
 def _ends(band: Limits, is_share: bool) -> str:
@@ -270,7 +258,7 @@ def _range(band: Limits) -> str:
     return f"in {band.low:g} to {band.high:g}"
 
 
-_KINDS: dict[str, Callable[[Claim, Asked, Sequence[Outcome], list[Record]], Record]] = {
+_KINDS: dict[str, Callable[[Claim, Asked, Sequence[Outcome], Records], Record]] = {
     "effect": _several,
     "value": _several,
     "same_effect": _same_effect,
