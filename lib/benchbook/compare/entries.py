@@ -64,7 +64,10 @@ def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> F
             if judged.withheld
             else None,
             levels=list(judged.levels),
-            by_threads=[] if contrast.is_pooled else _by_threads(effect, q_values),
+            by_threads=[
+                ByThreads(threads=threads, **interval.numbers, q=q_values.get(_cell(effect, threads)))
+                for threads, interval in (() if contrast.is_pooled else effect.by_threads)
+            ],
             depends_on_threads=effect.depends_on_threads,
             second_opinion=None
             if second is None
@@ -124,13 +127,6 @@ def q_values(candidates: Sequence[Candidate]) -> dict[Cell, float]:
 def _cell(effect: Effect, threads: int) -> Cell:
     contrast = effect.contrast
     return contrast.workload, contrast.baseline, contrast.treatment, contrast.metric, threads
-
-
-def _by_threads(effect: Effect, q_values: Mapping[Cell, float]) -> list[ByThreads]:
-    return [
-        ByThreads(threads=threads, **interval.numbers, q=q_values.get(_cell(effect, threads)))
-        for threads, interval in effect.by_threads
-    ]
 
 
 def _warnings(candidate: Candidate) -> Iterator[str]:

@@ -25,11 +25,10 @@ POOLED = 0
 class Percentiles:
     """A percentile for each run, or for each arm and block where single runs have too few events.
 
-    `table` has the columns run_id, block, group, arm, workload, threads and `metric` (ms); in a pooled
+    `table` has the columns run_id, block, group, arm, workload, threads and the metric (ms); in a pooled
     table threads is 0 and run_id lists several ids. `reason` says why a table is pooled or empty.
     """
 
-    metric: str
     table: pd.DataFrame
     is_pooled: bool
     reason: str | None
@@ -71,13 +70,13 @@ def percentiles(
     nothing = np.zeros(histogram.BUCKETS, dtype=np.int64)
     chosen["counts"] = [counts.get(run_id, nothing) for run_id in chosen.run_id]
     if _all_enough(chosen, percentile):
-        return Percentiles(metric, _measured(chosen, metric, percentile), False, None)
+        return Percentiles(_measured(chosen, metric, percentile), False, None)
     pooled = _pool(chosen, len(threads))
     if _all_enough(pooled, percentile):
         reason = f"single runs are too short for p{percentile:g}; each block's runs of an arm are pooled"
-        return Percentiles(metric, _measured(pooled, metric, percentile), True, reason)
+        return Percentiles(_measured(pooled, metric, percentile), True, reason)
     reason = f"a block has fewer than {MIN_EVENTS_BEYOND} events beyond p{percentile:g}; measure longer"
-    return Percentiles(metric, _measured(chosen.iloc[:0], metric, percentile), False, reason)
+    return Percentiles(_measured(chosen.iloc[:0], metric, percentile), False, reason)
 
 
 def metric_name(percentile: float) -> str:

@@ -149,7 +149,8 @@ def coverage(several: Sequence[Pooled]) -> Coverage | None:
         if effect.k >= FEWEST
     ]
     inside = share_of([is_inside for _, effect in known for is_inside in _each(effect)])
-    return inside and Coverage(inside, len(known), len({study for study, _ in known}))
+    studies = {study for study, _ in known}
+    return None if inside is None else Coverage(inside, len(known), len(studies))
 
 
 def equal_arms(several: Sequence[Pooled]) -> tuple[Share | None, Share | None]:

@@ -219,17 +219,11 @@ def _loads(claim: Claim, source: Source) -> set[str]:
 
 def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, float, int]:
     """Return what the sessions came to for one number, between which fractions, and on how many occasions."""
-    known = {session.id: number for session, number in seen}
-    values = [
-        averaged(
-            [
-                Value(one.id, number.middle, number.error, number.n, number.level)
-                for one in group
-                for number in [known[one.id]]
-            ]
-        )
-        for group in occasions([session for session, _ in seen])
-    ]
+    known = {
+        one.id: Value(one.id, number.middle, number.error, number.n, number.level) for one, number in seen
+    }
+    groups = occasions([session for session, _ in seen])
+    values = [averaged([known[one.id] for one in group]) for group in groups]
     band = seen[-1][1].band
     found = pool([one.log_effect for one in values], [max(one.standard_error, 1e-9) ** 2 for one in values])
     low, high = found.prediction_low, found.prediction_high
