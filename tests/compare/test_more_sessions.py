@@ -22,7 +22,7 @@ def test_sessions_that_differ_want_more_sessions():
     (advice,) = advise(pool("quick", sessions(0.05, 0.15, 0.10, 0.20)))
     # tau is 6.44: 2.3534 * 6.44 * sqrt(1 + 1/4) and 1.8946 * 6.44 * sqrt(1 + 1/8), t with 3 and 7 degrees.
     assert advice.sentence == (
-        "HAProxy on point selects: ±17.0 points; 8 sessions make it ±12.9, twice the blocks in each ±16.9. "
+        "HAProxy on point selects: ±16.9 points; 8 sessions make it ±12.9, twice the blocks in each ±16.9. "
         "More sessions: sessions differ by 6.4 points, their blocks leave 0.5."
     )
 

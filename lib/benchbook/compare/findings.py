@@ -113,7 +113,7 @@ def make(
     accompanied, partners = quiet.accompanied(study), pairs.blocks(runs)
     caused = causes.findings(study, paired, tidy.get("costs"), facts, analysis.level, names.arms, rows)
     complete = min((one.candidate.complete for one in found if one.candidate.complete), default=0)
-    verdicts = sum(one.verdict is not None for one in [*entries, *others])
+    verdicts = sum(bool(one.verdict) for one in entries) + sum(bool(one.verdict) for one in others)
     made = {
         "study": name,
         **{key: getattr(study, key) for key in ("title", "question", "baseline")},
