@@ -181,6 +181,7 @@ def test_no_effect_is_quoted_where_nothing_was_shown(made, label, said):
     line = answer.text(findings)
     assert said in line
     assert "fewer" not in line
+    assert ("(−" in line) is (label != "no useful interval"), line
 
 
 @pytest.mark.parametrize(
