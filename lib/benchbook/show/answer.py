@@ -270,12 +270,15 @@ def opening(
     facts: Mapping[str, Any] | None = None,
     dataset: Mapping[str, Any] | None = None,
     several: Html = _NOTHING,
+    elsewhere: Html = _NOTHING,
 ) -> Html:
     """Write the title, on what the answer rests, and the answer: one sentence a contrast.
 
-    `several` is what the recorded sessions say together (`sessions.over`); it comes first.
+    `several` is what the recorded sessions say together (`sessions.over`); it comes first. `elsewhere` is
+    what other studies' sessions show the opposite of (`sessions.turning`).
     """
     held = early(findings)
     given = {"setting": setting.of(facts, dataset), "one_session": ONE_SESSION, "over": several}
+    given["elsewhere"] = elsewhere
     told = [] if held else said(findings)
     return shape.shaped("answer.html.j2", found=findings, said=told, early=held, **given)

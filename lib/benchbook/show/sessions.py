@@ -39,12 +39,16 @@ def several(seen: Evidence) -> Pooled | None:
 
 
 def over(seen: Evidence) -> Html:
-    """Write what comes first on the page of a recorded study: what its sessions say together, if several,
-    and what turns in other studies."""
-    if paths.root().parent.name != seen.name:
-        return Html("")
-    found, turning = several(seen), same.elsewhere(seen.name, same.joined(pooled.several()))
-    return join([answer(found) if found else Html(""), shaped("elsewhere.html.j2", turning=turning)])
+    """Write what comes first on the page of a recorded study: what its sessions say together, if several."""
+    found = several(seen)
+    return answer(found) if found else Html("")
+
+
+def turning(seen: Evidence) -> Html:
+    """Write on the page of a recorded study what has the opposite answer in sessions of another one."""
+    is_recorded = paths.root().parent.name == seen.name
+    told = same.elsewhere(seen.name, same.joined(pooled.several())) if is_recorded else []
+    return shaped("elsewhere.html.j2", turning=told) if told else Html("")
 
 
 def earlier(found: Pooled) -> list[tuple[str, str, Findings]]:
