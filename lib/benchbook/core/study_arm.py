@@ -99,6 +99,8 @@ class Kernel(Model):
     """net.ipv4.tcp_syncookies; null leaves it."""
     swappiness: int | None = Field(None, ge=0, le=200, examples=[0])
     """vm.swappiness, which the whole machine shares; null leaves it."""
+    nofile: int | None = Field(None, ge=1024, le=1_073_741_816, examples=[1000000])
+    """Open files allowed to the server; null leaves it."""
 
 
 class Load(Model):

@@ -471,11 +471,13 @@ def test_kernel_settings_are_read_back_and_put_back(rack: Rack, home: Path):
         return int(run("ip", "netns", "exec", server.namespace, "cat", "/proc/sys/net/core/somaxconn"))
 
     before = somaxconn()
-    kernel = {"somaxconn": before + 77}
+    kernel = {"somaxconn": before + 77, "nofile": 4321}
     arms = {"direct": {"kernel": kernel}, "proxy": {"access": "haproxy", "kernel": kernel}}
     with sites.open_site(study(arms=arms), home) as site:
         site.up("direct")
         assert site.facts("direct")["kernel"]["somaxconn"] == before + 77 == somaxconn()
+        pid = next(pid for pid, text in server.commands().items() if "mariadbd" in text)
+        assert f"{4321:<21}" in Path(f"/proc/{pid}/limits").read_text().split("Max open files")[1][:60]
     assert somaxconn() == before
 
 

@@ -208,7 +208,7 @@ def test_no_pod_is_given_an_account_and_what_is_kept_is_what_was_applied():
             "zones",
         ),
         ({"one": {}, "two": {"cpu": {"server": {"cores": (0,)}}}}, "cores"),
-        ({"one": {}, "two": {"kernel": {"swappiness": 1}}}, "kernel"),
+        ({"one": {}, "two": {"kernel": {"nofile": 4096}}}, "kernel"),
         ({"one": {}, "two": {"access": "tiproxy"}}, "tiproxy"),
     ],
 )

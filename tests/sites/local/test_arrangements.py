@@ -211,17 +211,20 @@ def test_kernel_settings_are_the_pods_own_and_the_machines_are_put_back(arranged
     other = 2 if before.strip() != "2" else 1
     arms = {
         "host": {"kernel": {"syncookies": other}},
-        "pod": {"network": "pod", "kernel": {"somaxconn": 4321, "syncookies": 0}},
+        "pod": {"network": "pod", "kernel": {"somaxconn": 4321, "syncookies": 0, "nofile": 12345}},
     }
     with arranged(**arms) as site:
         site.up("host")
         site.up("pod")
         assert cookies.read_text().strip() == str(other)
+        (pid,) = site.monitored("pod")["server"]
         (name,) = [path for path in network.NAMESPACES.iterdir() if site.lab.token[:8] in path.name]
         inside = "/proc/sys/net/core/somaxconn", "/proc/sys/net/ipv4/tcp_syncookies"
         assert tool("nsenter", f"--net={name}", "cat", *inside).split() == ["4321", "0"]
         assert Path("/proc/sys/net/core/somaxconn").read_text() == somaxconn
-        assert site.facts("pod")["kernel"] == {"somaxconn": 4321, "syncookies": 0}
+        limits = Path(f"/proc/{pid}/limits").read_text()
+        assert "Max open files            12345" in limits
+        assert site.facts("pod")["kernel"] == {"somaxconn": 4321, "syncookies": 0, "nofile": 12345}
     assert cookies.read_text() == before
 
 
@@ -313,6 +316,13 @@ def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, mo
 def abilities_but(name: str) -> list[abilities.Ability]:
     needed = obstacles.NEEDED_BY["service"]
     return [abilities.Ability(one, True, "works") for one in needed if one != name]
+
+
+def test_open_files_beyond_our_rights_are_known_before(arranged, monkeypatch) -> None:
+    monkeypatch.setattr(obstacles.procfs, "has_capability", lambda _: False)
+    monkeypatch.setattr(obstacles.files, "open_files", lambda: 20000)
+    with arranged(direct={}, many={"network": "pod", "kernel": {"nofile": 20001}}) as site:
+        assert site.missing("many").startswith("open files: 20000 allowed")
 
 
 OWNER = """

@@ -77,11 +77,11 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
 
     def start(self, name: str, argv: list[str], out: Path, err: Path | None = None, **how: Any) -> Job:
-        """Start a program unless one has this name; `how` may have cwd, env, user, cpus, append."""
+        """Start a program unless one has this name; `how` may have cwd, env, user, cpus, nofile, append."""
         if name in self._jobs:
             return self._jobs[name]
         account = pwd.getpwnam(how["user"]) if how.get("user") else None
-        where = Where(tuple(how["cpus"]) if how.get("cpus") else None)
+        where = Where(tuple(how["cpus"]) if how.get("cpus") else None, nofile=how.get("nofile"))
         try:
             popen = before_exec.popen(
                 argv,

@@ -127,7 +127,7 @@ class OnHost(Machine):
     def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Job:
         self.own("run")
         name = f"{role}.{uuid.uuid4().hex[:8]}"
-        how = {"user": user, "env": env, "cpus": where.cpus}
+        how = {"user": user, "env": env, "cpus": where.cpus, "nofile": where.nofile}
         out = f"run/{role}.log"
         known = self.on.job("start", name, argv=list(argv), out=out, append=True, cwd=role, **how)
         return Job(self.on, known.name, known.pid, known.started)

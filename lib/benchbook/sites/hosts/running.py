@@ -102,8 +102,10 @@ class Running:
         def peers() -> list[str]:
             return self._peers(part)
 
+        nofile = part.kernel.nofile if part.kernel is not None else None
+        where = Where(part.cpus, nofile=nofile)
         place = labs.Place(
-            *(part.name, part.where.address, part.port, Where(part.cpus), peers),
+            *(part.name, part.where.address, part.port, where, peers),
             connections=part.connections,
             prepared=part.prepared,
         )

@@ -41,7 +41,7 @@ def facts(
         "qos": setting.qos,
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
         "cpu": {part: _cpu(parts, one) for part, one in _rooms(chain).items()},
-        "kernel": parts.kernel_of(chain.server) if chain.server.kernel is not None else None,
+        "kernel": _kernel(parts, chain.server) if chain.server.kernel is not None else None,
         "machine": machine.facts(),
         "moment": machine.moment(parts.lab.folder),
     }
@@ -153,6 +153,21 @@ def _cpu(parts: Parts, part: Part) -> dict[str, Any]:
         "cores": list(part.cpus) if part.cpus else None,
         **(group.in_force() if group is not None else {}),
     }
+
+
+def _kernel(parts: Parts, server: Part) -> dict[str, int]:
+    """Return the kernel settings made for a server as they are now, with the open files it may have."""
+    found = dict(parts.kernel_of(server))
+    if server.kernel is not None and server.kernel.nofile is not None:
+        pid = parts.get(server).child.pid
+        allowed = procfs.open_files_limit(pid)
+        if allowed != server.kernel.nofile:
+            raise SiteError(
+                f"kernel.nofile: asked {server.kernel.nofile}, the server may open {allowed} files; "
+                "write a value it can hold"
+            )
+        found["nofile"] = allowed
+    return found
 
 
 def _neighbour_group(parts: Parts, chain: Chain) -> cgroups.Group | None:

@@ -16,10 +16,14 @@ from benchbook.sites.arms import loads
 from benchbook.sites.engines import versions
 from benchbook.sites.local.layout import Chain, suits_netem
 from benchbook.sites.machine import abilities, here
+from benchbook.sites.processes import procfs
 
 CLIENT_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # With fewer, one of our ports is hardly ever among them.
 MANY = 4000
+NOFILE_LIMIT = kernel.SYSCTL / "fs/nr_open"
+# The right to raise a limit above its hard value (capabilities(7)).
+CAP_SYS_RESOURCE = 24
 NEEDED_BY = {
     "pod": ("network namespaces", "veth and bridge"),
     "service": ("network namespaces", "veth and bridge", "iptables NAT"),
@@ -96,3 +100,11 @@ def _kernel(profile: Kernel) -> Iterator[str]:
     for key, name in (kernel.OF_NAMESPACE | kernel.OF_MACHINE).items():
         if getattr(profile, key) is not None and not os.access(kernel.SYSCTL / name, os.W_OK):
             yield f"kernel.{key}: {kernel.SYSCTL / name} can't be written; leave the key out"
+    asked, hard = profile.nofile, files.open_files()
+    if asked is None or hard < 0 or asked <= hard:
+        return
+    most = int(NOFILE_LIMIT.read_text(encoding="ascii"))
+    if asked > most:
+        yield f"open files: the kernel allows {most}; `sysctl fs.nr_open={asked}`"
+    if not procfs.has_capability(CAP_SYS_RESOURCE):
+        yield f"open files: {hard} allowed and no right to raise that; `ulimit -Hn {asked}` where you log in"

@@ -101,6 +101,7 @@ class Parts:
             part.cpus,
             (group.folder,) if group is not None else (),
             self.network.pod(part.rank + 1)[0] if part.where.is_pod else None,
+            part.kernel.nofile if part.kernel is not None else None,
         )
 
     def hops(self, chain: Chain) -> list[Hop]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
+import resource
 import signal
 import subprocess
 import sys
@@ -29,11 +30,12 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 @dataclass(frozen=True)
 class Where:
-    """Where a process runs: cores (None: all), control groups, network namespace."""
+    """Where a process runs: cores (None: all), control groups, network namespace, open files allowed."""
 
     cpus: tuple[int, ...] | None = None
     groups: tuple[Path, ...] = ()
     namespace: Path | None = None
+    nofile: int | None = None
 
 
 ANYWHERE = Where()
@@ -77,6 +79,8 @@ def dies_with(
             os.sched_setaffinity(0, where.cpus)
         if where.namespace is not None:
             _enter(where.namespace)
+        if where.nofile is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (where.nofile, where.nofile))
         if user is not None:
             os.setgroups([])
             os.setgid(user.pw_gid)

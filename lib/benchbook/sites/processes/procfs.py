@@ -89,6 +89,15 @@ def executable(pid: int) -> str | None:
         return None
 
 
+def open_files_limit(pid: int) -> int | None:
+    """Return how many files a process may open, or None if that cannot be seen."""
+    try:
+        lines = (PROC / str(pid) / "limits").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[3]) for line in lines if line.startswith("Max open files"))
+    except (OSError, ValueError, StopIteration):
+        return None
+
+
 def session_nice(pid: int) -> int | None:
     """Return the nice value of a process's session, or None where the kernel doesn't schedule sessions."""
     try:
@@ -196,6 +205,16 @@ def _groups(text: str) -> str:
         _, controllers, path = line.split(":", 2)
         found.setdefault(path, []).append(controllers or "v2")
     return "; ".join(f"{path}: {','.join(sorted(names))}" for path, names in sorted(found.items()))
+
+
+def has_capability(number: int) -> bool:
+    """Say whether this process has one of the rights that root is divided into (capabilities(7))."""
+    try:
+        lines = (PROC / "self" / "status").read_text(encoding="ascii").splitlines()
+        effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+    except (OSError, ValueError, StopIteration):
+        return False
+    return bool(effective >> number & 1)
 
 
 def pids() -> list[int]:
