@@ -133,9 +133,7 @@ def refused(study: Any) -> Iterator[str]:
             continue
         where = f"workloads.{name}.script"
         if one.script.startswith("/"):
-            yield (
-                f"{where}: {one.script}: another machine lacks this path; write it from the repository"
-            )
+            yield (f"{where}: {one.script}: another machine lacks this path; write it from the repository")
         if study.site.kind != "local":
             yield registry.refusal(where, study.site.kind, ("local",))
         able = [one for one, of in traits.engines().items() if of.runs_own_scripts]

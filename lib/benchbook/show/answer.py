@@ -233,11 +233,9 @@ def _quiet(own: Sequence[Finding], line: Line, treatment: str, baseline: str) ->
     """Say that no difference was shown, or why no answer can be given."""
     metric = "" if own[0].metric in _SERVED else f" in {words.metric(own[0].metric)}"
     labels = {found.label for found in own}
-    ends = f" ({brief(*line.ends)})" if line.ends else ""
+    ends = f" ({brief(*line.ends)})" if line.ends and labels != {"no useful interval"} else ""
     if any(found.label == "not shown" and leaves_zero_out(found) for found in own):
         return f"{sentences.LOST} between {treatment} and {baseline}{metric}{_where(own)}{ends}."
-    if labels == {"no useful interval"}:
-        ends = ""
     if len(labels) == 1 and (start := _AGAINST.get(*labels)):
         return f"{start} {treatment} against {baseline}{metric}{_where(own)}{ends}."
     return f"No difference{metric} between {treatment} and {baseline} was shown{_where(own)}{ends}."

@@ -28,7 +28,7 @@ from benchbook.show.table import Table, number, tabulated
 
 _MOST_ASKED = 4
 """Moderators that are drawn of a contrast."""
-HEADINGS = {one: (one.capitalize(), "") for one in ("kernel", "cores", "engine", "proxies")}
+HEADINGS = {"steal_pct": ("Steal", "%"), "hour": ("Hour", "UTC")}
 HEADINGS |= {"steal_pct": ("Steal", "%"), "hour": ("Hour", "UTC")}
 
 
@@ -46,8 +46,8 @@ def over(seen: Evidence) -> Html:
 
 def turning(seen: Evidence) -> Html:
     """Write on the page of a recorded study what has the opposite answer in sessions of another one."""
-    is_recorded = paths.root().parent.name == seen.name
-    told = same.elsewhere(seen.name, same.joined(pooled.several())) if is_recorded else []
+    rows = same.joined(pooled.several()) if paths.root().parent.name == seen.name else []
+    told = same.elsewhere(seen.name, rows)
     return shaped("elsewhere.html.j2", turning=told) if told else Html("")
 
 
