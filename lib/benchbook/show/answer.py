@@ -272,11 +272,9 @@ def opening(
 ) -> Html:
     """Write the title, on what the answer rests, and the answer: one sentence a contrast.
 
-    `several` is what the recorded sessions say together (`sessions.over`); it comes first. `elsewhere` is
-    what other studies' sessions show the opposite of (`sessions.turning`).
+    `several` is what recorded sessions say together (`sessions.over`), `elsewhere` those of other studies.
     """
     held = early(findings)
     given = {"setting": setting.of(facts, dataset), "one_session": ONE_SESSION, "over": several}
-    given["elsewhere"] = elsewhere
     told = [] if held else said(findings)
-    return shape.shaped("answer.html.j2", found=findings, said=told, early=held, **given)
+    return shape.shaped("answer.html.j2", found=findings, said=told, early=held, elsewhere=elsewhere, **given)

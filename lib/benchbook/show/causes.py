@@ -39,8 +39,7 @@ def turning(
 ) -> dict[tuple[str, int, str], list[tuple[float, str, Cause]]]:
     """Return causes of effects that have opposite signs over sessions, by workload, threads and treatment.
 
-    `several` are findings by their processor, the newest first, which counts where a processor has more. Each
-    cause comes with its effect and processor, the smallest effect first; none where all have one sign.
+    `several` are findings by processor, the newest first: it counts. Causes stand by effect, with processor.
     """
     seen: dict[tuple[str, int, str], dict[str, tuple[float, str, Cause]]] = {}
     for name, own in several:
@@ -128,8 +127,8 @@ def shown(
 ) -> list[object]:
     """Return sentences and figure for the place under a study's answer; nothing where nothing was seen.
 
-    `earlier` are other sessions of the study, by processor and day, the newest first: one tells why where the
-    newer ones don't. Where an effect turns between them and that of `processor`, each says why.
+    `earlier` are other sessions, by processor and day, the newest first: one tells why where no newer does.
+    Where an effect turns between them and that of `processor`, each says why.
     """
     found = findings.causes
     contrasts = explained(found)

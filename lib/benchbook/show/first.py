@@ -200,9 +200,9 @@ def _why(studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, str]:
 
 def _turning(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
     """Yield treatments whose effect turns between sessions, and why at both ends."""
-    turning = causes.turning([(str(place), one) for place, one in enumerate(several)])
-    for (_, threads, treatment), own in turning.items():
-        ends = [f"{numbers.percent(effect)}: {one.short}" for effect, _, one in (own[0], own[-1])]
+    named = [(str(place), one) for place, one in enumerate(several)]
+    for (_, threads, treatment), (first, *_, last) in causes.turning(named).items():
+        ends = [f"{numbers.percent(effect)}: {one.short}" for effect, _, one in (first, last)]
         yield treatment, f"at {numbers.count(threads, 'thread')}, {'; '.join(ends)}"
 
 

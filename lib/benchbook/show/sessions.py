@@ -29,7 +29,6 @@ from benchbook.show.table import Table, number, tabulated
 _MOST_ASKED = 4
 """Moderators that are drawn of a contrast."""
 HEADINGS = {"steal_pct": ("Steal", "%"), "hour": ("Hour", "UTC")}
-HEADINGS |= {"steal_pct": ("Steal", "%"), "hour": ("Hour", "UTC")}
 
 
 def several(seen: Evidence) -> Pooled | None:
