@@ -10,7 +10,7 @@ import pytest
 
 from benchbook.commands import code, recorded_pages, remake
 from benchbook.compare import pooled as compared
-from benchbook.core import files, paths, pooled, record
+from benchbook.core import files, paths, record
 from benchbook.evidence import sessions
 from tests.compare.sessions import sessions as brought
 from tests.house import tree
@@ -53,7 +53,7 @@ def make(where: paths.RecordedPaths, study: record.Recorded) -> tuple[remake.Out
 def pool(name: str, index: record.Index) -> bool:
     made = " ".join(paths.recorded(name, one).findings.read_text() for one in index.studies[name].sessions)
     found = compared.pool(name, brought(-0.3 if "turned" in made else 0.3))
-    pooled.save(record.places(name).pooled, found.model_copy(update={"title": made}))
+    found.model_copy(update={"title": made}).write(record.places(name).pooled)
     return True
 
 
