@@ -109,6 +109,10 @@ def test_causes_beyond_four_are_folded_and_none_is_left_out():
     seen, folded = why.text.split("<summary>3 more</summary>")
     assert (seen.count("because of"), folded.count("because of")) == (4, 3)
     assert "HAProxy, point selects, 1\xa0thread: because of 1." in seen
+    alike = tuple(one.model_copy(update={"sentence": "because it is full"}) for one in several[:3])
+    told = first.causes.model_copy(update={"contrasts": alike})
+    (why, *_) = causes.shown(first.model_copy(update={"causes": told}))
+    assert "HAProxy, point selects, 1, 2 and 3\xa0threads: because it is full." in why.text
 
 
 def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_it_is():

@@ -22,6 +22,7 @@ from benchbook.show.shape import shaped
 from benchbook.show.table import Table, number, tabulated
 
 _MOST_WORDS = 20
+_Place = tuple[str, int, str]
 _EVENTS = {"instructions": "instructions", "llc_misses": "misses of the last cache"}
 """What the processor counts of a query, with columns of its own where the kernel lets us see it."""
 
@@ -34,14 +35,12 @@ def known(findings: Findings) -> list[Cause]:
     return [one for one in found.contrasts if one.sentence]
 
 
-def turning(
-    several: Sequence[tuple[str, Findings]],
-) -> dict[tuple[str, int, str], list[tuple[float, str, Cause]]]:
+def turning(several: Sequence[tuple[str, Findings]]) -> dict[_Place, list[tuple[float, str, Cause]]]:
     """Return causes of effects that have opposite signs over sessions, by workload, threads and treatment.
 
     `several` are findings by processor, the newest first: it counts. Causes stand by effect, with processor.
     """
-    seen: dict[tuple[str, int, str], dict[str, tuple[float, str, Cause]]] = {}
+    seen: dict[_Place, dict[str, tuple[float, str, Cause]]] = {}
     for name, own in several:
         for one in known(own):
             if one.qps is not None and one.short:
@@ -133,22 +132,25 @@ def shown(
     found = findings.causes
     contrasts = explained(found)
     turns = turning([(processor, findings), *((name, own) for name, _, own in earlier)])
-    told: dict[tuple[str, int, str], tuple[str, str]] = {}
+    told: dict[_Place, tuple[str, str]] = {}
     for session, own in (("", findings), *((f"{name}, {day}", own) for name, day, own in earlier)):
         for one in known(own):
             place = one.workload, one.threads, one.treatment
             told.setdefault(place, (where(one, own), f"{_brief(one)}{f' ({session})' if session else ''}"))
-    lines: dict[str, list[str]] = {}
+    lines: dict[str, dict[str, list[int]]] = {}
     for place, (name, sentence) in told.items():
         if place not in turns:
-            lines.setdefault(sentence, []).append(name)
+            lines.setdefault(sentence, {}).setdefault(name.rpartition(", ")[0], []).append(place[1])
     figures = [costs_of_a_query(found, findings)] if found and found.contrasts else []
     if not told and not contrasts:
         return [*figures]
     reasons = [] if told else list(dict.fromkeys(one.reason for one in contrasts if one.reason))
     given = {
         "turns": {told[place][0]: own for place, own in turns.items()},
-        "lines": {numbers.listing(places): sentence for sentence, places in lines.items()},
+        "lines": [
+            (numbers.listing([f"{name}, {_threads(levels)}" for name, levels in of.items()]), sentence)
+            for sentence, of in lines.items()
+        ],
         "broken": laws.broken(findings.causes),
         "reason": numbers.listing(reasons[:2]),
     }

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from benchbook.compare import changes, edges, machines, placed, words
+from benchbook.compare import changes, machines, placed, words
 from benchbook.compare import joined as same
 from benchbook.compare import placed as checks
 from benchbook.compare.contrast_words import sentence as sentence_of
@@ -124,17 +124,10 @@ def ordering(found: Pooled) -> Iterator[Picture]:
     for contrast in found.contrasts:
         asked = [(known, effect) for effect in contrast.told if (known := ordered(found, effect))]
         if asked:
-            known, effect = min(asked, key=_rank)
+            known, effect = min(asked, key=lambda one: (one[0][0].p > SHOWN_P, -(one[1].tau_pct or 0.0)))
             drawn = against(known[:_MOST_ASKED], contrast, effect)
             said = sentence(contrast, effect, known) or "None of them orders the effect."
             yield replace(drawn, caption=f"{said} {drawn.caption}")
-
-
-def _rank(asked: tuple[list[Ordered], PooledEffect]) -> tuple[bool, float]:
-    """Rank the levels of a contrast: what is ordered first, then what differs most between sessions."""
-    (best, *_), effect = asked
-    is_ordered = edges.is_below(best.p, SHOWN_P)
-    return not is_ordered, best.p if is_ordered else -(effect.tau_pct or 0.0)
 
 
 def moderating(found: Pooled) -> Table:
