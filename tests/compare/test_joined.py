@@ -7,6 +7,7 @@ import pytest
 from benchbook.compare.joined import elsewhere, joined
 from benchbook.compare.machines import way
 from benchbook.compare.pooled import pool
+from benchbook.core import pooled
 from tests.compare.sessions import MILAN, finding, part, session, sessions
 
 
@@ -83,3 +84,14 @@ def test_arms_are_known_by_their_facts():
     assert way(facts) == {
         "site": "kubernetes", "engine": "mariadb", "proxy": "haproxy", "network": "pod", "proxy cores": "0.5",
     }  # fmt: skip
+
+
+def test_all_studies_are_read_from_a_clone_and_from_a_session_wherever_the_clone_lies(tmp_path, monkeypatch):
+    clone = tmp_path / "recorded" / "clone"
+    for study in ("quick", "lab-threads"):
+        folder = clone / "data" / "recorded" / study
+        (folder / "20260101T0000Z-0001").mkdir(parents=True)
+        of(study, 0.3).write(folder / pooled.FILE)
+    for root in (clone, clone / "data" / "recorded" / "quick" / "20260101T0000Z-0001"):
+        monkeypatch.setenv("BENCHBOOK_ROOT", str(root))
+        assert [one.study for one in pooled.several()] == ["lab-threads", "quick"]

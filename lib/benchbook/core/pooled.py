@@ -191,8 +191,9 @@ def several() -> list[Pooled]:
 
     The root may be the clone or that of one recorded session.
     """
-    base = next((one for one in paths.root().parents if one.name == "recorded"), None)
-    folder = base or paths.root() / "data" / "recorded"
+    root = paths.root()
+    # pooled.json lies beside the sessions of its study, one of which the root may be.
+    folder = root.parent.parent if (root.parent / FILE).is_file() else root / "data" / "recorded"
     return [Pooled.read(file, REMEDY) for file in sorted(folder.glob(f"*/{FILE}"))]
 
 
