@@ -51,6 +51,12 @@ class Row:
         return "Turns" if len(signs) > 1 else "Agrees" if signs else "Open"
 
     @property
+    def ends(self) -> tuple[Part, Part]:
+        """The smallest and the largest effect."""
+        parts = sorted(self.parts, key=lambda part: part.effect)
+        return parts[0], parts[-1]
+
+    @property
     def studies(self) -> tuple[str, ...]:
         """The studies, each once."""
         return tuple(dict.fromkeys(part.study for part in self.parts))
@@ -91,9 +97,8 @@ def elsewhere(study: str, rows: Sequence[Row]) -> list[str]:
     for row in rows:
         own = {part.sign for part in row.parts if part.study == study} - {0}
         if row.first == "Turns" and study in row.studies and len(own) < 2:
-            parts = sorted(row.parts, key=lambda part: part.effect)
-            ends = [f"{percent(one.effect)} ({one.study}, {one.processor})" for one in (parts[0], parts[-1])]
-            told.append(f"{row.name}: from {ends[0]} to {ends[1]}")
+            low, high = (f"{percent(one.effect)} ({one.study}, {one.processor})" for one in row.ends)
+            told.append(f"{row.name}: from {low} to {high}")
     return told
 
 

@@ -11,7 +11,7 @@ from benchbook.compare import changes, machines, placed, words
 from benchbook.compare import joined as same
 from benchbook.compare import placed as checks
 from benchbook.compare.contrast_words import sentence as sentence_of
-from benchbook.compare.moderators import SHOWN_P, WORDS, Ordered, moderators, ordered, sentence
+from benchbook.compare.moderators import WORDS, Ordered, moderators, ordered, sentence
 from benchbook.compare.pooled import Brought, brought
 from benchbook.compare.pooled_words import percent
 from benchbook.compare.turns import orders
@@ -122,12 +122,15 @@ def answer(found: Pooled) -> Html:
 def ordering(found: Pooled) -> Iterator[Picture]:
     """Yield for each contrast its effect against each moderator, at the level that says most of it."""
     for contrast in found.contrasts:
-        asked = [(known, effect) for effect in contrast.told if (known := ordered(found, effect))]
+        asked = [
+            (sentence(contrast, effect, known), effect, known)
+            for effect in contrast.told
+            if (known := ordered(found, effect))
+        ]
         if asked:
-            known, effect = min(asked, key=lambda one: (one[0][0].p > SHOWN_P, -(one[1].tau_pct or 0.0)))
+            said, effect, known = min(asked, key=lambda one: (one[0] is None, -(one[1].tau_pct or 0.0)))
             drawn = against(known[:_MOST_ASKED], contrast, effect)
-            said = sentence(contrast, effect, known) or "None of them orders the effect."
-            yield replace(drawn, caption=f"{said} {drawn.caption}")
+            yield replace(drawn, caption=f"{said or 'None of them orders the effect.'} {drawn.caption}")
 
 
 def moderating(found: Pooled) -> Table:
