@@ -243,8 +243,9 @@ def _warnings(
     if stopped is not None:
         text = (
             f"Stopped after {complete} of {study.plan.blocks} planned blocks: everything was decided at the "
+            f"look at {stopped}, as the study had planned."
         )
-        yield "Blocks", f"{text}look at {stopped}, as the study had planned."
+        yield "Blocks", text
     elif complete < study.plan.blocks:
         yield "Blocks", f"{complete} of {count(study.plan.blocks, 'planned block')} complete."
     if complete < first_look:
