@@ -78,7 +78,7 @@ def test_many_thread_levels_say_where_most_was_served():
              for arm, threads in (("direct", 8), ("haproxy", 16), ("direct_again", 4))]  # fmt: skip
     names = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}, "workloads": {}}
     assert said(scaling=found, names=names) == [
-        "Most was served by direct connections at 8 threads and HAProxy at 16 threads."
+        "Most queries a second came from direct connections at 8 threads and HAProxy at 16 threads."
     ]
 
 
@@ -88,9 +88,10 @@ def test_many_thread_levels_say_where_most_was_served():
         ("proportional", ["point selects"], [1.037],
          "The highest rate is 1.04 times what is in proportion (0.937 to 1.14)."),
         ("trend", ["HAProxy, range size 10 to 100", "HAProxy, range size 100 to 1000"], [-0.46, -0.82],
-         "Range size 10 to 1000: 46 to 82 % fewer queries per second."),
+         "Each step of range size from 10 to 1,000 meant 46 to 82 % fewer queries per second."),
         ("trend", ["a pool, threads per server 500 to 750"], [0.01],
-         "Threads per server 500 to 750: no change was shown (−9.0 to +11.0 %)."),
+         "Steps of threads per server from 500 to 750 showed no change in queries per second "
+         "(−9.0 to +11.0 %)."),
     ],
 )  # fmt: skip
 def test_a_trend_and_a_proportion_answer_before_the_contrasts(kind, places, values, told):

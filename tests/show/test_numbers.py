@@ -11,7 +11,7 @@ from benchbook.show import numbers
         (0.061, "+6.1\xa0%"),
         (-0.1163, "−11.6\xa0%"),
         (-0.0001, "0.0\xa0%"),  # no minus before what rounds to nothing
-        (12.5, "+1,250.0\xa0%"),
+        (12.5, "+1,250\xa0%"),
         (math.inf, "+∞\xa0%"),
         (None, "not computed"),
         (math.nan, "not computed"),

@@ -28,7 +28,7 @@ def study():
 
 def test_the_answer_says_what_it_rests_on(study):
     told = text(shown.answer(study))
-    assert "4 sessions of one design on 2 processors, 2026-11-01 to 2026-11-04; 1 more stands beside" in told
+    assert "4 sessions of one design on 2 processors, 2026-11-01 to 2026-11-04; 1 more is not pooled" in told
     assert "HAProxy served 15 % fewer queries" in told and "In time" not in told
 
 

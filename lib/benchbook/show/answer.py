@@ -13,7 +13,7 @@ from typing import Any
 from benchbook.compare import laws, sentences, words
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.core.errors import given
-from benchbook.core.findings import AnswerPart, Finding, Findings, Ladder, Level
+from benchbook.core.findings import AnswerPart, Finding, Findings
 from benchbook.show import causes, numbers, setting, shape
 from benchbook.show.doubts import Doubt, points
 from benchbook.show.evidence import Evidence
@@ -75,8 +75,9 @@ def said(findings: Findings) -> list[Said]:
     contrasts: dict[tuple[str, str, str], list[Finding]] = {}
     for found in findings.findings:
         contrasts.setdefault((found.baseline, found.treatment, found.metric), []).append(found)
+    rungs = findings.ladder.workloads if findings.ladder else ()
     return [
-        *_ladder(findings.ladder),
+        *(Said(one.sentence.partition(",")[0].rstrip(".") + ".", "#ladder") for one in rungs),
         *_peaks(findings),
         *_asked(findings),
         *_costs(contrasts, findings),
@@ -93,14 +94,9 @@ def _costs(contrasts: Mapping[tuple[str, str, str], Sequence[Finding]], findings
             yield Said(told, "#cells")
 
 
-def _ladder(ladder: Ladder | None) -> Iterator[Said]:
-    for one in ladder.workloads if ladder else ():
-        yield Said(one.sentence.partition(",")[0].rstrip(".") + ".", "#ladder")
-
-
 def _peaks(findings: Findings) -> Iterator[Said]:
     """Say at how many threads each arm served most, of a study that has many levels."""
-    arms = words.labels(findings, "arms")
+    arms = findings.names.arms
     by_workload: dict[str, list[str]] = {}
     for one in findings.scaling or ():
         if len(one.threads) >= _A_CURVE and one.observed_max_threads and not one.arm.endswith(words.AGAIN):
@@ -110,7 +106,7 @@ def _peaks(findings: Findings) -> Iterator[Said]:
     names = words.labels(findings, "workloads")
     for workload, told in by_workload.items():
         place = f" on {names.get(workload, workload)}" if len(by_workload) > 1 else ""
-        yield Said(f"Most was served{place} by {numbers.listing(told)}.", "#scaling")
+        yield Said(f"Most queries a second came{place} from {numbers.listing(told)}.", "#scaling")
 
 
 def _asked(findings: Findings) -> Iterator[Said]:
@@ -125,10 +121,12 @@ def _asked(findings: Findings) -> Iterator[Said]:
             yield Said(f"The highest rate is {value} times what is in proportion ({low} to {high}).", way)
         elif one.kind == "trend" and _is_plain(known):
             line = Line("", "", tuple(map(effect_of, known)))
-            step = _steps([part.where for part in known])
-            shown = f"{_amount(line)} queries per second" if line.decided else "no change was shown"
-            ends = f" ({brief(*line.ends)})" if line.ends and not line.decided else ""
-            yield Said(f"{step}: {shown}{ends}.", way)
+            steps = _steps([part.where for part in known])
+            ends = f" ({brief(*line.ends)})" if line.ends else ""
+            told = f"Steps of {steps} showed no change in queries per second{ends}."
+            if line.decided:
+                told = f"Each step of {steps} meant {_amount(line)} queries per second."
+            yield Said(told, way)
 
 
 def _is_plain(parts: Sequence[AnswerPart]) -> bool:
@@ -138,11 +136,9 @@ def _is_plain(parts: Sequence[AnswerPart]) -> bool:
 
 
 def _steps(places: Sequence[str]) -> str:
-    """Name what a trend goes over: threads per server 500 to 1000."""
+    """Name what a trend goes over: threads per server from 500 to 1,000."""
     ends = [int(number) for one in places for number in re.findall(r"\d+", one.rpartition(", ")[2])]
-    name = _over(places)
-    over = f" {min(ends)} to {max(ends)}" if ends else ""
-    return f"{name[:1].upper()}{name[1:]}{over}"
+    return _over(places) + (f" from {min(ends):,} to {max(ends):,}" if ends else "")
 
 
 def _over(places: Sequence[str]) -> str:
@@ -156,9 +152,13 @@ def _contrast(own: Sequence[Finding], findings: Findings) -> Iterator[Said]:
         yield Said(words.sentence_case(added, name), "#why")
     treatment, baseline = (words.inside(own[0], role) for role in ("treatment", "baseline"))
     compared = [found for found in own if numbers.is_known(found.effect) and numbers.is_known(found.low)]
-    for found in own:
-        if found not in compared:
-            yield Said(found.sentence, f"#finding-{slug(found.id)}", (found,))
+    left = [found for found in own if found not in compared]
+    if len(left) > 1 and {(one.effect, one.reason) for one in left} == {(None, left[0].reason)}:
+        text = f"{treatment} could not be compared with {baseline}{_where(left)}: {left[0].reason}."
+        text, way = words.sentence_case(text, treatment, baseline), f"#finding-{slug(left[0].id)}"
+        yield Said(text, way, tuple(left))
+        left = []
+    yield from (Said(found.sentence, f"#finding-{slug(found.id)}", (found,)) for found in left)
     if not compared:
         return
     text = _sentence(compared, treatment, baseline)
@@ -173,11 +173,13 @@ def _sentence(own: Sequence[Finding], treatment: str, baseline: str) -> str:
     if not shown:
         return _quiet(own, line, treatment, baseline)
     hidden = len(own) - len(shown)
-    where, rest = _where(shown), _rest(hidden)
+    others = "the other workload" if hidden == 1 else f"{hidden} others"
+    where, rest = _where(shown), f"; no difference was shown on {others}" if hidden else ""
     if hidden and len(shown) > 1:
         where, rest = f" on {len(shown)} of {len(own)} workloads", ""
     if len(shown) == 1 and not line.direction:
-        least, most = (pick(_levels(shown[0]), key=lambda one: given(one.effect)) for pick in (min, max))
+        known = [one for one in shown[0].levels or () if one.label in sentences.SHOWN]
+        least, most = (pick(known, key=lambda one: given(one.effect)) for pick in (min, max))
         first, last = sorted((least, most), key=lambda one: one.threads)
         compared = _compared(own[0], _of(given(first.effect), noun), treatment, baseline)
         other = f"{_of(given(last.effect), noun)} at {numbers.count(last.threads, 'thread')}"
@@ -190,16 +192,6 @@ def _compared(found: Finding, amount: str, treatment: str, baseline: str) -> str
     if noun := _SERVED.get(found.metric):
         return f"{treatment} served {amount} {noun} than {baseline}"
     return f"{words.metric(found.metric)} was {amount} with {treatment} than with {baseline}"
-
-
-def _rest(hidden: int) -> str:
-    """Say on how many other workloads nothing was shown."""
-    others = "the other workload" if hidden == 1 else f"{hidden} others"
-    return f"; no difference was shown on {others}" if hidden else ""
-
-
-def _levels(found: Finding) -> list[Level]:
-    return [one for one in found.levels or () if one.label in sentences.SHOWN]
 
 
 def _amount(line: Line, noun: str | None = "queries per second") -> str:

@@ -144,7 +144,9 @@ def shown(
     figures = [costs_of_a_query(found, findings)] if found and found.contrasts else []
     if not told and not contrasts:
         return [*figures]
-    reasons = [] if told else list(dict.fromkeys(one.reason for one in contrasts if one.reason))
+    # What asks for a cause is a difference that was shown.
+    unknown = [one for one in contrasts if one.reason and decided(one.qps)] or contrasts
+    reasons = [] if told else list(dict.fromkeys(one.reason for one in unknown if one.reason))
     given = {
         "turns": {told[place][0]: own for place, own in turns.items()},
         "lines": [
@@ -200,9 +202,11 @@ def costs_of_a_query(found: Causes, findings: Findings) -> Picture:
     arms, workloads = (words.labels(findings, kind) for kind in ("arms", "workloads"))
     panels = []
     for workload in dict.fromkeys(one.workload for one in found.contrasts):
-        own = _most_telling([one for one in found.contrasts if one.workload == workload])
+        own = [one for one in found.contrasts if one.workload == workload]
+        # Those with a cause, then others, but drawn in the study's order.
+        most = sorted(own, key=lambda one: one.sentence is None)[:_MOST]
         bars = []
-        for one in own:
+        for one in (each for each in own if each in most):
             pair = [(workload, one.threads, arm) for arm in (findings.baseline, one.treatment)]
             bars += [cells[key] for key in pair if key in cells and cells[key] not in bars]
         if bars:
@@ -214,15 +218,11 @@ def costs_of_a_query(found: Causes, findings: Findings) -> Picture:
     return Picture("cost-of-a-query", "What a query costs each part", tuple(panels), caption, most=2)
 
 
-def _most_telling(contrasts: Sequence[Cause]) -> list[Cause]:
-    """Return the contrasts that are drawn: those with a cause, then others, in the study's order."""
-    ranked = sorted(contrasts, key=lambda one: one.sentence is None)[:_MOST]
-    return [one for one in contrasts if one in ranked]
-
-
 def _panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Panel:
     with theme.style():
-        labels = [f"{_in_lines(arms.get(bar.arm, bar.arm))} · {bar.threads}" for bar in bars]
+        # In at most two lines beside its bar.
+        names = (textwrap.wrap(theme.short(arms.get(bar.arm, bar.arm), 36), 18) for bar in bars)
+        labels = ["\n".join(name) + f" · {bar.threads}" for name, bar in zip(names, bars, strict=True)]
         height = 0.35 if any("\n" in label for label in labels) else 0.25
         figure, axes = theme.canvas(theme.WIDTH, 1.0 + height * len(bars))
         _stack(axes, bars)
@@ -236,11 +236,6 @@ def _panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Pan
         handles = [Patch(facecolor=shade, label=part) for part, shade in theme.PARTS.items()]
         figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1.0)
     return Panel(figure, f"{name}, processor time of a query. {' '.join(_told(bar, arms) for bar in bars)}")
-
-
-def _in_lines(name: str) -> str:
-    """Write an arm's name in at most two lines beside its bar."""
-    return "\n".join(textwrap.wrap(theme.short(name, 36), 18))
 
 
 def _stack(axes: Axes, bars: Sequence[CellCosts]) -> None:

@@ -28,8 +28,8 @@ _A_CURVE = 4
 _LEFT, _RIGHT, _TOP, _FOOT = 13.0, 97.0, 5.0, 88.0
 CAPTION = "The band is the interval over blocks; hollow where no difference is shown."
 SEVERAL = (
-    "A thin line is a session. The band is where a further session is expected in nine of ten, or what was "
-    "seen in fewer than four occasions; hollow where it holds zero."
+    "A thin line is a session. The band is where nine of ten further sessions are expected; with fewer than "
+    "four occasions, what was seen. A dot is hollow where the band holds zero."
 )
 
 
@@ -87,7 +87,7 @@ class Curves:
 def of_findings(known: Sequence[Finding]) -> tuple[Curves | None, set[str]]:
     """Return the effects of a session that are drawn against threads, and the ids of their findings."""
     found = [
-        (one.id, _panel(words.of(one, "workload"), one.metric), _once(one))
+        (one.id, f"{words.of(one, 'workload')}{forest.beside_queries(one.metric)}", _once(one))
         for one in known
         if is_curve(levels_of(one), one.headline)
     ]
@@ -97,7 +97,7 @@ def of_findings(known: Sequence[Finding]) -> tuple[Curves | None, set[str]]:
 def over_sessions(pooled: Pooled) -> tuple[Curves | None, set[str]]:
     """Return the effects over sessions that are drawn against threads, and the ids of their contrasts."""
     found = [
-        (one.id, _panel(one.names.workload, one.metric), _several(one))
+        (one.id, f"{one.names.workload}{forest.beside_queries(one.metric)}", _several(one))
         for one in pooled.contrasts
         if is_curve(one.levels, one.one_number)
     ]
@@ -117,10 +117,6 @@ def _curves(found: Iterable[tuple[str, str, Curve]], caption: str) -> tuple[Curv
             panels.setdefault(place, []).append(curve)
             drawn.add(name)
     return (Curves(panels, caption) if panels else None), drawn
-
-
-def _panel(workload: str, metric: str) -> str:
-    return workload if metric == "qps" else f"{workload}, {words.metric(metric)}"
 
 
 def _once(found: Finding) -> Curve:

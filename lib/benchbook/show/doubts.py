@@ -18,7 +18,7 @@ from benchbook.compare.verdicts import MARGIN
 from benchbook.core import paths
 from benchbook.core.errors import given
 from benchbook.core.findings import Check, Difference, Finding, Findings, Partners, Voids
-from benchbook.show import numbers, opposite
+from benchbook.show import forest, numbers, opposite
 from benchbook.show.markup import Html
 from benchbook.show.shape import shaped
 
@@ -31,6 +31,8 @@ _NO_PILOT = (
     "No pilot was run (warm_up.pilot_s is 0), so nothing shows how long a run must go until it is steady. "
     "Slow seconds of the start may be among those that count."
 )
+_SAID = ("A/A", "Voided runs")
+"""Titles of warnings whose facts a point of its own has with their numbers."""
 _SHORT = re.compile(r"a pilot of (\d+) s is too short to judge; it needs (\d+) s")
 
 
@@ -71,7 +73,8 @@ def points(
     more: Sequence[Doubt] = (),
 ) -> Iterator[Doubt]:
     """Give every point, from the A/A pair over blocks, runs, voids and checks to the warnings."""
-    yield twin(findings.aa)
+    warned = {one.title for one in findings.warnings}
+    yield twin(findings.aa, "A/A" in warned)
     yield Doubt("How quiet was this machine", findings.quiet.line)
     yield _blocks(findings)
     yield from _turns(findings, runs)
@@ -90,20 +93,26 @@ def points(
             told = f"Another kind of interval ({second.method}) leads to another answer: {ends}."
             yield Doubt(_name(found), told, True)
     yield from _warnings(findings)
-    for found in findings.findings:
+    # An arm without a run is told once, as that.
+    ran = {*runs.arm}
+    for found in (one for one in findings.findings if {one.baseline, one.treatment} <= ran):
         name = f"{_name(found)}, {words.metric(found.metric)}"
         # That is an answer, which the page gives by thread levels, and no doubt about it.
         for text in (one for one in found.warnings if not one.startswith(_TURNS)):
             yield Doubt(name, f"{text[:1].upper()}{text[1:].rstrip('.')}.", True)
 
 
-def twin(aa: Finding | None) -> Doubt:
-    """Say what the A/A pair showed, and whether it showed something where there is nothing."""
+def twin(aa: Finding | None, is_care: bool = False) -> Doubt:
+    """Say what the A/A pair showed, and whether it showed something where there is nothing.
+
+    `is_care` tells that it leaves room for more than a study may overlook.
+    """
     told = partial(Doubt, "A/A")
     if aa is None:
         never = "No arm was compared with itself, so how far apart equal arms come out here is not known."
         return told(never, True)
-    sentence = f"One arm under two names, on {words.of(aa, 'workload')}: {numbers.percent(aa.effect)}, "
+    about = f"{words.of(aa, 'workload')}{forest.beside_queries(aa.metric)}"
+    sentence = f"One arm under two names, on {about}: {numbers.percent(aa.effect)}, "
     blocks = numbers.count(aa.n, "block")
     if aa.low is None:
         return told(f"{sentence}{blocks}. Without an interval it shows nothing yet.", True)
@@ -118,7 +127,8 @@ def twin(aa: Finding | None) -> Doubt:
     room = max(abs(aa.low), abs(given(aa.high)))
     if room > MARGIN:
         most = numbers.percent(room, signed=False)
-        return told(f"{sentence} No difference was shown, but the interval has room for one of {most}.")
+        care = f"No difference was shown, but the interval has room for one of {most}."
+        return told(f"{sentence} {care}", is_care)
     return told(f"{sentence} No difference was shown where there is none, as it should be.")
 
 
@@ -170,7 +180,7 @@ def _warnings(findings: Findings) -> Iterator[Doubt]:
     """Give each warning once, under its own title."""
     seen = set()
     for one in findings.warnings:
-        if one.text not in seen:
+        if one.text not in seen and one.title not in _SAID:
             turned = opposite.beside_note(one.text, findings)
             yield Doubt(one.title, f"{one.text} {turned}" if turned else one.text, True)
         seen.add(one.text)
@@ -230,7 +240,8 @@ def _voids(voids: Voids, arms: Mapping[str, str]) -> Doubt:
     p = voids.fisher_p
     tested = f" Fisher's exact test for equal rates: {numbers.p_value(p)}." if numbers.is_known(p) else ""
     is_care = numbers.is_known(p) and p < 0.05
-    return Doubt("Voids", f"Voided and run again: {numbers.listing(by_arm)}.{tested}", is_care)
+    care = " Arms were voided at different rates, which is a finding of its own." if is_care else ""
+    return Doubt("Voids", f"Voided and run again: {numbers.listing(by_arm)}.{tested}{care}", is_care)
 
 
 def _checks(checks: list[Check]) -> Doubt:

@@ -29,7 +29,7 @@ def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
     for workload, part in runs[runs.qps > 0].groupby("workload", sort=True):
         of_arms = by_arm(part, arms)
         present = [*of_arms]
-        means = {arm: _means(own) for arm, own in of_arms.items()}
+        means = {arm: np.exp(np.log(own.qps).groupby(own.threads).mean()) for arm, own in of_arms.items()}
         with theme.style():
             figure, axes = theme.canvas()
             for arm, own in of_arms.items():
@@ -56,10 +56,6 @@ def _line(
         own.threads * aside, own.qps, theme.marker(arm, arms), color=shade, markersize=4.5, alpha=0.75,
         markeredgecolor=theme.PAPER, markeredgewidth=0.5, zorder=3,
     )  # fmt: skip
-
-
-def _means(own: pd.DataFrame) -> pd.Series:
-    return np.exp(np.log(own.qps).groupby(own.threads).mean())
 
 
 def _thread_axis(axes: Axes, levels: Sequence[int]) -> None:

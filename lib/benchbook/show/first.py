@@ -135,9 +135,10 @@ class _Seen(Overview):
             processors = numbers.count(machines.models(several), "processor")
             told = f"{numbers.count(len(several), 'session')}, {processors}"
         way = f"{one.page}#answer" if labels else ""
+        told_as = [f"partly {label}" if len(labels) > 1 else label for label in labels]
         if "depends on the machine" not in labels and {study.name for study in studies} & {*self.turning}:
-            labels["turns in other studies"] = None
-        carried = {"carries": ", ".join(labels), "carries_way": way}
+            told_as.append("opposite sign in other studies")
+        carried = {"carries": ", ".join(told_as), "carries_way": way}
         return {**_why(studies, lines), "sessions": told, **carried}
 
     @cached_property
@@ -275,9 +276,11 @@ def _study(seen: _Seen, study: Measured, own: Sequence[Finding], claims: Sequenc
     for found in () if laws.broken(study.found.causes) else own:
         key = found.treatment, found.baseline, found.metric
         contrasts.setdefault(key, []).append(found)
-    lines = [
-        line for one in contrasts.values() if (line := _line(seen, study, _contrast(one), one)) is not None
+    named = [
+        (f"{words.of(one[0], 'treatment')}{forest.beside_queries(one[0].metric)}", one)
+        for one in contrasts.values()
     ]
+    lines = [line for name, one in named if (line := _line(seen, study, name, one)) is not None]
     lines.sort(key=lambda line: not line.decided)
     title = study.found.title
     return Row(
@@ -288,12 +291,6 @@ def _study(seen: _Seen, study: Measured, own: Sequence[Finding], claims: Sequenc
         more=max(len(lines) - _MOST_LINES, 0),
         **seen.beyond([study], lines),
     )
-
-
-def _contrast(own: Sequence[Finding]) -> str:
-    """Name what is compared with the baseline, and the metric unless it is queries per second."""
-    name = words.of(own[0], "treatment")
-    return name if own[0].metric == "qps" else f"{name}, {words.metric(own[0].metric)}"
 
 
 def _line(seen: _Seen, study: Measured, name: str, own: Sequence[Finding]) -> Line | None:

@@ -33,8 +33,8 @@ _SIZE = {"class_": "bar", "width": "100%", "height": 22}
 _SHADES = {"higher": "#0a66a5", "lower": "#c2500a", "": theme.MUTED}
 CAPTION = "Left of the line is less than the baseline, right of it more; hollow where no difference is shown."
 SEVERAL = (
-    "A dot is a session, hollow where it decides nothing. The bar is where a further session is expected in "
-    "nine of ten, or what was seen in fewer than four occasions; the square is the mean."
+    "A dot is a session, hollow where it decides nothing; the square is their mean. The bar is where nine of "
+    "ten further sessions are expected; with fewer than four occasions, what was seen."
 )
 BELOW = "A dot is a session, hollow where it decides nothing; bars are as bands above, squares are means."
 CLAIMED = " Shaded: what was claimed."
@@ -138,7 +138,7 @@ def of_findings(
         else:
             rows += [Row(workload, kind="heading"), *lines]
     if aa and own:
-        rows.append(_row(aa, contrast(aa)))
+        rows.append(_row(aa, f"{contrast(aa)}{beside_queries(aa.metric)}"))
     bases = dict.fromkeys(words.inside(one, "baseline") for several in own.values() for one in several)
     against = f"Against {listing([*bases])}. " if bases else ""
     has_band = any(row.band for row in rows)
@@ -148,7 +148,10 @@ def of_findings(
 
 def of_twins(pairs: Iterable[tuple[str, str, Finding]]) -> Forest:
     """Draw A/A pairs of several studies by (study, way to it, pair), each over all threads."""
-    rows = [replace(_row(aa, study), way=way, band=None) for study, way, aa in pairs]
+    rows = [
+        replace(_row(aa, f"{study}{beside_queries(aa.metric)}"), way=way, band=None)
+        for study, way, aa in pairs
+    ]
     caption = "Each line is one study: an arm against itself. All of them should hold zero."
     return Forest("aa-figure", "Every A/A pair", tuple(rows), caption, "No study has an A/A pair yet.")
 
@@ -183,9 +186,13 @@ def ladder(found: Rungs) -> Forest:
     return Forest("ladder", title, rows, CAPTION)
 
 
+def beside_queries(metric: str) -> str:
+    """Name a metric after what it is of, unless it is queries a second: `, p95 latency`."""
+    return "" if metric == "qps" else f", {words.metric(metric)}"
+
+
 def _rows(found: Finding, with_levels: bool) -> Iterator[Row]:
-    what = "" if found.metric == "qps" else f", {words.metric(found.metric)}"
-    yield _row(found, f"{words.of(found, 'treatment')}{what}")
+    yield _row(found, f"{words.of(found, 'treatment')}{beside_queries(found.metric)}")
     if with_levels or not found.headline:
         for point in levels_of(found):
             row = _row(point, count(point.threads, "thread"))
@@ -222,8 +229,7 @@ def on_throughput(found: Iterable[Pooled]) -> Iterator[tuple[Pooled, pooled.Cont
 def place(one: pooled.Contrast, effect: PooledEffect) -> str:
     """Name an effect over sessions: HAProxy on point selects, 8 threads."""
     at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
-    what = "" if one.metric == "qps" else f", {words.metric(one.metric)}"
-    return f"{words.label(one.names.treatment)} on {one.names.workload}{what}{at}"
+    return f"{words.label(one.names.treatment)} on {one.names.workload}{beside_queries(one.metric)}{at}"
 
 
 def together(one: pooled.Contrast, effect: PooledEffect) -> Row:

@@ -27,7 +27,8 @@ def opening(known: Studies) -> Html:
     """Write the title and, in one sentence, what the A/A pairs say of the method."""
     pairs = _pairs(known)
     out = sum(leaves_zero_out(aa) for _, aa in pairs)
-    return shaped("method.html.j2", pairs=len(pairs), out=out)
+    wide = sum(aa.label == "no useful interval" for _, aa in pairs)
+    return shaped("method.html.j2", pairs=len(pairs), out=out, wide=wide)
 
 
 def aa_figure(known: Studies) -> forest.Forest:

@@ -16,6 +16,8 @@ from benchbook.core.findings import Contrast
 
 NOT_COMPUTED = "not computed"
 _MINUS = "\N{MINUS SIGN}"
+_MANY = 10
+"""Fractions from which decimals of a per cent say nothing."""
 
 
 def is_known(value: object) -> TypeGuard[float]:
@@ -36,16 +38,17 @@ def decimal(value: float | None, digits: int = 1, signed: bool = False) -> str:
 
 
 def percent(fraction: float | None, digits: int = 1, signed: bool = True) -> str:
-    """Write a fraction as a percentage: 0.061 becomes +6.1 %."""
+    """Write a fraction as a percentage: 0.061 becomes +6.1 %, and 48.351 becomes +4,835 %."""
     if not is_known(fraction):
         return NOT_COMPUTED
-    return decimal(100 * fraction, digits, signed) + NBSP + "%"
+    return decimal(100 * fraction, digits if abs(fraction) < _MANY else 0, signed) + NBSP + "%"
 
 
 def span(low: float | None, high: float | None, digits: int = 1) -> str:
     """Write an interval of fractions: −15.1 to −13.2 %."""
     if not (is_known(low) and is_known(high)):
         return "no interval"
+    digits = digits if max(abs(low), abs(high)) < _MANY else 0
     return f"{decimal(100 * low, digits, True)} to {decimal(100 * high, digits, True)}{NBSP}%"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import pandas as pd
 
@@ -121,6 +120,8 @@ def answer(found: Pooled) -> Html:
 
 def ordering(found: Pooled) -> Iterator[Picture]:
     """Yield for each contrast its effect against each moderator, at the level that says most of it."""
+    # How to read them is said once.
+    note = f" {AGAINST}"
     for contrast in found.contrasts:
         asked = [
             (sentence(contrast, effect, known), effect, known)
@@ -129,8 +130,9 @@ def ordering(found: Pooled) -> Iterator[Picture]:
         ]
         if asked:
             said, effect, known = min(asked, key=lambda one: (one[0] is None, -(one[1].tau_pct or 0.0)))
-            drawn = against(known[:_MOST_ASKED], contrast, effect)
-            yield replace(drawn, caption=f"{said or 'None of them orders the effect.'} {drawn.caption}")
+            told = f"{said or 'The effect follows none of them.'}{note}"
+            yield against(known[:_MOST_ASKED], contrast, effect, told)
+            note = ""
 
 
 def moderating(found: Pooled) -> Table:
@@ -195,12 +197,12 @@ def _value(value: object) -> object:
 
 
 AGAINST = (
-    "Each dot is an occasion: sessions of one processor within six hours. p is by all orders of occasions "
-    "and counts every moderator that was asked."
+    "Each dot is an occasion: the sessions of one processor model within six hours. p is how often chance "
+    "would put them in as good an order, with all that was tried."
 )
 
 
-def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect) -> Picture:
+def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect, caption: str) -> Picture:
     """Draw an effect against what its sessions differ in, a panel for each moderator, the best first."""
     panels = []
     for one in found:
@@ -216,4 +218,4 @@ def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect) 
         )
         panels.append(Panel(figure, f"{WORDS[one.name]}: {told}."))
     title = f"{contrast.names.treatment} on {_place(contrast, effect)}, by what differed"
-    return Picture(f"moderators-{slug(contrast.id)}", title, tuple(panels), AGAINST)
+    return Picture(f"moderators-{slug(contrast.id)}", title, tuple(panels), caption)

@@ -115,7 +115,8 @@ def _machines(arms: list[Facts]) -> Iterator[str]:
     for arm in arms:
         for one in (arm.get("machine"), *(arm.get("hosts") or {}).values()):
             if one and one.get("cores") and one.get("cpu_model"):
-                yield f"{numbers.count(one['cores'], 'core')} of {one['cpu_model']}"
+                cores = f"{one['cores']:g}{numbers.NBSP}core{'s' if one['cores'] != 1 else ''}"
+                yield f"{cores} of {one['cpu_model']}"
 
 
 def files(texts: Mapping[str, str], facts: Mapping[str, Any] | None, names: Mapping[str, str]) -> list[Html]:
