@@ -285,7 +285,7 @@ def test_the_summary_says_what_is_measured_and_how_long_it_takes():
         "  runs        18, of them 2 of the A/A pair; each discards 5 s and measures 30 s",
         "  order       whole runs, as plan.order says",
         f"  priority    {schedule.PRIORITY['raised']}",
-        "  measuring   about 11 min, after pilots of about 3 min",
+        "  measuring   about 11 min, after trial runs (pilots) of about 3 min",
         "  data        2 tables of 1,000 rows",
     ]
 

@@ -121,7 +121,7 @@ def _beside(arguments: Sequence[str]) -> list[str]:
 
 
 def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
-    """Run DVC for what is measured, print the answers, then render the pages about everything.
+    """Run DVC for what is measured, print the answers, then render the pages that every page leads to.
 
     Who asks for a page gets those that it leads to. What is recorded is not made again on the way:
     `make pages` does that.
@@ -142,10 +142,11 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
         return 1 if code == DVC_FAILED else code, False
     if is_stopped or ASKING & set(arguments):
         return code, is_stopped
-    # The pages that every page leads to, without the record. The answer comes last, where it is read.
-    code = made.make(with_record=False) if is_whole or targets else 0
     _tell(root, chosen)
-    return code, False
+    if not (is_whole or targets):
+        return code, False
+    # Nobody waits half a minute for an answer that stands; these say nothing, so that it is read last.
+    return made.make(with_record=False), False
 
 
 def _dry(chosen: Sequence[str]) -> Iterator[list[str]]:

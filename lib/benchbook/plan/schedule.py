@@ -231,7 +231,8 @@ def summary(
         f"and measures {study.plan.run_s} s",
         *(f"  order       {line}" for line in orders(study)),
         *([f"  priority    {PRIORITY[study.site.precedence]}"] if study.site.precedence else []),
-        f"  measuring   about {first}{_minutes(measuring)}, after pilots of about {_minutes(piloting)}",
+        f"  measuring   about {first}{_minutes(measuring)}, "
+        f"after trial runs (pilots) of about {_minutes(piloting)}",
         f"  data        {count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows",
     ]
     several = [
