@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -19,6 +19,7 @@ from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
+from benchbook.sites.settings import Value
 from benchbook.sites.traits.postgresql import TRAITS
 
 CRASH = re.compile(
@@ -59,7 +60,7 @@ class PostgreSQL(Server):
 
     def __init__(self, machine: Machine, engine: Any, place: labs.Place) -> None:
         super().__init__(machine, engine, place)
-        self.asked = server_settings.complete(engine.settings)
+        self.asked = self._complete(engine.settings)
         # Sockets are named after the port.
         name = f".s.PGSQL.{place.port}"
         self.socket = f"{self.role}/{name}"
@@ -125,6 +126,9 @@ class PostgreSQL(Server):
         there = self.machine.programs(PROGRAM) if self.engine.binary is None else []
         fits = (one for one in there if sql.is_version(self._version_of(one), self.engine.version))
         return next(fits, there[0]) if there else super()._find()
+
+    def _complete(self, asked: Mapping[str, Value]) -> dict[str, Value]:
+        return server_settings.complete(asked)
 
     def _connect(self) -> psycopg.Connection:
         self._opened += 1

@@ -314,8 +314,8 @@ class Supervised(Made):
         if found:
             raise SiteError(
                 f"{self._named} listens on {', '.join(found)}, and may on {self.place.address} alone; it was "
-                "stopped before anything connected. Look for a setting that opens it, under engine.settings "
-                "(bind_address, extra_port, status-host and their like are not a study's to set)"
+                "stopped before anything connected. Look for a setting that opens it: bind_address, "
+                "extra_port, status-host and their like are not a study's to set"
             )
 
     def _is_ready(self, ask: Callable[[], bool]) -> bool:
