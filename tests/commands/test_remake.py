@@ -136,7 +136,7 @@ def test_a_change_of_the_code_asks_for_what_is_made_with_it_alone(
     shutil.copytree(code.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(code, "PACKAGE", package)
     before = remake._code(root)
-    for name in ("show/overview.py", "show/first.py"):
+    for name in ("show/claims_page.py", "show/first.py"):
         more(package / name)
     assert remake._code(root) == before
     for name in ("show/templates/page/style.css", "show/table.py", "compare/changes.py"):

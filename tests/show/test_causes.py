@@ -154,4 +154,4 @@ def test_an_effect_that_turns_between_machines_is_explained_on_each_the_newest_o
         "+18.0\xa0% on Zen 3: server full; 14 % less.",
         "+40.0\xa0% on Xeon: server full; 29 % less.",
     ]
-    assert causes.turning([("Zen 3", earlier[2][2]), ("Xeon", earlier[0][2])]) == {}
+    assert causes.of_both_signs([("Zen 3", earlier[2][2]), ("Xeon", earlier[0][2])]) == {}

@@ -13,7 +13,7 @@ from benchbook.core.pooled import Contrast, Occasion, Pooled, PooledEffect, Proc
 from benchbook.show import first
 from benchbook.show.first import HEADLINES, answer, mini
 from benchbook.show.lines import Effect, Line, over_sessions
-from benchbook.show.standing import Measured, Overview
+from benchbook.show.standing import Measured, Standing
 from tests import found, sources
 
 STUDY = {"title": "What does a proxy cost?", "question": "", "baseline": "direct"}
@@ -30,7 +30,7 @@ def finding(effect: float, low: float, high: float, label: str, **more: Any) -> 
 
 def groups(*own: Finding, pooled: first.Pooled | None = None) -> list[first.Group]:
     study = Measured("lab", found.findings(*own, **STUDY), True)
-    return first.groups(Overview([], [study], {}), {"lab": "tidb-cluster"}, pooled)
+    return first.groups(Standing([], [study], {}), {"lab": "tidb-cluster"}, pooled)
 
 
 def line(*own: Finding, pooled: first.Pooled | None = None) -> Line:
@@ -139,14 +139,14 @@ def test_an_arm_that_no_row_above_tells_of_has_its_own_beside_the_published_find
     own = found.findings(finding(0.24, 0.2, 0.3, "higher"), pod, **STUDY)
     shown = {"pod": ["tidb-kubernetes/host-network"]}
     study = Measured("quick", own, True, illustrates=shown)
-    (group,) = first.groups(Overview([audit], [study], {}), {"quick": ""}, {})
+    (group,) = first.groups(Standing([audit], [study], {}), {"quick": ""}, {})
     top, last = group.rows[0], group.rows[-1]
     assert top.question.startswith("Host network") and [one.treatment for one in top.lines] == ["pod"]
     assert last.question == STUDY["title"] and [one.treatment for one in last.lines] == ["haproxy"]
     assert last.claims == (), "the claim stands above"
     by_id = {one.id: one.claim for one in audit.claims}
     alone = Measured("quick", found.findings(pod, **STUDY), True, illustrates=shown)
-    (group,) = first.groups(Overview([audit], [alone], {}), {"quick": ""}, {})
+    (group,) = first.groups(Standing([audit], [alone], {}), {"quick": ""}, {})
     assert [row.question for row in group.rows] == [by_id[name] for name in HEADLINES]
 
 
@@ -154,7 +154,7 @@ def test_what_was_measured_here_stands_beside_what_is_recorded_with_its_own_numb
     known = pooled(session(-0.17, "lower"), session(0.27, "higher"))
     one = found.findings(finding(0.9, 0.8, 1.0, "higher"), **STUDY)
     studies = [Measured("lab", one), Measured("lab", one, True)]
-    (group,) = first.groups(Overview([], studies, {}), {"lab": "proxies"}, known)
+    (group,) = first.groups(Standing([], studies, {}), {"lab": "proxies"}, known)
     here, recorded = group.rows
     assert here.question == f"{STUDY['title']} (measured in this clone)" != recorded.question
     assert told(here.lines[0].told) == "+90 %" and here.sessions == "one session on one machine"
@@ -186,7 +186,7 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
         law = {"law": "no part is busier than its cores", "passed": passed, "detail": ""}
         books = {"level": 0.98, "cells": [], "contrasts": contrasts, "physics": [law]}
         study = Measured("lab", found.findings(own, causes=books, **STUDY), True)
-        return first.groups(Overview([], [study], {}), {})[0].rows[0]
+        return first.groups(Standing([], [study], {}), {})[0].rows[0]
 
     assert told(row(cause).why) == "at 8 threads: server full; a query costs 28 % less"
     assert row(cause).why_way == "record/studies/lab.html#why"
@@ -195,7 +195,7 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
     silent = {"level": 0.98, "cells": [], "contrasts": [{**cause, "sentence": None}], "physics": []}
     other = found.findings(causes={**silent, "contrasts": [cause]})
     study = Measured("lab", found.findings(own, causes=silent, **STUDY), True, explained=[other])
-    assert told(first.groups(Overview([], [study], {}), {})[0].rows[0].why) == told(row(cause).why)
+    assert told(first.groups(Standing([], [study], {}), {})[0].rows[0].why) == told(row(cause).why)
     assert row({**cause, "treatment": "pod"}).why == "", "that is another effect"
     broken = row(cause, passed=False)
     assert broken.why == "the books don't add up" and not broken.lines, "and no effect is headlined"
@@ -220,8 +220,8 @@ def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
         contrast(effect("holds elsewhere", 4)), contrast(effect("one session", 1)),
         contrast(effect("not shown", 4), effect("same direction", 2), effect("depends on the machine", 2)),
     )})}  # fmt: skip
-    assert told(answer(Overview([audit.model_copy(update={"claims": claims})], [], {}), known)) == (
+    assert told(answer(Standing([audit.model_copy(update={"claims": claims})], [], {}), known)) == (
         "Of 4 published claims, their own tables bear out 2, contradict 1 and leave 1 open. Of 3 effects "
         "measured in several sessions, 2 keep one direction, 1 depend on the machine, and 0 stay open."
     )
-    assert answer(Overview([], [], {}), {}) == ""
+    assert answer(Standing([], [], {}), {}) == ""

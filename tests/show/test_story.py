@@ -5,11 +5,11 @@ from __future__ import annotations
 from benchbook.compare.pooled import pool
 from benchbook.show import story
 from benchbook.show.forest import on_throughput
-from benchbook.show.standing import Measured, Overview
+from benchbook.show.standing import Measured, Standing
 from tests import found, sources
 from tests.compare.sessions import sessions
 
-NOTHING = Overview([], [], {})
+NOTHING = Standing([], [], {})
 
 
 def test_without_a_record_it_says_what_makes_one():
@@ -34,7 +34,7 @@ def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_firs
     ours = {key: getattr(contrast, key) for key in ("id", "workload", "baseline", "treatment", "metric")}
     own = found.findings(found.finding(**ours, effect=-0.189, label="lower"), baseline=contrast.baseline)
     shown = {contrast.treatment: ["tidb-kubernetes/host-network"]}
-    seen = Overview(
+    seen = Standing(
         [sources.audited("tidb-kubernetes")], [Measured("quick", own, True, illustrates=shown)], {}
     )
     (of_sessions,) = story.measured(seen, [over]).rows

@@ -35,7 +35,7 @@ def known(findings: Findings) -> list[Cause]:
     return [one for one in found.contrasts if one.sentence]
 
 
-def turning(several: Sequence[tuple[str, Findings]]) -> dict[_Place, list[tuple[float, str, Cause]]]:
+def of_both_signs(several: Sequence[tuple[str, Findings]]) -> dict[_Place, list[tuple[float, str, Cause]]]:
     """Return causes of effects that have opposite signs over sessions, by workload, threads and treatment.
 
     `several` are findings by processor, the newest first: it counts. Causes stand by effect, with processor.
@@ -131,7 +131,7 @@ def shown(
     """
     found = findings.causes
     contrasts = explained(found)
-    turns = turning([(processor, findings), *((name, own) for name, _, own in earlier)])
+    turns = of_both_signs([(processor, findings), *((name, own) for name, _, own in earlier)])
     told: dict[_Place, tuple[str, str]] = {}
     for session, own in (("", findings), *((f"{name}, {day}", own) for name, day, own in earlier)):
         for one in known(own):

@@ -21,14 +21,14 @@ from benchbook.show import causes, forest, numbers, opposite
 from benchbook.show.lines import ONE_SESSION, Line, effect_of, effects_of, over_sessions
 from benchbook.show.markup import Html, slug
 from benchbook.show.shape import shaped
-from benchbook.show.standing import Measured, Overview
+from benchbook.show.standing import Measured, Standing
 
 # All rows share it: from two fifths of the baseline to two and a half times it. It is narrow.
 SCALE = forest.Scale(-0.92, 0.92, most_ticks=3)
 _ALIKE = ("holds elsewhere", "same direction")
 
 
-def page(seen: Overview) -> Html:
+def page(seen: Standing) -> Html:
     """Write the first page: the answer, what Benchbook is, and every question with its own answer."""
     known = {one.study: one for one in core.several()}
     base = paths.root() / "studies"
@@ -39,7 +39,7 @@ def page(seen: Overview) -> Html:
     )
 
 
-def answer(seen: Overview, known: Pooled) -> str:
+def answer(seen: Standing, known: Pooled) -> str:
     """Say how many claims hold in their own tables, and how many effects keep their sign elsewhere."""
     effects = (one for _, _, one in forest.on_throughput(known.values()))
     labels = Counter[str](one.label for one in effects if len(one.occasions) > 1)
@@ -106,7 +106,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class _Seen(Overview):
+class _Seen(Standing):
     """What is known, with what the sessions of each study say together."""
 
     pooled: Pooled = field(default_factory=dict)
@@ -136,19 +136,19 @@ class _Seen(Overview):
             told = f"{numbers.count(len(several), 'session')}, {processors}"
         way = f"{one.page}#answer" if labels else ""
         told_as = [f"partly {label}" if len(labels) > 1 else label for label in labels]
-        if "depends on the machine" not in labels and {study.name for study in studies} & {*self.turning}:
+        if "depends on the machine" not in labels and {study.name for study in studies} & {*self.opposed}:
             told_as.append("opposite sign in other studies")
         carried = {"carries": ", ".join(told_as), "carries_way": way}
         return {**_why(studies, lines), "sessions": told, **carried}
 
     @cached_property
-    def turning(self) -> list[str]:
+    def opposed(self) -> list[str]:
         """The studies whose question has the opposite answer in sessions of another one."""
         rows = joined(list(self.pooled.values()))
         return [name for name in self.pooled if elsewhere(name, rows)]
 
 
-def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = None) -> list[Group]:
+def groups(seen: Standing, folders: Mapping[str, str], pooled: Pooled | None = None) -> list[Group]:
     """Return the published findings, then the studies by folder; `folders` has the folder of each study.
 
     `pooled` has what the sessions of a study say together, by its name, as pooled.json holds it. An arm
@@ -168,7 +168,7 @@ def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = N
     return [Group(_named(folder), tuple(own[folder])) for folder in sorted(own) if own[folder]]
 
 
-def _above(seen: Overview, claims: Sequence[str]) -> dict[str, set[str]]:
+def _above(seen: Standing, claims: Sequence[str]) -> dict[str, set[str]]:
     """Return by a study's page the arms whose effects stand in the row of a claim; all if none is named."""
     found: dict[str, set[str]] = {}
     for name in claims:
@@ -193,16 +193,16 @@ def _why(studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, str]:
             for cause in causes.known(found)
             if cause.short
         ]
-        for treatment, why in [*_turning(several), *told]:
+        for treatment, why in [*_of_both_signs(several), *told]:
             if treatment in treatments:
                 return {"why": why, "why_way": f"{study.page}#why"}
     return {}
 
 
-def _turning(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
+def _of_both_signs(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
     """Yield treatments whose effect turns between sessions, and why at both ends."""
     named = [(str(place), one) for place, one in enumerate(several)]
-    for (_, threads, treatment), (first, *_, last) in causes.turning(named).items():
+    for (_, threads, treatment), (first, *_, last) in causes.of_both_signs(named).items():
         ends = [f"{numbers.percent(effect)}: {one.short}" for effect, _, one in (first, last)]
         yield treatment, f"at {numbers.count(threads, 'thread')}, {'; '.join(ends)}"
 
@@ -213,7 +213,7 @@ def _named(folder: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _behind(seen: Overview, claim: str) -> list[Measured]:
+def _behind(seen: Standing, claim: str) -> list[Measured]:
     """Return the studies whose effects stand in the row of a claim."""
     own = [study for study, _ in (*seen.answers(claim), *seen.shows(claim))]
     own += [study for is_judged in (True, False) for study, _ in seen.asked(claim, is_judged)]
@@ -235,7 +235,7 @@ def _headline(seen: _Seen, claim: Claim) -> Row:
     )
 
 
-def _graded(seen: Overview, claim: str) -> dict[str, str]:
+def _graded(seen: Standing, claim: str) -> dict[str, str]:
     """Return what the sessions of the nearest study that was measured say of a claim, and how near it is."""
     own = seen.grades.get(claim, {})
     for study in nearest(own):

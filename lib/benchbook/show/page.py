@@ -25,8 +25,8 @@ from traitlets.config import Config
 
 from benchbook.core.errors import given
 from benchbook.core.wording import count
-from benchbook.show.clean import clean
 from benchbook.show.markup import Html, element, plain, slug, visible
+from benchbook.show.sanitize import sanitized
 
 __all__ = ["canonical", "html", "render"]
 
@@ -109,14 +109,14 @@ def _crumbs(page: Path, site: Path, study: str | None) -> list[tuple[str, str]]:
 
 
 class _Exporter(HTMLExporter):
-    """nbconvert's HTML with our template, in which every output passes `clean`."""
+    """nbconvert's HTML with our template, in which every output passes `sanitized`."""
 
     exclude_anchor_links = True
     template_name = "page"
 
     def __init__(self, **settings: object) -> None:
         super().__init__(extra_template_basedirs=[str(_TEMPLATES)], **settings)
-        self.register_filter("clean", clean)
+        self.register_filter("sanitized", sanitized)
         self.register_filter("plain", plain)
         # No notebook here has widgets.
         self.register_filter("filter_data_type", WidgetsDataTypeFilter(notebook_metadata={}, parent=self))

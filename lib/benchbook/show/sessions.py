@@ -42,11 +42,11 @@ def over(seen: Evidence) -> Html:
     return answer(found) if found else Html("")
 
 
-def turning(seen: Evidence) -> Html:
+def opposite_elsewhere(seen: Evidence) -> Html:
     """Write on the page of a recorded study what has the opposite answer in sessions of another one."""
     rows = same.joined(pooled.several()) if paths.root().parent.name == seen.name else []
     told = same.elsewhere(seen.name, rows)
-    return shaped("elsewhere.html.j2", turning=told) if told else Html("")
+    return shaped("elsewhere.html.j2", rows=told) if told else Html("")
 
 
 def earlier(found: Pooled) -> list[tuple[str, str, Findings]]:
@@ -185,7 +185,7 @@ def joined(several: Sequence[Pooled]) -> list[Table]:
     return [tabulated("joined", rows, percent=percent)] if rows else []
 
 
-def tried(several: Sequence[Pooled]) -> Html:
+def coverage(several: Sequence[Pooled]) -> Html:
     """Write how often prediction intervals kept their word, and equal arms over sessions."""
     return join(element("p", sentence) for sentence in checks.sentences(several))
 

@@ -105,7 +105,7 @@ class Shipped:
 
 
 @dataclass(frozen=True)
-class Overview:
+class Standing:
     """What is known: audits of sources in order, studies with findings, and study files by claim."""
 
     audits: Sequence[Audit]
@@ -148,7 +148,7 @@ class Overview:
         return sorted(counted, key=lambda one: order.get(one.name, len(order)))
 
 
-def load(source: str = "") -> Overview:
+def load(source: str = "") -> Standing:
     """Read every audit (or that of one source), and the findings of every study that has them."""
     data = paths.root() / "data"
     audits = [Audit.read(file) for file in sorted(data.glob("audit/*/audit.json"))]
@@ -156,7 +156,7 @@ def load(source: str = "") -> Overview:
     ways = shipped()
     known = {claim.id for audit in chosen for claim in audit.claims}
     asked = {claim: [way.name for way in own] for claim, own in ways.items() if claim in known}
-    return Overview(chosen, measured(), ways, graded(asked))
+    return Standing(chosen, measured(), ways, graded(asked))
 
 
 def measured() -> list[Measured]:

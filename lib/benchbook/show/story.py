@@ -12,23 +12,23 @@ from benchbook.show import causes
 from benchbook.show.forest import SEVERAL, Forest, on_throughput, place, together
 from benchbook.show.markup import Html, slug
 from benchbook.show.shape import badge, shaped
-from benchbook.show.standing import Measured, Overview
+from benchbook.show.standing import Measured, Standing
 from benchbook.show.table import Table, tabulated
 
 
-def opening(seen: Overview, found: Sequence[Pooled]) -> Html:
+def opening(seen: Standing, found: Sequence[Pooled]) -> Html:
     """Say on what the story rests, or that the record is still to be made."""
     sessions = [one for study in found for one in study.sessions]
     models = machines.models([one.processor for one in sessions])
     return shaped("story.html.j2", seen=seen, studies=found, sessions=sessions, models=models)
 
 
-def reports(seen: Overview) -> Table:
+def reports(seen: Standing) -> Table:
     """Count what each report's own tables bear out of its claims."""
     return tabulated("reports", seen.audits)
 
 
-def measured(seen: Overview, found: Sequence[Pooled]) -> Table:
+def measured(seen: Standing, found: Sequence[Pooled]) -> Table:
     """List the claims that have an effect measured here beside the published number and the report's own.
 
     What several sessions measured is their mean, as on the first page.

@@ -48,7 +48,7 @@ _ADDRESS = re.compile(r"[!#-%'-~]*")
 _EMPTY = frozenset(("br", "col", "hr", "img"))
 
 
-def clean(html: str) -> str:
+def sanitized(html: str) -> str:
     """Return HTML with all that is not allowed turned into visible text: nothing acts, nothing is hidden."""
     html = _STYLE.sub("", html)
     return html if _is_clean(html) else _CLEANER.clean(html)

@@ -15,7 +15,7 @@ from benchbook.core.audit import Audit
 from benchbook.core.findings import Finding
 from benchbook.core.source import names
 from benchbook.read import published
-from benchbook.show import first, overview, record, standing
+from benchbook.show import audited, claims_page, first, standing
 from tests import found, sources
 from tests.recorded import entry
 
@@ -25,15 +25,15 @@ def audits() -> dict[str, Audit]:
     return sources.audits()
 
 
-def whole(audited: Audit) -> str:
-    parts = [record.opening, record.arithmetic, record.checks, record.measured, record.printed]
-    shown = [part(audited) for part in (*parts, record.leaves_open)]
+def whole(one: Audit) -> str:
+    parts = [audited.opening, audited.arithmetic, audited.checks, audited.measured, audited.printed]
+    shown = [part(one) for part in (*parts, audited.leaves_open)]
     return "\n".join(part._repr_html_() for part in shown)
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_printed_number_is_on_the_page(audits: dict[str, Audit], name: str):
-    page = record.printed(audits[name])._repr_html_()
+    page = audited.printed(audits[name])._repr_html_()
     for table in audits[name].tables:
         for row in table.rows:
             for cell in row:
@@ -42,14 +42,14 @@ def test_every_printed_number_is_on_the_page(audits: dict[str, Audit], name: str
 
 def test_every_claim_shows_verdict_figures_and_arithmetic(audits: dict[str, Audit]):
     found = audits["tidb-kubernetes"]
-    page = record.arithmetic(found)._repr_html_()
+    page = audited.arithmetic(found)._repr_html_()
     assert page.count(">does not hold<") == found.counts.does_not_hold
     assert "255981.11 / 246386.44 − 1 = +3.89 %" in page
     assert "Only the geometric mean lies in the band" in page
 
 
 def test_the_load_balancer_verdict_says_that_its_table_is_another_one_s(audits: dict[str, Audit]):
-    line = record.opening(audits["tidb-kubernetes"])._repr_html_().split("<li><span")[3]
+    line = audited.opening(audits["tidb-kubernetes"])._repr_html_().split("<li><span")[3]
     assert (
         "not derivable" in line and "Care: checks fail (equal tables, host-network and load-balancer" in line
     )
@@ -79,7 +79,7 @@ def test_what_a_document_says_is_text_and_nothing_else(audits: dict[str, Audit])
 
 @pytest.mark.parametrize("name", names())
 def test_figures_hold_the_numbers_they_show(audits: dict[str, Audit], name: str):
-    drawn = record.pictures(audits[name])
+    drawn = audited.pictures(audits[name])
     alts = [panel.alt for picture in drawn for panel in picture.panels]
     assert drawn and all(alts)
     told = " ".join(alts)
@@ -98,8 +98,8 @@ def finding(claim: str | None, **more: object) -> Finding:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audits: dict[str, Audit]) -> Path:
-    for name, audited in audits.items():
-        audited.write(tmp_path / "data" / "audit" / name / "audit.json")
+    for name, one in audits.items():
+        one.write(tmp_path / "data" / "audit" / name / "audit.json")
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     return tmp_path
 
@@ -113,7 +113,7 @@ def rows(page: str) -> list[list[str]]:
 
 def test_the_first_page_sets_what_was_published_beside_its_own_tables(site: Path):
     seen = standing.load()
-    table = rows(overview.claims(seen)._repr_html_())
+    table = rows(claims_page.claims(seen)._repr_html_())
     assert len(table) == len(seen.claims) >= 39
     host = next(row for row in table if "Host network gives" in row[0])
     assert (
@@ -128,12 +128,12 @@ def test_a_study_that_answers_a_claim_fills_its_row(site: Path):
     study = found.findings(finding("tidb-kubernetes/host-network"), title="Networks")
     study.write(site / "data" / "networks" / "findings.json")
     seen = standing.load()
-    filled = [row for row in rows(overview.claims(seen)._repr_html_()) if "Measured: " in row[4]]
+    filled = [row for row in rows(claims_page.claims(seen)._repr_html_()) if "Measured: " in row[4]]
     assert len(filled) == 1 and "Host network gives" in filled[0][0]
     for part in ("+6.1", "+4.9 to +7.9", "5 blocks", "confirmed", "studies/networks.html"):
         assert part in filled[0][4].replace("\N{NO-BREAK SPACE}", " ")
-    assert "1 is confirmed, 0 are contradicted" in overview.record(seen).text
-    assert "Networks" in overview.studies(seen)._repr_html_()
+    assert "1 is confirmed, 0 are contradicted" in claims_page.opening(seen).text
+    assert "Networks" in claims_page.studies(seen)._repr_html_()
 
 
 def illustrate(site: Path, **more: object) -> None:
@@ -145,9 +145,10 @@ def illustrate(site: Path, **more: object) -> None:
     files.write_text(site / "studies" / "lab.yaml", f"{text}  host: {host}\n")
 
 
-def shown_of_host(seen: standing.Overview) -> str:
+def shown_of_host(seen: standing.Standing) -> str:
     """Return what the first page's table says stands behind the claim about host networks."""
-    return next(row for row in rows(overview.claims(seen)._repr_html_()) if "Host network gives" in row[0])[4]
+    table = rows(claims_page.claims(seen)._repr_html_())
+    return next(row for row in table if "Host network gives" in row[0])[4]
 
 
 def test_an_illustration_that_goes_the_other_way_says_so(site: Path):
@@ -169,7 +170,7 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
     told = "would answer it (a cluster, TiDB, not measured here yet)."
     assert f"Open. <code>make repro STUDY=own</code> {told}" in host
     assert not any(verdict in host for verdict in ("confirmed", "contradicted", "inconclusive", "Measured"))
-    told = overview.record(seen).text.replace("\N{NO-BREAK SPACE}", " ")
+    told = claims_page.opening(seen).text.replace("\N{NO-BREAK SPACE}", " ")
     assert "1 claim is illustrated by something that stands in for what was published" in told
     assert seen.studies[0].origin == "one machine, namespaces, MariaDB, measured in this clone"
     group = first.groups(seen, {})[0]
@@ -229,8 +230,8 @@ def test_one_source_alone(site: Path):
 def test_an_empty_site_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     seen = standing.load()
-    assert "No source has been audited yet" in overview.claims(seen)._repr_html_()
-    assert "Nothing has been measured yet" in overview.studies(seen)._repr_html_()
+    assert "No source has been audited yet" in claims_page.claims(seen)._repr_html_()
+    assert "Nothing has been measured yet" in claims_page.studies(seen)._repr_html_()
 
 
 def test_the_walk_through_is_a_source_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -252,4 +253,4 @@ def test_the_walk_through_is_a_source_that_works(tmp_path: Path, monkeypatch: py
     assert found.claims[0].mean == pytest.approx(1.1704, abs=1e-4)
     # Threads / QPS at 32 plain: 1.87; at 32 cached: 0.812; all within rounding.
     assert not [check for check in found.checks if check.passed is False]
-    assert whole(found) and record.pictures(found)
+    assert whole(found) and audited.pictures(found)

@@ -11,15 +11,15 @@ from benchbook.core import findings, paths
 from benchbook.core.audit import Claim
 from benchbook.core.findings import Answer, Finding
 from benchbook.show import opposite
+from benchbook.show.audited import recomputed
 from benchbook.show.markup import ADDRESS, Html, element
-from benchbook.show.record import recomputed
 from benchbook.show.shape import shaped
-from benchbook.show.standing import Measured, Overview
+from benchbook.show.standing import Measured, Standing
 from benchbook.show.table import Table, tabulated
 from benchbook.show.tables import levels_of
 
 
-def record(seen: Overview) -> Html:
+def opening(seen: Standing) -> Html:
     """Write one sentence to quote about the published claims."""
     judged = [
         found.verdict
@@ -32,14 +32,14 @@ def record(seen: Overview) -> Html:
         for one in seen.claims
     )
     verdicts = {verdict: judged.count(verdict) for verdict in get_args(findings.Verdict)}
-    return shaped("record.html.j2", claims=seen.claims, verdicts=verdicts, shown=shown)
+    return shaped("claims-opening.html.j2", claims=seen.claims, verdicts=verdicts, shown=shown)
 
 
 Illustration = tuple[Measured, Answer | None, list[Finding]]
 """A study with what it came to for a claim, or else with effects of a pair of its arms."""
 
 
-def claims(seen: Overview) -> Html:
+def claims(seen: Standing) -> Html:
     """List every claim: published, recomputed from its own table, measured here with interval and verdict."""
     rows = []
     for claim in seen.claims:
@@ -52,7 +52,7 @@ def claims(seen: Overview) -> Html:
     return shaped("claims.html.j2", rows=rows, measured={one.name for one in seen.studies}, **given)
 
 
-def _illustrations(seen: Overview, claim: Claim) -> list[Illustration]:
+def _illustrations(seen: Standing, claim: Claim) -> list[Illustration]:
     """Give what illustrates a claim, the nearest study first: what it came to, else effects of its arms."""
     made: dict[str, list[Illustration]] = {study.name: [] for study in seen.nearest(claim.id)}
     for study, one in seen.asked(claim.id, False):
@@ -67,7 +67,7 @@ def _illustrations(seen: Overview, claim: Claim) -> list[Illustration]:
     return [one for own in made.values() for one in own]
 
 
-def studies(seen: Overview) -> Table:
+def studies(seen: Standing) -> Table:
     """List the studies that have findings."""
     return tabulated("runs", seen.studies, has_runs=lambda one: (paths.reports() / one.runs).is_file())
 
@@ -78,6 +78,6 @@ def _published_at(found: str) -> Html | str:
     return element("a", urlsplit(address[0]).netloc, href=address[0]) if address else ""
 
 
-def sources(seen: Overview) -> Table:
+def sources(seen: Standing) -> Table:
     """List the documents with the number of tables, claims and verdicts."""
     return tabulated("sources", seen.audits, published_at=_published_at)
