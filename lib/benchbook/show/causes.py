@@ -144,9 +144,7 @@ def shown(
     figures = [costs_of_a_query(found, findings)] if found and found.contrasts else []
     if not told and not contrasts:
         return [*figures]
-    # What asks for a cause is a difference that was shown.
-    unknown = [one for one in contrasts if one.reason and decided(one.qps)] or contrasts
-    reasons = [] if told else list(dict.fromkeys(one.reason for one in unknown if one.reason))
+    reasons = list(dict.fromkeys(one.reason for one in contrasts if one.reason and decided(one.qps)))
     given = {
         "turns": {told[place][0]: own for place, own in turns.items()},
         "lines": [
@@ -154,7 +152,7 @@ def shown(
             for sentence, of in lines.items()
         ],
         "broken": laws.broken(findings.causes),
-        "reason": numbers.listing(reasons[:2]),
+        "reason": numbers.listing(reasons[:2]) or "no difference of queries a second was shown",
     }
     return [shaped("causes.html.j2", **given), *figures]
 

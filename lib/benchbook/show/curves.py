@@ -25,6 +25,8 @@ from benchbook.show.tables import levels_of
 
 # An effect at so many levels is drawn as a line even where one number may stand for all of them.
 _A_CURVE = 4
+# So far apart on the log scale one number for all levels hides what each came to: a quarter.
+_APART = math.log(1.25)
 _LEFT, _RIGHT, _TOP, _FOOT = 13.0, 97.0, 5.0, 88.0
 CAPTION = "The band is the interval over blocks; hollow where no difference is shown."
 SEVERAL = (
@@ -105,8 +107,10 @@ def over_sessions(pooled: Pooled) -> tuple[Curves | None, set[str]]:
 
 
 def is_curve(levels: Sequence[Any], is_one_number: bool) -> bool:
-    """Tell whether threads are what an effect is told by."""
-    return len(levels) >= (_A_CURVE if is_one_number else 2)
+    """Tell whether threads are what an effect is told by: no number stands for all, or it hides too much."""
+    known = [forest.log_of(one.effect) for one in levels if numbers.is_known(one.effect)]
+    is_level = is_one_number and (not known or max(known) - min(known) < _APART)
+    return len(levels) >= (_A_CURVE if is_level else 2)
 
 
 def _curves(found: Iterable[tuple[str, str, Curve]], caption: str) -> tuple[Curves | None, set[str]]:
