@@ -25,9 +25,10 @@ def cell(arm: str, **server: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def found(*cells: dict[str, Any]) -> Findings:
+def found(*cells: dict[str, Any], low: float = 0.2) -> Findings:
+    qps = {"value": 0.3, "low": low, "high": 0.4, "n": 5}
     contrast = {
-        "workload": "w", "threads": 8, "treatment": "haproxy", "quantity": None, "qps": value(0.3),
+        "workload": "w", "threads": 8, "treatment": "haproxy", "quantity": None, "qps": qps,
         "full": {}, "cost": {"server": value(-0.3)}, "added_latency_us": None, "added_cpu_us": None,
         "sentence": None, "reason": "it is open",
     }  # fmt: skip
@@ -123,6 +124,8 @@ def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_i
     told = first.model_copy(update={"causes": first.causes.model_copy(update={"contrasts": (one, *rest)})})
     (why, _) = causes.shown(found(*both))
     assert "No cause is named: it is open." in why.text
+    (why, _) = causes.shown(found(*both, low=-0.1))
+    assert "No cause is named: no difference of queries a second was shown." in why.text
     (why, _) = causes.shown(found(*both), [("EPYC Zen 3", "2026-11-23", told), ("older", "2026-11-22", told)])
     assert "because the server&#39;s core is full (EPYC Zen 3, 2026-11-23)." in why.text
     assert "older" not in why.text

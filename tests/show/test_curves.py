@@ -71,6 +71,9 @@ def test_what_one_number_tells_of_few_levels_stays_in_the_forest():
     left = forest.of_findings([plain, many], without=ids).rows
     assert [row.name for row in left] == ["HAProxy on w"]
     assert curves.of_findings([plain]) == (None, set())
+    # As it was: −90 % at 4 threads and −11 % at 64, of which the mean was told alone.
+    apart = over((4, -0.9), (64, -0.11), headline=True, id="apart", effect=-0.7)
+    assert curves.of_findings([plain, apart])[1] == {"apart"}
 
 
 def test_each_session_is_a_line_beside_their_mean():

@@ -109,6 +109,20 @@ def test_each_weakness_asks_for_care(made):
     assert _by_name(weak, made.runs.head(0))["Runs"].is_care
 
 
+def test_what_a_pair_and_voids_came_to_is_told_once_and_nothing_of_an_arm_without_a_run(made):
+    voids = {"by_arm": {"direct": {"runs": 30, "voided": 9}}, "fisher_p": 0.01, "note": ""}
+    said = [{"title": one, "text": "as findings have it", "favours": []} for one in ("A/A", "Voided runs")]
+    skipped = changed(
+        made.findings.findings[0], treatment="mysql", effect=None, warnings=["block 1 has no pair"]
+    )
+    found = changed(made.findings, voids=voids, warnings=said, findings=[skipped])
+    told = list(points(found, made.runs))
+    assert not [one for one in told if "as findings have it" in one.text or "no pair" in one.text]
+    care = {one.name for one in told if one.is_care}
+    assert {"A/A", "Voids"} <= care and "different rates" in _by_name(found, made.runs)["Voids"].text
+    assert "A/A" not in {one.name for one in points(made.findings, made.runs) if one.is_care}
+
+
 def test_turns_say_what_stands_still_and_why_the_log_has_other_rates(made):
     runs = made.runs.assign(order="turns", turn_ms=50, turns=60, active_s=3.0, stopped="client")
     runs.loc[runs["arm"] == "haproxy", "stopped"] = "client, proxy"

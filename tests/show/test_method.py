@@ -22,11 +22,12 @@ def test_a_pair_that_leaves_zero_out_is_counted_however_small():
         "b": study(0.015, 0.111, "higher"),
         "c": study(-0.008, -0.002, "no practical difference"),
         "d": findings(study="none"),
+        "e": study(-0.14, 8.79, "no useful interval"),
     }
     text = method.opening(known).text.replace("\N{NO-BREAK SPACE}", " ")
     assert (
-        "Of 3 studies that compared an arm with itself (A/A), 2 came out with an interval that leaves zero"
-        in text
+        "Of 4 studies that compared an arm with itself (A/A), 2 came out with an interval that leaves zero "
+        "out. In 1 of them the interval is too wide to tell." in text
     )
 
 
