@@ -50,6 +50,8 @@ def command_options(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace) -> int:
     """Run the pipeline; return an exit code."""
     words = arguments.arguments
+    if HELP & {*words}:
+        print("usage: benchbook repro [--study NAME] [words for `dvc repro`, which are these:]\n", flush=True)
     return run(words[2:], words[1]) if words[:1] == ["--study"] else run(words)
 
 
@@ -321,7 +323,8 @@ def _dvc_says(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 DRY = {"--dry", "-n"}
-ASKING = DRY | {"--help", "-h", "--no-commit"}
+HELP = {"--help", "-h"}
+ASKING = DRY | HELP | {"--no-commit"}
 
 
 def _dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:

@@ -27,12 +27,9 @@ _RATIO = re.compile(r"\d+ to 1")
 def opening(audit: Audit) -> Html:
     """Write the title, what the document measures, how many claims hold, and one line for each claim."""
     failed = sum(one.passed is False for one in audit.checks)
-    return shaped("source.html.j2", audit=audit, failed=failed, recomputed=recomputed, failing=_failing)
-
-
-def _failing(claim: Claim) -> list[str]:
-    """Name the failed checks that concern the numbers of a claim."""
-    return list(dict.fromkeys(text.partition(":")[0] for text in claim.doubts))
+    # The failed checks that concern the numbers of a claim.
+    failing = {one.id: dict.fromkeys(text.partition(":")[0] for text in one.doubts) for one in audit.claims}
+    return shaped("source.html.j2", audit=audit, failed=failed, recomputed=recomputed, failing=failing)
 
 
 def recomputed(claim: Claim) -> str:

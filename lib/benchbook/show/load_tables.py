@@ -85,7 +85,10 @@ def leaders(seen: Evidence) -> list[Table]:
     arms = (seen.facts or {}).get("arms") or {}
     rows = []
     for arm, looks in _looks(seen).items():
-        beside = _beside(arms.get(arm) or arms.get(arm.removesuffix(words.AGAIN)) or {})
+        own = arms.get(arm) or arms.get(arm.removesuffix(words.AGAIN)) or {}
+        # The store that each TiDB shares a zone with, where there are zones.
+        zones = ((own.get("engine") or {}).get("cluster") or {}).get("zones") or {}
+        beside = zones.get("tidb_beside") or ()
         name = words.labels(seen.findings, "arms").get(arm, arm)
         regions = _span([sum(look.values()) for look in looks])
         stores = sorted(set().union(*looks))
@@ -108,13 +111,6 @@ def _looks(seen: Evidence) -> dict[str, list[Counter[str]]]:
         if led:
             found.setdefault(arm, []).append(Counter(led))
     return found
-
-
-def _beside(facts: Mapping[str, Any]) -> Sequence[str]:
-    """Return the store that each TiDB shares a zone with; nothing where there are no zones."""
-    cluster = (facts.get("engine") or {}).get("cluster") or {}
-    stores: Sequence[str] = (cluster.get("zones") or {}).get("tidb_beside") or ()
-    return stores
 
 
 def _share(looks: Sequence[Counter[str]], beside: Sequence[str]) -> str:
