@@ -27,7 +27,7 @@ APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py
 TOGETHER = {
     "published": (
         *("compare/test_audit.py", "compare/test_audit_words.py", "compare/test_consistency.py"),
-        *("read/test_published.py", "show/test_record.py"),
+        *("read/test_published.py", "show/test_audited.py"),
     ),
     "studies": (
         *("house/test_claims.py", "house/test_studies.py"),

@@ -82,7 +82,7 @@ def test_names_without_files_are_refused_with_the_lines_to_write(clone: Path):
             asked()
 
 
-def test_one_study_asks_for_no_other_and_its_answer_is_read_last(
+def test_one_study_asks_for_no_other_and_its_answer_waits_for_no_page(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """`findings` depends on the pages of all studies: DVC would measure those too, if asked in one go.
@@ -96,8 +96,8 @@ def test_one_study_asks_for_no_other_and_its_answer_is_read_last(
     assert repro._repro(clone, ["--force"], "own") == (0, False)
     assert done == [
         ["repro", "--force", "report@own", "runs@own"],
-        ["pages", False],
         ["answer", "own"],
+        ["pages", False],
     ]
 
 

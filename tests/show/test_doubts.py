@@ -115,7 +115,8 @@ def test_what_a_pair_and_voids_came_to_is_told_once_and_nothing_of_an_arm_withou
     skipped = changed(
         made.findings.findings[0], treatment="mysql", effect=None, warnings=["block 1 has no pair"]
     )
-    found = changed(made.findings, voids=voids, warnings=said, findings=[skipped])
+    aa = changed(made.findings.aa, label="not shown", low=-0.192, high=0.137)
+    found = changed(made.findings, aa=aa, voids=voids, warnings=said, findings=[skipped])
     told = list(points(found, made.runs))
     assert not [one for one in told if "as findings have it" in one.text or "no pair" in one.text]
     care = {one.name for one in told if one.is_care}

@@ -131,7 +131,7 @@ def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):
 
 def test_what_was_tried_is_said_with_its_count():
     told = text(
-        shown.tried([pool("quick", sessions(0.10, 0.11, 0.09, 0.10, 0.50, processors=(XEON, MILAN)))])
+        shown.coverage([pool("quick", sessions(0.10, 0.11, 0.09, 0.10, 0.50, processors=(XEON, MILAN)))])
     )
     assert "4 of 5 left-out occasions lay inside their 90 % prediction interval" in told
 
