@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -118,7 +117,7 @@ def test_a_changed_byte_changes_the_files_of_its_studies_only(
     monkeypatch.setattr(code, "SITES", package / "sites")
 
     def written() -> list[bytes]:
-        assert code.run(Namespace()) == 0
+        assert code.run() == 0
         return [paths.code(name).read_bytes() for name in OF_KINDS]
 
     def change(path: Path) -> list[bool]:

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -77,7 +76,7 @@ def test_names_without_files_are_refused_with_the_lines_to_write(clone: Path):
     (clone / "dvc.yaml").write_text("stages: {}\n")
     (clone / "params.yaml").write_text("studies:\n  - quick\n  - own\n")
     said = r"params\.yaml:1: studies: .* write\nstudies:\n  quick: studies/quick\.yaml\n  own: studies/own"
-    for asked in (lambda: repro.run([], "own"), lambda: repro.pages(Namespace())):
+    for asked in (lambda: repro.run([], "own"), repro.pages):
         with pytest.raises(InputErrors, match=said):
             asked()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import re
 from pathlib import Path
@@ -19,45 +18,27 @@ from benchbook.show import reruns
 MOST_NOTES = 20
 
 
-def export_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook export` takes."""
-    parser.add_argument("study", help="name of a file in studies/")
-    parser.add_argument("--to", type=Path, help="the archive to write (default: STUDY.tar.gz)")
-
-
-def export(arguments: argparse.Namespace) -> int:
+def export(study: str, to: Path | None) -> int:
     """Pack a study's whole evidence; return an exit code."""
-    target = arguments.to or paths.root() / f"{arguments.study}.tar.gz"
-    written = archive.pack(arguments.study, target, stage.commit_of_evidence(arguments.study))
+    target = to or paths.root() / f"{study}.tar.gz"
+    written = archive.pack(study, target, stage.commit_of_evidence(study))
     print(f"{written}: {written.stat().st_size / 1e6:.1f} MB; `make verify ARCHIVE={written}` checks it")
     return 0
 
 
-def verify_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook verify` takes."""
-    parser.add_argument("archive", type=Path, help="what export wrote")
-
-
-def verify(arguments: argparse.Namespace) -> int:
+def verify(archive: Path) -> int:
     """Check an archive; return an exit code."""
-    found = checking.verify(arguments.archive)
+    found = checking.verify(archive)
     print(found)
     return 0 if found.is_same else 1
 
 
-def rerun_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook rerun` takes."""
-    parser.add_argument("place", type=Path, help="their archive, folder or findings.json")
-    parser.add_argument("--keep", metavar="NAME", help="show it on the study's page too, under this name")
-
-
-def rerun(arguments: argparse.Namespace) -> int:
+def rerun(place: Path, name: str | None) -> int:
     """Judge another team's findings by our own; return 1 where its archive came out otherwise here."""
-    taken = read(arguments.place, arguments.keep or "rerun")
+    taken = read(place, name or "rerun")
     print(markdown(taken), end="")
-    if arguments.keep:
-        file = keep(taken)
-        print(f"kept as data/reruns/{file.name}; `make repro` shows it on the study's page")
+    if name:
+        print(f"kept as data/reruns/{keep(taken).name}; `make repro` shows it on the study's page")
     return int(checking.OTHER_FINDINGS in taken.notes)
 
 

@@ -5,7 +5,6 @@ Each commit is built once, in a worktree of its own, and measured beside the goo
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
 import sys
@@ -13,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchbook.commands import built, gate, gate_report
 from benchbook.compare.noninferiority import Answer
@@ -95,29 +94,20 @@ def narrowed(search: Search) -> list[str]:
     return list(search.commits[low : high + 1])
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    parser.add_argument("study", help="name of a file in studies/; its first arm is set up")
-    parser.add_argument("--good", required=True, metavar="REF", help="a commit that is fast enough")
-    parser.add_argument("--bad", required=True, metavar="REF", help="a later commit that is slower")
-    built.options(parser)
-    parser.add_argument("--slower", default="3%", metavar="PERCENT", help="what may be lost (default: 3%%)")
-    parser.add_argument("--minutes", default="5", help="of each gate at first (default: 5)")
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(
+    study: str, good: str, bad: str, slower: str, minutes: str, work: Path | None, **built_by: Any
+) -> int:
     """Search and print; return 0 if one commit is left, 2 if more are."""
-    asked = gate.ask(arguments.study, arguments.slower, arguments.minutes)
-    how = built.asked(arguments, asked.study)
-    good = built.commit(how.repo, arguments.good, "--good")
-    bad = built.commit(how.repo, arguments.bad, "--bad")
+    asked = gate.ask(study, slower, minutes)
+    how = built.asked(asked.study, **built_by)
+    first, last = built.commit(how.repo, good, "--good"), built.commit(how.repo, bad, "--bad")
     git = partial(built.git, Path(how.repo))
-    after = git("rev-list", "--reverse", "--first-parent", f"{good}..{bad}").split()
+    after = git("rev-list", "--reverse", "--first-parent", f"{first}..{last}").split()
     if not after:
-        raise InputErrors([f"--bad: {arguments.bad}: no commit after {arguments.good}; write a later one"])
-    print(f"bisect: {len(after)} commits after {good[:10]}", flush=True)
-    with built.builder(how, arguments.work) as build:
-        baseline = build(good)
+        raise InputErrors([f"--bad: {bad}: no commit after {good}; write a later one"])
+    print(f"bisect: {len(after)} commits after {first[:10]}", flush=True)
+    with built.builder(how, work) as build:
+        baseline = build(first)
 
         def ask(commit: str, minutes: float, margin: float) -> Told:
             of = dataclasses.replace(asked, minutes=minutes, margin=margin)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchbook.core import paths
 from benchbook.core.errors import BenchbookError, InputErrors
@@ -16,33 +16,19 @@ from benchbook.core.study import Study
 from benchbook.core.study_sections import Build
 from benchbook.sites.engines import versions
 
-# Each option's key in `engine.build`, its form, and what it is for.
-OPTIONS: Mapping[str, tuple[str, str, str]] = {
-    "repo": ("repo", "FOLDER", "git clone of the server"),
-    "build": ("command", "COMMAND", "builds a commit, in its worktree"),
-    "binary": ("binary", "PATH", "what is built, below the worktree"),
-}
+# Options that say how a commit is built, and their keys in `engine.build`, which says what is left out.
+OPTIONS = {"repo": "repo", "build": "command", "binary": "binary"}
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add what says how a commit is built; what is left out, the study's `engine.build` says."""
-    for name, (_, metavar, about) in OPTIONS.items():
-        parser.add_argument(f"--{name}", metavar=metavar, help=f"{about} (default: as engine.build says)")
-    parser.add_argument(
-        "--work", type=Path, metavar="FOLDER", help="keep what was built there (default: nothing is kept)"
-    )
-
-
-def asked(arguments: argparse.Namespace, study: Study) -> Build:
-    """Return how a commit is built; InputErrors with each option that neither words nor study give."""
+def asked(study: Study, **given: str | None) -> Build:
+    """Return how a commit is built; InputErrors with each of `OPTIONS` that neither words nor study give."""
     known = study.engine.build.model_dump() if study.engine.build is not None else {"ref": "HEAD"}
     if study.engine.build is not None:
         known["repo"] = str((paths.root() / known["repo"]).resolve())
-    given = {key: getattr(arguments, name) for name, (key, *_) in OPTIONS.items()}
-    known |= {key: word for key, word in given.items() if word is not None}
+    known |= {OPTIONS[name]: word for name, word in given.items() if word is not None}
     absent = [
         f"--{name}: missing; give it, or write engine.build.{key} in the study"
-        for name, (key, *_) in OPTIONS.items()
+        for name, key in OPTIONS.items()
         if key not in known
     ]
     if absent:
@@ -76,17 +62,12 @@ def builder(asked: Build, work: Path | None) -> Iterator[Callable[[str], Path]]:
         git(repo, "worktree", "prune")
 
 
-def compared_options(parser: argparse.ArgumentParser) -> None:
-    """Add what names two commits that are compared in place of a study's arms."""
-    parser.add_argument("--base", metavar="REF", help="a commit to compare with, in place of the arms")
-    parser.add_argument("--head", metavar="REF", help="the commit in question, with --base")
-    options(parser)
-
-
 @contextmanager
-def compared(arguments: argparse.Namespace, study: Study) -> Iterator[Study]:
+def compared(
+    study: Study, base: str | None, head: str | None, work: Path | None, **built_by: Any
+) -> Iterator[Study]:
     """Build the two commits that are to be compared, and return the study of them; as it is without any."""
-    refs = {"base": arguments.base, "head": arguments.head}
+    refs = {"base": base, "head": head}
     if not any(refs.values()):
         yield study
         return
@@ -94,9 +75,9 @@ def compared(arguments: argparse.Namespace, study: Study) -> Iterator[Study]:
         f"--{name}: missing; a base and a head are compared" for name, ref in refs.items() if not ref
     ]:
         raise InputErrors(wrong)
-    how = asked(arguments, study)
-    of = {name: commit(how.repo, ref, f"--{name}") for name, ref in refs.items()}
-    with builder(how, arguments.work) as build:
+    how = asked(study, **built_by)
+    of = {name: commit(how.repo, str(ref), f"--{name}") for name, ref in refs.items()}
+    with builder(how, work) as build:
         yield arms(study, {name: build(one) for name, one in of.items()})
 
 

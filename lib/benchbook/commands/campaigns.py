@@ -6,7 +6,6 @@ whole runs; and how the error depends on the length of a turn.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import lzma
 import os
@@ -66,40 +65,17 @@ PRESET = 7 | lzma.PRESET_EXTREME
 OF_AN_ARCHIVE = 40
 """Campaigns of an archive, 16 kB each: no file in git is larger than 1 MB."""
 
-MEASURING = ("same", "known", "lengths")
 # Campaigns of equal arms in all; repetitions of each known effect, and of each length of a turn.
 USUAL = {"same": 100, "known": 1, "lengths": 5}
 Say = Callable[[str], None]
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    parser.add_argument(
-        "what",
-        choices=(*MEASURING, "record", "check"),
-        help="same: equal arms; known: effects made on purpose, by turns and by whole runs; lengths: of a "
-        "turn; record: put what was made into data/record; check: make the recorded table again",
-    )
-    parser.add_argument(
-        "--campaigns",
-        type=int,
-        metavar="N",
-        help="same: how many are to be there in the end (100); known (1) and lengths (5): how often each",
-    )
-    parser.add_argument("--minutes", type=float, metavar="M", help="begin none after so many minutes")
-    parser.add_argument(
-        "--engine", action="append", choices=tuple(EFFECTS), help="known: these only (default: both)"
-    )
-
-
-def command(arguments: argparse.Namespace) -> int:
+def command(what: str, campaigns: int | None, minutes: float | None, engine: list[str] | None) -> int:
     """Make, record or check campaigns; return an exit code."""
-    what, number = arguments.what, arguments.campaigns
-    if number is not None and number < 1:
-        raise InputErrors([f"--campaigns: {number}: write a number from 1 on"])
-    if what in MEASURING:
-        asked = number or USUAL[what]
-        return run(what, asked, arguments.minutes, tuple(arguments.engine or EFFECTS))
+    if campaigns is not None and campaigns < 1:
+        raise InputErrors([f"--campaigns: {campaigns}: write a number from 1 on"])
+    if what in USUAL:
+        return run(what, campaigns or USUAL[what], minutes, tuple(engine or EFFECTS))
     print(record() if what == "record" else check())
     return 0
 

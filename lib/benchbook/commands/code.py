@@ -5,7 +5,6 @@ A change for one kind of site, engine or proxy then asks no study on another one
 
 from __future__ import annotations
 
-import argparse
 import ast
 import contextlib
 from collections.abc import Iterable, Iterator
@@ -24,7 +23,7 @@ ALWAYS = ("benchbook.sites", "benchbook.sites.provision")
 BY_MODULE = ("engines", "proxies", "tidb", "traits")
 
 
-def run(_: argparse.Namespace) -> int:
+def run() -> int:
     """Write for each study of params.yaml the SHA-256 of each file of `of_study`; return an exit code."""
     for name in load.params().studies:
         found = of_study(load.study(name))

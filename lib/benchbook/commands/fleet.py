@@ -5,7 +5,6 @@ Each host gets this clone's commit, sets itself up, and measures by `benchbook s
 
 from __future__ import annotations
 
-import argparse
 import queue
 import secrets
 import shlex
@@ -64,47 +63,33 @@ ls data/record/{study}/*.tar.xz >/dev/null 2>&1 || benchbook session {study} {wo
 """
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    parser.add_argument("study", help="name of a file in studies/")
-    parser.add_argument(
-        "--on", required=True, type=Path, metavar="FILE", help="inventory of hosts, or of a cluster"
-    )
-    parser.add_argument("--sessions", type=int, help="how many (default: one a host, one in a cluster)")
-    parser.add_argument(
-        "--setup", default="make -s setup", help="makes a host ready (default: make -s setup)"
-    )
-    parser.add_argument("--anyway", action="store_true", help="measure although a host is busy")
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(study: str, on: Path, sessions: int | None, setup: str, anyway: bool) -> int:
     """Measure on all hosts at once and record what comes back; return an exit code."""
-    name = arguments.study
-    load.to_measure(name)
-    place = _cluster(arguments.on)
-    targets = inventory.read(arguments.on, str(arguments.on)) if place is None else {}
+    load.to_measure(study)
+    place = _cluster(on)
+    targets = inventory.read(on, str(on)) if place is None else {}
     most = len(targets) if place is None else MOST
-    sessions = (arguments.sessions or 1) if place else arguments.sessions or most
-    wrong = [f"{name}: {reason}" for reason in recording.edited(name)]
-    if not 1 <= sessions <= most:
+    due = sessions or (most if place is None else 1)
+    wrong = [f"{study}: {reason}" for reason in recording.edited(study)]
+    if not 1 <= due <= most:
         wrong.append(
-            f"--sessions: {sessions}: {arguments.on} has {count(most, 'host')}, and a second session in the "
+            f"--sessions: {due}: {on} has {count(most, 'host')}, and a second session in the "
             f"same hours is no occasion of its own; write 1 to {most}"
         )
     if wrong:
         raise InputErrors(wrong)
     with tempfile.TemporaryDirectory(prefix="benchbook-fleet-") as folder:
         tree, token = pack(Path(folder) / "tree.tar.gz"), secrets.token_hex(4)
-        asked = (name, token, tree, arguments.setup, "--anyway" if arguments.anyway else "")
+        asked = (study, token, tree, setup, "--anyway" if anyway else "")
         if place is not None:
-            taken = fleet_cluster.InCluster(place, *asked, say=partial(print, flush=True)).measure(sessions)
+            taken = fleet_cluster.InCluster(place, *asked, say=partial(print, flush=True)).measure(due)
         else:
-            taken = OnHosts(*asked, targets=[*targets.values()]).measure(sessions)
-    print(f"{taken} of {count(sessions, 'session')} are recorded; {recording.COMMIT}")
-    if taken and (pooled := remake.study(name)) is not None:
+            taken = OnHosts(*asked, targets=[*targets.values()]).measure(due)
+    print(f"{taken} of {count(due, 'session')} are recorded; {recording.COMMIT}")
+    if taken and (pooled := remake.study(study)) is not None:
         told = [one.headline for contrast in pooled.contrasts for one in contrast.told]
-        print("\n".join([f"{name}, over {count(len(pooled.sessions), 'session')}:", *told]))
-    return int(taken < sessions)
+        print("\n".join([f"{study}, over {count(len(pooled.sessions), 'session')}:", *told]))
+    return int(taken < due)
 
 
 def _cluster(file: Path) -> fleet_cluster.Place | None:

@@ -6,7 +6,6 @@ nothing of the pipeline is read or written.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import re
 import shutil
@@ -84,30 +83,23 @@ class Found:
         return noninferiority.together(self.decisions) if self.decisions else "undecided"
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    parser.add_argument("study", help="name of a file in studies/; its first arm is the baseline")
-    parser.add_argument("--slower", default="3%", metavar="PERCENT", help="what may be lost (default: 3%%)")
-    parser.add_argument("--minutes", default="10", help="how long it may take (default: 10)")
-    parser.add_argument("--arm", action="append", metavar="NAME", help="the arm in question (default: each)")
-    built.compared_options(parser)
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
-    parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="write a summary for a pull request there"
-    )
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the evidence in this new folder")
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(
+    study: str,
+    slower: str,
+    minutes: str,
+    arm: Sequence[str],
+    junit: Path | None,
+    markdown: Path | None,
+    keep: Path | None,
+    **commits: Any,
+) -> int:
     """Measure and decide; return 0 not slower, 1 slower, 2 undecided, 3 where there is no measurement."""
     try:
-        asked = ask(
-            *(arguments.study, arguments.slower, arguments.minutes, arguments.arm or ()), keep=arguments.keep
-        )
-        with built.compared(arguments, asked.study) as study:
-            asked = dataclasses.replace(asked, study=study)
-            found = measure(asked, arguments.keep, partial(print, flush=True))
-        for file, text in ((arguments.junit, gate_report.junit), (arguments.markdown, gate_report.markdown)):
+        asked = ask(study, slower, minutes, arm, keep)
+        with built.compared(asked.study, **commits) as of_commits:
+            asked = dataclasses.replace(asked, study=of_commits)
+            found = measure(asked, keep, partial(print, flush=True))
+        for file, text in ((junit, gate_report.junit), (markdown, gate_report.markdown)):
             if file is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 files.write_text(file, text(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable
@@ -13,12 +12,7 @@ from benchbook.core import load, paths
 from benchbook.core.study import Study
 
 
-def doctor_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook doctor` takes."""
-    parser.add_argument("--noise", action="store_true", help="measure for half a minute how noisy it is now")
-
-
-def doctor(arguments: argparse.Namespace) -> int:
+def doctor(noise: bool) -> int:
     """Print each ability of this machine with its remedy; return an exit code."""
     from benchbook import sites
     from benchbook.sites.arms import obstacles
@@ -29,36 +23,27 @@ def doctor(arguments: argparse.Namespace) -> int:
         print(f"{'yes' if ability.ok else 'no ':3}  {ability.name:22}  {ability.detail}")
         if not ability.ok and ability.remedy:
             print(f"{'':27}  → {ability.remedy}")
-    if arguments.noise and all(ability.ok for ability in abilities if ability.is_needed):
-        _noise()
+    if noise and all(ability.ok for ability in abilities if ability.is_needed):
+        from benchbook.commands import calibration
+
+        print("noise: the same server is measured against itself, in turns, for half a minute …", flush=True)
+        measured = calibration.noise()
+        percent = 100 * measured["in_ten_minutes"]
+        print(
+            f"noise: an effect of about {percent:.1f} % can be seen in {calibration.MINUTES} minutes now "
+            f"(point selects, 4 threads; load {measured['load_1min']:.1f} on {os.cpu_count()} cores before)"
+        )
     return 0
 
 
-def _noise() -> None:
-    from benchbook.commands import calibration
-
-    print("noise: the same server is measured against itself, in turns, for half a minute …", flush=True)
-    found = calibration.noise()
-    percent = 100 * found["in_ten_minutes"]
-    print(
-        f"noise: an effect of about {percent:.1f} % can be seen in {calibration.MINUTES} minutes now "
-        f"(point selects, 4 threads; load {found['load_1min']:.1f} on {os.cpu_count()} cores before)"
-    )
-
-
-def up_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook up` takes."""
-    parser.add_argument("study", help="name of a file in studies/")
-
-
-def up(arguments: argparse.Namespace) -> int:
+def up(study: str) -> int:
     """Bring a study's arms up and hold them until Ctrl-C; return an exit code."""
     from benchbook import sites
     from benchbook.sites.lab import lab_folder
 
-    study = load.study(arguments.study)
-    with sites.open_site(study, lab_folder(paths.root(), arguments.study)) as site:
-        for arm in study.arms:
+    of = load.study(study)
+    with sites.open_site(of, lab_folder(paths.root(), study)) as site:
+        for arm in of.arms:
             if why := site.missing(arm):
                 print(f"{arm}: skipped: {why}")
                 continue
@@ -69,54 +54,34 @@ def up(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def down_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook down` takes."""
-    parser.add_argument("--purge", action="store_true", help="remove the servers' data too")
-    parser.add_argument(
-        "--loaded", metavar="STUDY", help="only drop what this study loaded into servers that others run"
-    )
-
-
-def down(arguments: argparse.Namespace) -> int:
+def down(purge: bool, loaded: str | None) -> int:
     """Stop everything we started on this machine, or take what was loaded away; return an exit code."""
-    if arguments.loaded:
-        return _remove(arguments.loaded)
-    from benchbook.sites.arms import clean
-    from benchbook.sites.lab import lab_root
+    from benchbook.sites.lab import lab_folder, lab_root
 
-    report = clean.down(lab_root(paths.root()), purge=arguments.purge)
+    if loaded:
+        from benchbook import sites
+
+        with sites.open_site(load.study(loaded), lab_folder(paths.root(), loaded)) as site:
+            told = site.remove()
+        print("\n".join(told) or f"{loaded}: its servers are no others'; `make down` stops them")
+        return 0
+    from benchbook.sites.arms import clean
+
+    report = clean.down(lab_root(paths.root()), purge=purge)
     print("\n".join([str(report), *clusters_left(lab_root(paths.root()))]))
     return 0 if report.is_clean else 1
 
 
-def _remove(name: str) -> int:
-    from benchbook import sites
-    from benchbook.sites.lab import lab_folder
-
-    with sites.open_site(load.study(name), lab_folder(paths.root(), name)) as site:
-        told = site.remove()
-    print("\n".join(told) or f"{name}: its servers are no others'; `make down` stops them")
-    return 0
-
-
-def cluster_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook cluster` takes."""
-    parser.add_argument("study", help="name of a file in studies/")
-    parser.add_argument(
-        "act", choices=("up", "down"), help="make what is missing, or remove it once confirmed"
-    )
-
-
-def cluster(arguments: argparse.Namespace) -> int:
+def cluster(study: str, act: str) -> int:
     """Make or remove a study's cluster; return an exit code."""
     from benchbook.sites.gke import commands
     from benchbook.sites.lab import lab_folder
 
-    study, folder = load.study(arguments.study), lab_folder(paths.root(), arguments.study)
-    if arguments.act == "down":
+    of, folder = load.study(study), lab_folder(paths.root(), study)
+    if act == "down":
         return 0 if commands.down(folder) else 1
-    kubeconfig = commands.up(study, folder)
-    for volume in commands.prepare_nodes(study, folder, kubeconfig):
+    kubeconfig = commands.up(of, folder)
+    for volume in commands.prepare_nodes(of, folder, kubeconfig):
         print(f"volume {volume}")
     print(f"export BENCHBOOK_KUBECONFIG={kubeconfig}")
     return 0

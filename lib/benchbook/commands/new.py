@@ -3,56 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from typing import Any
 
 from benchbook.core import load, paths, registry, traits, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.explain import validate
 from benchbook.core.own_scripts import OwnScript
 from benchbook.core.study import Study
-from benchbook.core.study_sections import NAME, Engine
+from benchbook.core.study_sections import NAME
 
 LUA = ".lua"
 # Seconds of discard and run, and what to know of them.
 IN_TURNS = ("0.3", "1", "the arms take turns of 50 ms inside the same second")
 IN_RUNS = ("2", "8", "whole runs, because turns can't be had; 15 and 45 s give narrower intervals")
 OF_SCRIPT = ("1", "10", "long enough to count the errors of a script that has some")
-SETTING, PROXY, ENGINES, VERSIONS, SERVERS, SCRIPT = (
-    "setting", "proxy", "engines", "versions", "servers", "script",
-)  # fmt: skip
-POOLS = "small: innodb_buffer_pool_size=8388608; large: innodb_buffer_pool_size=268435456"
-# What Enter gives for a question of each kind, where it is not what it is for the others.
-DEFAULTS: Mapping[str, Mapping[str, str]] = {
-    SETTING: {"differs": POOLS},
-    PROXY: {},
-    ENGINES: {
-        "differs": "mariadb; postgresql: engine=postgresql",
-        "load": "oltp_read_only oltp_read_write 8",
-    },
-    VERSIONS: {"differs": ""},
-    SERVERS: {"differs": "", "load": "oltp_point_select oltp_read_only 1 8"},
-    SCRIPT: {"differs": POOLS, "load": ""},
-}
-EXAMPLES = {
-    VERSIONS: "before: version=10.11.18; after: version=10.11.19, or before: ref=v1.4, repo=../server, "
-    "command=make -j2, binary=build/mariadbd; after: ref=main",
-    SERVERS: "old: endpoint=db-old.example.org:3306; new: endpoint=db-new.example.org:3306",
-    SCRIPT: "workloads/mine.lua 4",
-}
-NEXT = {
-    ENGINES: "What engines are compared by is written for each; the report says first what was not alike.\n",
-    SERVERS: "It needs an account, its password in BENCH_PASSWORD and an empty schema: docs/existing.md.\n",
-    SCRIPT: "Its options are the script's defaults, which may be large: docs/writing-a-study.md.\n",
-    VERSIONS: "`benchbook gate {} --slower 3%` answers in minutes; which commit it was: docs/gate.md.\n",
-}
+ENGINES, SERVERS, SCRIPT = "engines", "servers", "script"
+ASKED: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
+    Path(__file__).with_name("new.toml").read_text("utf-8")
+)
+KINDS = ASKED["kind"]
 
 
 @dataclass(frozen=True)
@@ -68,48 +46,42 @@ class Answers:
     threads: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One question: its option, what it asks, the answer that Enter gives, and what refuses an answer."""
-
-    option: str
-    text: str
-    default: str
-    check: Callable[[str], str | None]
-
-    def of(self, about: str) -> Asked:
-        """Return the question as it is asked for a study about something, with that default and example."""
-        default = DEFAULTS.get(about, {}).get(self.option, self.default)
-        example = EXAMPLES.get(about, "") if self.option in DEFAULTS.get(about, {}) and not default else ""
-        text = f"{self.text}, such as {example}" if example else self.text
-        return dataclasses.replace(self, text=text, default=default)
+def asked(option: str, about: str = "") -> tuple[str, str]:
+    """Return what is asked for an option of a study about something, and the answer that Enter gives."""
+    one, kind = ASKED["question"][option], KINDS.get(about, {})
+    text = one["text"].format(kinds=", ".join(KINDS), engines=" or ".join(engines()))
+    example = kind.get("example", {}).get(option)
+    default = kind.get("default", {}).get(option, one.get("default", ""))
+    return f"{text}, such as {example}" if example else text, default
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `benchbook new`; one that is given is not asked for."""
     parser.epilog = (
         "Without a terminal, what has no default must be given. Example: benchbook new --about setting "
-        f'--name pool --question "Does a larger pool help?" --differs "{POOLS}"'
+        '--name pool --question "Does a larger pool help?" '
+        f'--differs "{KINDS["setting"]["default"]["differs"]}"'
     )
-    for one in QUESTIONS:
-        default = f" (default: {one.default})" if one.default else ""
-        parser.add_argument(f"--{one.option}", help=f"{one.text}{default}", metavar="TEXT")
+    for option in CHECKS:
+        text, default = asked(option)
+        told = f"{text} (default: {default})" if default else text
+        parser.add_argument(f"--{option}", help=told, metavar="TEXT")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(**given: str | None) -> int:
     """Ask what was not given, write `studies/NAME.yaml`, say what to do next; no file is replaced."""
     wrong: list[str] = []
     told: dict[str, str] = {}
-    for question in QUESTIONS:
-        one = question.of(told.get("about", ""))
-        answer = getattr(arguments, one.option)
+    for option, check in CHECKS.items():
+        text, default = asked(option, told.get("about", ""))
+        answer = given[option]
         if answer is None:
-            answer = _ask(one) if sys.stdin.isatty() else one.default
+            answer = _ask(text, default, check) if sys.stdin.isatty() else default
         if not answer:
-            wrong.append(f"--{one.option}: missing, and there is no terminal to ask on; give it: {one.text}")
-        elif reason := one.check(answer):
-            wrong.append(f"--{one.option}: {reason}")
-        told[one.option] = answer.strip()
+            wrong.append(f"--{option}: missing, and there is no terminal to ask on; give it: {text}")
+        elif reason := check(answer):
+            wrong.append(f"--{option}: {reason}")
+        told[option] = answer.strip()
     if wrong:
         raise InputErrors(wrong)
     load_words = _words(told.pop("load"))
@@ -122,14 +94,19 @@ def run(arguments: argparse.Namespace) -> int:
     name = answers.name
     print(f"studies/{name}.yaml is written; `make plan STUDY={name}` shows how long it takes,")
     print(f"`make repro STUDY={name}` measures it. Commit it first: a page says so of its question.")
-    print(NEXT.get(answers.about, "").format(name), end="")
+    print(KINDS[answers.about].get("next", "").format(name), end="")
     return 0
 
 
 def write(answers: Answers) -> None:
     """Write the study file, complete and valid or not at all. InputErrors with every mistake in it."""
-    where = paths.study(answers.name)
-    content = _valid(answers, where.shown)
+    where, content = paths.study(answers.name), text(answers)
+    try:
+        validate(yamlfile.parse(content.encode(), where.shown), Study)
+    except InputErrors:
+        # Turns can't be had, so it gets the lengths of whole runs.
+        content = text(answers, IN_RUNS)
+        validate(yamlfile.parse(content.encode(), where.shown), Study)
     where.file.parent.mkdir(parents=True, exist_ok=True)
     # Exclusive: another program may have made it meanwhile.
     with where.file.open("x", encoding="utf-8") as stream:
@@ -139,17 +116,6 @@ def write(answers: Answers) -> None:
     except (InputErrors, BenchbookError):
         where.file.unlink()
         raise
-
-
-def _valid(answers: Answers, name: str) -> str:
-    """Return the file with the lengths of turns, or those of whole runs where turns can't be had."""
-    try:
-        validate(yamlfile.parse(text(answers).encode(), name), Study)
-        return text(answers)
-    except InputErrors:
-        content = text(answers, IN_RUNS)
-        validate(yamlfile.parse(content.encode(), name), Study)
-        return content
 
 
 def text(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
@@ -237,12 +203,11 @@ def _build(settings: Mapping[str, str]) -> list[str]:
     return [f"build: {json.dumps(named)}"] if "ref" in settings else []
 
 
-def _ask(one: Asked) -> str:
+def _ask(text: str, default: str, check: Callable[[str], str | None]) -> str:
     """Ask until the answer can be used; Enter takes the default."""
     while True:
-        default = f" [{one.default}]" if one.default else ""
-        answer = input(f"{one.text}{default}: ").strip() or one.default
-        reason = one.check(answer)
+        answer = input(f"{text}{f' [{default}]' if default else ''}: ").strip() or default
+        reason = check(answer)
         if reason is None:
             return answer
         print(f"  {reason}")
@@ -253,7 +218,7 @@ def _words(text: str) -> list[str]:
 
 
 def _about(text: str) -> str | None:
-    return None if text.strip() in DEFAULTS else f"{text}: {did_you_mean(text.strip(), DEFAULTS)}"
+    return None if text.strip() in KINDS else f"{text}: {did_you_mean(text.strip(), KINDS)}"
 
 
 def _name(text: str) -> str | None:
@@ -314,16 +279,11 @@ def _load(text: str) -> str | None:
     return None
 
 
-QUESTIONS: Sequence[Asked] = (
-    Asked("about", f"What it is about: {', '.join(DEFAULTS)}", PROXY, _about),
-    Asked("name", "Name of the study, and of its file", "", _name),
-    Asked("question", "The question, in a sentence", "", _question),
-    Asked(
-        "differs",
-        "What differs, arm by arm, the baseline first (name: key=value, key=value; name: …)",
-        "direct; haproxy: access=haproxy",
-        _differs,
-    ),
-    Asked("engine", f"Engine: {' or '.join(engines())}", Engine.model_fields["name"].default, _engine),
-    Asked("load", "Workloads of sysbench, and threads", "oltp_point_select oltp_read_write 1 8", _load),
-)
+CHECKS: dict[str, Callable[[str], str | None]] = {
+    "about": _about,
+    "name": _name,
+    "question": _question,
+    "differs": _differs,
+    "engine": _engine,
+    "load": _load,
+}

@@ -6,7 +6,6 @@ The site is one folder that any static host can serve: every page, and every raw
 
 from __future__ import annotations
 
-import argparse
 import html
 import os
 import re
@@ -38,12 +37,12 @@ def make(with_record: bool) -> int:
     before: dict[str, Any] = files.read_json(file) if file.is_file() else {}
     with parallel.processes() as submit:
         audits = [] if before.get("sources") == _sources(root) else load.params("sources").sources
-        made = [submit(stage.make_audit, name) for name in audits]
+        made = [submit(stage.audit, name) for name in audits]
         if with_record:
             remake.make(submit)
         codes += [task.result() for task in made]
         if before.get("all") != _all(root):
-            codes += [task.result() for task in [submit(stage.make_page, name) for name in stage.PAGES]]
+            codes += [task.result() for task in [submit(stage.page, name) for name in stage.PAGES]]
     stand_in(root)
     if not any(codes):
         files.write_json(file, {"sources": _sources(root), "all": _all(root)})
@@ -124,14 +123,9 @@ class Published:
         )
 
 
-def publish_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook publish` takes."""
-    parser.add_argument("--to", type=Path, help="the folder (default: public)")
-
-
-def publish(arguments: argparse.Namespace) -> int:
+def publish(to: Path | None) -> int:
     """Put the site together in one folder; return an exit code."""
-    print(put_together(paths.root(), (arguments.to or paths.root() / "public").absolute()))
+    print(put_together(paths.root(), (to or paths.root() / "public").absolute()))
     return 0
 
 

@@ -5,7 +5,6 @@ What is no evidence is refused. What only weakens it is recorded all the same, w
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -33,32 +32,23 @@ NOISE = ("Other programs", "Steal")
 MOST_BYTES = 40_000_000
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook record` takes."""
-    parser.add_argument("study", nargs="?", help="name of a file in studies/, measured")
-    parser.add_argument(
-        "--archive", nargs="+", type=Path, default=[], metavar="FILE",
-        help="sessions measured elsewhere, as `benchbook export` wrote them there",
-    )  # fmt: skip
-    parser.add_argument("--supersede", metavar="SESSION", help="pool this session no more")
-    parser.add_argument("--arms", nargs="+", default=[], metavar="ARM", help="only these arms of it")
-    parser.add_argument("--retire", metavar="STUDY", help="measure this study no more")
-    parser.add_argument(
-        "--because", default="", metavar="WHY", help="why, in a sentence that the record keeps"
-    )
-
-
-def command(arguments: argparse.Namespace) -> int:
+def command(
+    study: str | None,
+    archives: Sequence[Path],
+    session: str | None,
+    arms: Sequence[str],
+    retired: str | None,
+    because: str,
+) -> int:
     """Put sessions into the record, or say of what is there why it counts no more; return an exit code."""
-    asked = (arguments.study, arguments.archive, arguments.supersede, arguments.retire)
-    if sum(map(bool, asked)) != 1:
+    if sum(map(bool, (study, archives, session, retired))) != 1:
         raise InputErrors(["record takes one of: a study, --archive with files, --supersede, --retire"])
-    if arguments.supersede:
-        print(supersede(arguments.supersede, arguments.because, arguments.arms))
-    elif arguments.retire:
-        print(retire(arguments.retire, arguments.because))
+    if session:
+        print(supersede(session, because, arms))
+    elif retired:
+        print(retire(retired, because))
     else:
-        print(take_all(arguments.archive) if arguments.archive else add(arguments.study))
+        print(take_all(archives) if archives else add(str(study)))
     return 0
 
 

@@ -6,7 +6,6 @@ The newest session of a study is made from its raw files; of earlier ones what t
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import shutil
@@ -65,18 +64,11 @@ class Made(Document):
     state: dict[str, str]
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook remake` takes."""
-    parser.add_argument(
-        "--write", action="store_true", help="write what the present code finds into the record, and say it"
-    )
-
-
-def command(arguments: argparse.Namespace) -> int:
+def command(write: bool) -> int:
     """Make recorded sessions again; return an exit code."""
     from benchbook.commands.record import rewrite
 
-    if arguments.write:
+    if write:
         print(rewrite())
         return 0
     return run()

@@ -8,7 +8,6 @@ then the answer is printed.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import fcntl
 import json
@@ -42,14 +41,8 @@ FAILED = "failed; mend what the stage says above"
 ENDING_S = 30.0
 
 
-def command_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook repro` takes."""
-    parser.add_argument("arguments", nargs="*", help="[--study NAME] and words for `dvc repro`")
-
-
-def command(arguments: argparse.Namespace) -> int:
+def command(words: list[str]) -> int:
     """Run the pipeline; return an exit code."""
-    words = arguments.arguments
     if HELP & {*words}:
         print("usage: benchbook repro [--study NAME] [words for `dvc repro`, which are these:]\n", flush=True)
     return run(words[2:], words[1]) if words[:1] == ["--study"] else run(words)
@@ -101,7 +94,7 @@ def _expected(name: str) -> Iterator[str]:
     yield from (f"{name}: {arm} will be skipped: {why}" for arm, why in skipped.items())
 
 
-def pages(_: argparse.Namespace) -> int:
+def pages() -> int:
     """Rebuild the record, the audits and the pages about everything; nothing is measured."""
     root = paths.root()
     with alone(root):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import subprocess
@@ -29,14 +28,9 @@ _MOST_OF_A_DIFF = 40_000
 _MOST_OF_ALL = 600_000
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook review` takes."""
-    parser.add_argument("base", nargs="?", default="main", help="commit or branch to compare with")
-
-
-def command(arguments: argparse.Namespace) -> int:
+def command(base: str) -> int:
     """Write one page on what changed; return an exit code."""
-    print(review(arguments.base))
+    print(review(base))
     return 0
 
 

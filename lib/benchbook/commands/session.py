@@ -5,7 +5,6 @@ What is begun ends in the record or among its `not_recorded`; a session that was
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -33,26 +32,17 @@ STAGES = ("provision", "prepare", "warm-up", "run-matrix", "parse", "analyze")
 SETTLED = ("provision", "prepare", "warm-up")
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    parser.add_argument("study", nargs="?", help="measure this study; none: what the record needs most")
-    parser.add_argument("--minutes", type=float, default=60, help="as many as fit into them (default: 60)")
-    parser.add_argument("--anyway", action="store_true", help="measure although this machine is busy")
-    parser.add_argument("--give-up", metavar="STUDY", help="count the session of this study as not recorded")
-    parser.add_argument("--because", metavar="WHY", help="why, in a sentence that the record keeps")
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(study: str | None, minutes: float, anyway: bool, given_up: str | None, because: str) -> int:
     """Measure sessions and record them, or give one up; return an exit code."""
-    if arguments.give_up:
-        print(give_up(arguments.give_up, arguments.because or ""))
+    if given_up:
+        print(give_up(given_up, because))
         return 0
-    if arguments.because:
+    if because:
         raise InputErrors(["--because: says why --give-up STUDY; name the study"])
     with repro.alone(paths.root()):
-        names = [arguments.study] if arguments.study else _most_needed(60 * arguments.minutes)
+        names = [study] if study else _most_needed(60 * minutes)
         print(f"this machine now: {machine.busy()}", flush=True)
-        busy = [] if arguments.anyway else machine.beyond_use(load.params().limits.steal_pct)
+        busy = [] if anyway else machine.beyond_use(load.params().limits.steal_pct)
         if wrong := [*sorted({why for name in names for why in recording.edited(name)}), *busy]:
             raise InputErrors([f"session: {reason}" for reason in wrong])
         failed = [name for name in names if not _measured(name)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import datetime
 import json
@@ -69,18 +68,8 @@ def _clean_up(name: str) -> None:
     clean.after_kill(lab_folder(paths.root(), name))
 
 
-def audit_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook audit` takes."""
-    parser.add_argument("source", help="name of a folder in data/published/")
-
-
-def audit(arguments: argparse.Namespace) -> int:
+def audit(source: str) -> int:
     """Execute the audit of a published source and render its page; return an exit code."""
-    return make_audit(arguments.source)
-
-
-def make_audit(source: str) -> int:
-    """Make the page of the source called `source`; return an exit code."""
     load.params()
     where = paths.source(source)
     code = show("audit", "source", where.name, where.notebooks, where.failed)
@@ -89,13 +78,8 @@ def make_audit(source: str) -> int:
     return code
 
 
-def page(arguments: argparse.Namespace) -> int:
-    """Execute the notebook about everything that the command names, and render it; return an exit code."""
-    return make_page(arguments.command)
-
-
-def make_page(name: str) -> int:
-    """Make the page about everything called `name`, one of `PAGES`; return an exit code."""
+def page(name: str) -> int:
+    """Execute a notebook about everything, one of `PAGES`, and render it; return an exit code."""
     load.params()
     folder = paths.root() / "data" / "site"
     code = show(name, None, None, folder / "notebooks", folder / "failed")
@@ -262,16 +246,9 @@ BENCHBOOK_ERRORS = {
 }  # fmt: skip
 
 
-def command_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook stage` takes."""
-    parser.add_argument("stage", help="a stage in dvc.yaml, such as parse, or several as parse,analyze")
-    parser.add_argument("study", help="name of a file in studies/")
-    parser.add_argument("--here", action="store_true", help="in this process, without a kernel of its own")
-
-
-def command(arguments: argparse.Namespace) -> int:
+def command(stage: str, study: str, here: bool) -> int:
     """Run stages one after another until one fails; return an exit code."""
-    asked = arguments.stage.split(",")
+    asked = stage.split(",")
     if wrong := [one for one in asked if one not in STAGES]:
         raise InputErrors([f"stage: {one}: no such stage; write one of {', '.join(STAGES)}" for one in wrong])
-    return next((code for one in asked if (code := run(one, arguments.study, arguments.here))), 0)
+    return next((code for one in asked if (code := run(one, study, here))), 0)

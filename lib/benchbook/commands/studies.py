@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,7 +17,7 @@ from benchbook.core.study import Study
 OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
 
 
-def check(arguments: argparse.Namespace) -> int:
+def check() -> int:
     """Check params.yaml and every study file; return an exit code."""
     wrong: list[str] = []
     written = paths.studies()
@@ -42,51 +41,35 @@ def _sizes(study: str) -> list[str]:
         return []  # Loading the study lists what is wrong with its file.
 
 
-def plan_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook plan` takes."""
-    parser.add_argument("study", help="name of a file in studies/")
-    parser.add_argument(
-        "--manifests", action="store_true", help="print only what a cluster would get, as YAML"
-    )
-
-
-def plan(arguments: argparse.Namespace) -> int:
+def plan(study: str, manifests: bool) -> int:
     """Print a study's schedule, what it takes, and what can't be made here; return an exit code."""
     from benchbook import sites
     from benchbook.compare import more_sessions
     from benchbook.plan import schedule
     from benchbook.sites.arms import obstacles
 
-    study = load.to_measure(arguments.study)
-    kind = sites.kind(study)
-    if arguments.manifests and (manifests := kind.manifests(arguments.study, study)):
-        print(manifests)
+    of = load.to_measure(study)
+    kind = sites.kind(of)
+    if manifests and (written := kind.manifests(study, of)):
+        print(written)
         return 0
-    print(schedule.summary(arguments.study, study))
-    advice = more_sessions.lines(pooled.of(arguments.study))
-    for text in filter(None, (kind.needs(arguments.study, study), lab.cluster_summary(study), *advice)):
+    print(schedule.summary(study, of))
+    advice = more_sessions.lines(pooled.of(study))
+    for text in filter(None, (kind.needs(study, of), lab.cluster_summary(of), *advice)):
         print(text)
-    for arm, why in obstacles.foreseen(study).items():
+    for arm, why in obstacles.foreseen(of).items():
         print(f"  not made    {arm}: {why}")
     return 0
 
 
-def schema_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook schema` takes."""
-    parser.add_argument("--check", action="store_true", help="only say whether the file is current")
-
-
-def schema(arguments: argparse.Namespace) -> int:
+def schema(check: bool) -> int:
     """Write the JSON schemas of study files, sources, findings and audits; return an exit code."""
     from benchbook.core import reference as made
 
-    return made.write_schemas(paths.root() / "schemas", check=arguments.check)
+    return made.write_schemas(paths.root() / "schemas", check=check)
 
 
-reference_options = schema_options
-
-
-def reference(arguments: argparse.Namespace) -> int:
+def reference(check: bool) -> int:
     """Write the pages that are made from code and studies; return an exit code."""
     from benchbook.core import reference as made
 
@@ -95,7 +78,7 @@ def reference(arguments: argparse.Namespace) -> int:
         "docs/parameters.md": made.page(),
     }
     root = paths.root()
-    return max(made.keep(root / name, text, "reference", arguments.check) for name, text in pages.items())
+    return max(made.keep(root / name, text, "reference", check) for name, text in pages.items())
 
 
 def write_size(name: str) -> None:
