@@ -9,7 +9,7 @@
     s = bb.study("quick")            one of them, your own if it is measured, else the recorded one
     s.runs, s.intervals, s.voids     tidy tables, one row a run, a second, a voided attempt …
     bb.columns("runs")               what each column means, with its unit
-    s.runs_of("haproxy")             the runs of one arm
+    s.runs.query("arm == 'haproxy'")  the runs of one arm
     s.findings, s.aa                 effects with interval, n, label and verdict
     s.why                            what a query cost each part, where that explains an effect
     s.plot(), s.findings[0].plot()   as pictures, as is bb.pooled("quick").plot()

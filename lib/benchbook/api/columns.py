@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import csv
 import shutil
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
+from benchbook.core.document import Part
 from benchbook.core.errors import NotThere, did_you_mean
 from benchbook.read.schemas import SCHEMAS, Column
 from benchbook.show.shape import shaped
@@ -58,6 +60,11 @@ def documented(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     ordered = Table(frame if own is None else frame.reindex(columns=list(own)))
     ordered.attrs["table"] = name
     return ordered
+
+
+def of_parts(name: str, parts: Iterable[Part]) -> pd.DataFrame:
+    """Return parts of findings or of an audit as the documented table of that name, one row each."""
+    return documented(name, pd.DataFrame([one.plain for one in parts]))
 
 
 # Columns that hold fractions: shown with a sign and in per cent, kept as they are.

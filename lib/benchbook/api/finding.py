@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 import pandas as pd
 
-from benchbook.api.columns import documented
+from benchbook.api.columns import of_parts
 from benchbook.api.names import Told
 from benchbook.core import findings as core
 from benchbook.show import forest
@@ -23,57 +24,40 @@ class Finding:
     study: str
     data: core.Finding
 
-    id = Told[str]("id", "Its name, workload.treatment.metric; also its anchor on the study's page.")
-    workload = Told[str]("workload", "The workload.")
-    treatment = Told[str]("treatment", "The arm in question.")
-    baseline = Told[str]("baseline", "The arm compared against.")
-    metric = Told[str]("metric", "What is compared: a column of `runs`.")
-
-    @property
-    def threads(self) -> tuple[int, ...]:
-        """The thread levels it covers."""
-        return tuple(self.data.threads)
-
+    id = Told[str]("data.id", "Its name, workload.treatment.metric; also its anchor on the study's page.")
+    workload = Told[str]("data.workload", "The workload.")
+    treatment = Told[str]("data.treatment", "The arm in question.")
+    baseline = Told[str]("data.baseline", "The arm compared against.")
+    metric = Told[str]("data.metric", "What is compared: a column of `runs`.")
+    threads = Told[tuple[int, ...]](lambda one: tuple(one.data.threads), "The thread levels it covers.")
     effect = Told[float | None](
-        "effect", "Treatment over baseline, less one: geometric mean over threads, then over blocks."
+        "data.effect", "Treatment over baseline, less one: geometric mean over threads, then over blocks."
     )
-
-    @property
-    def interval(self) -> tuple[float | None, float | None]:
-        """Both ends of the interval, at the confidence `level`."""
-        return self.data.low, self.data.high
-
-    level = Told[float]("level", "Confidence of the interval.")
-    n = Told[int]("n", "Complete blocks that it rests on.")
+    interval = Told[tuple[float | None, float | None]](
+        attrgetter("data.low", "data.high"), "Both ends of the interval, at the confidence `level`."
+    )
+    level = Told[float]("data.level", "Confidence of the interval.")
+    n = Told[int]("data.n", "Complete blocks that it rests on.")
     label = Told[str](
-        "label",
+        "data.label",
         "What is shown: higher, lower, no practical difference, not shown, depends on threads, no useful "
         "interval, or not decided yet.",
     )
-    claim = Told[str | None]("claim", "The claim it answers, `source/claim`.")
-    verdict = Told[str | None]("verdict", "Confirmed, contradicted or inconclusive; None without a claim.")
-
-    sentence = Told[str]("sentence", "All of it in one sentence.")
-
-    @property
-    def warnings(self) -> list[str]:
-        """What speaks against it."""
-        return list(self.data.warnings)
-
-    @property
-    def levels(self) -> pd.DataFrame:
-        """The effect at each thread level, each decided with Holm's correction."""
-        return documented("levels", pd.DataFrame([one.plain for one in self.data.levels]))
-
-    @property
-    def by_threads(self) -> pd.DataFrame:
-        """The effect at each thread level, exploratory."""
-        return documented("by_threads", pd.DataFrame([one.plain for one in self.data.by_threads]))
-
-    @property
-    def runs(self) -> list[str]:
-        """Ids of the runs that it rests on."""
-        return list(self.data.runs)
+    claim = Told[str | None]("data.claim", "The claim it answers, `source/claim`.")
+    verdict = Told[str | None](
+        "data.verdict", "Confirmed, contradicted or inconclusive; None without a claim."
+    )
+    sentence = Told[str]("data.sentence", "All of it in one sentence.")
+    warnings = Told[list[str]](lambda one: list(one.data.warnings), "What speaks against it.")
+    levels = Told[pd.DataFrame](
+        lambda one: of_parts("levels", one.data.levels),
+        "The effect at each thread level, each decided with Holm's correction.",
+    )
+    by_threads = Told[pd.DataFrame](
+        lambda one: of_parts("by_threads", one.data.by_threads),
+        "The effect at each thread level, exploratory.",
+    )
+    runs = Told[list[str]](lambda one: list(one.data.runs), "Ids of the runs that it rests on.")
 
     def plot(self) -> forest.Forest:
         """Draw it with its interval, over all threads and at each level."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
@@ -15,16 +16,11 @@ from benchbook.show.markup import element
 T = TypeVar("T")
 
 
-def _of_data(one: Any, key: str) -> Any:
-    """Read it off typed data, or a row of a table."""
-    return one.data[key] if isinstance(one.data, Mapping) else getattr(one.data, key)
-
-
 class Told(property, Generic[T]):
-    """A property that is read by its key, from the object's `data` unless `read` says otherwise."""
+    """A property that hands on what stands at a path of its object, or what `read` makes of the object."""
 
-    def __init__(self, key: str, meaning: str, read: Callable[[Any, str], T] = _of_data) -> None:
-        super().__init__(lambda one: read(one, key))
+    def __init__(self, read: str | Callable[[Any], T], meaning: str) -> None:
+        super().__init__(attrgetter(read) if isinstance(read, str) else read)
         # A class's own docstring would stand before that of a property.
         self.__doc__ = meaning
 

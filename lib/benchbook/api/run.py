@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.columns import documented
+from benchbook.api.names import Told
 from benchbook.core import load, runfolder
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import costs, rows, validity
@@ -39,20 +40,22 @@ class Run:
         """What was seen before, while and after it ran: command line, identities, ledger, machine."""
         return self._files.evidence()
 
-    @property
-    def log(self) -> str:
-        """What sysbench printed, byte for byte; of several clients the first."""
-        return self._files.text(runfolder.OUT)
-
-    @property
-    def errors(self) -> str:
-        """What sysbench printed to stderr."""
-        return self._files.text(runfolder.ERR)
-
-    @property
-    def manifest_problems(self) -> list[str]:
-        """What differs from the hashes in its manifest; nothing, if the files are as they were written."""
-        return self._files.verify()
+    log = Told[str](
+        lambda run: run._files.text(runfolder.OUT),
+        "What sysbench printed, byte for byte; of several clients the first.",
+    )
+    errors = Told[str](lambda run: run._files.text(runfolder.ERR), "What sysbench printed to stderr.")
+    manifest_problems = Told[list[str]](
+        lambda run: run._files.verify(),
+        "What differs from the hashes in its manifest; nothing, if the files are as they were written.",
+    )
+    status = Told[str]("_judged.status", "`valid`, `invalid` or `indeterminate`, judged now.")
+    reasons = Told[list[str]]("_judged.reasons", "Every check that did not pass, in words.")
+    warnings = Told[list[str]](
+        lambda run: list(run._judged.warnings),
+        "What does not make it invalid but belongs beside its figures.",
+    )
+    qps = Told[float | None]("_judged.qps", "Queries a second of the measured window.")
 
     @property
     def intervals(self) -> pd.DataFrame:
@@ -74,26 +77,6 @@ class Run:
         """Every validity check, judged again with the limits of params.yaml."""
         made = [vars(check) for check in self._judged.checks]
         return documented("run_checks", pd.DataFrame(made))
-
-    @property
-    def status(self) -> str:
-        """`valid`, `invalid` or `indeterminate`, judged now."""
-        return self._judged.status
-
-    @property
-    def reasons(self) -> list[str]:
-        """Every check that did not pass, in words."""
-        return list(self._judged.reasons)
-
-    @property
-    def warnings(self) -> list[str]:
-        """What does not make it invalid but belongs beside its figures."""
-        return list(self._judged.warnings)
-
-    @property
-    def qps(self) -> float | None:
-        """Queries a second of the measured window."""
-        return self._judged.qps
 
     @property
     def set_aside(self) -> str | None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from benchbook.api.columns import documented
+from benchbook.api.columns import documented, of_parts
 from benchbook.api.finding import Finding
 from benchbook.api.names import Named, Told
 from benchbook.compare import audit
@@ -27,24 +27,21 @@ class Claim:
     source: str
     data: of_source.Claim
 
-    id = Told[str]("id", "`source/claim`, as a study names it under `claims`.")
-    says = Told[str]("claim", "What is claimed, in our words.")
-    published = Told[str]("published", "The number as published.")
-    recomputed = Told[str]("recomputed", "What follows from the document's own tables.")
+    id = Told[str]("data.id", "`source/claim`, as a study names it under `claims`.")
+    says = Told[str]("data.claim", "What is claimed, in our words.")
+    published = Told[str]("data.published", "The number as published.")
+    recomputed = Told[str]("data.recomputed", "What follows from the document's own tables.")
     verdict = Told[str](
-        "verdict", "Holds, does not hold, or not derivable: about the document's own numbers only."
+        "data.verdict", "Holds, does not hold, or not derivable: about the document's own numbers only."
     )
-    reason = Told[str]("reason", "Why.")
-
-    @property
-    def doubts(self) -> list[str]:
-        """Failed checks that concern the numbers it rests on."""
-        return list(self.data.doubts)
-
-    @property
-    def cells(self) -> pd.DataFrame:
-        """The arithmetic of every cell that it speaks of."""
-        return documented("claim_cells", pd.DataFrame([one.plain for one in self.data.cells]))
+    reason = Told[str]("data.reason", "Why.")
+    doubts = Told[list[str]](
+        lambda claim: list(claim.data.doubts), "Failed checks that concern the numbers it rests on."
+    )
+    cells = Told[pd.DataFrame](
+        lambda claim: of_parts("claim_cells", claim.data.cells),
+        "The arithmetic of every cell that it speaks of.",
+    )
 
     @property
     def measured(self) -> list[Finding]:
@@ -87,10 +84,14 @@ class Source:
         """Its `source.yaml`: versions, machines, settings, arms, workloads."""
         return source.load(self.name)
 
-    @property
-    def title(self) -> str:
-        """Title of the document."""
-        return self.document.title
+    title = Told[str]("document.title", "Title of the document.")
+    checks = Told[pd.DataFrame](
+        lambda source: of_parts("checks", source.audit.checks),
+        "Laws of arithmetic that its tables pass or fail.",
+    )
+    leaves_open = Told[list[str]](
+        lambda source: list(source.audit.leaves_open), "What the document does not say."
+    )
 
     @property
     def cells(self) -> pd.DataFrame:
@@ -109,16 +110,6 @@ class Source:
         """Its claims in the document's order."""
         made = {one.names[1]: Claim(self.name, one) for one in self.audit.claims}
         return Named("claim", list(made), made.__getitem__, lambda: _claims(made))
-
-    @property
-    def checks(self) -> pd.DataFrame:
-        """Laws of arithmetic that its tables pass or fail."""
-        return documented("checks", pd.DataFrame([one.plain for one in self.audit.checks]))
-
-    @property
-    def leaves_open(self) -> list[str]:
-        """What the document does not say."""
-        return list(self.audit.leaves_open)
 
     @cached_property
     def audit(self) -> of_source.Audit:

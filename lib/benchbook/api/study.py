@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.api.columns import documented
+from benchbook.api.columns import documented, of_parts
 from benchbook.api.finding import Finding
 from benchbook.api.names import Named, NotThere, Told
 from benchbook.api.run import Run
@@ -26,9 +26,9 @@ from benchbook.show.markup import element
 from benchbook.show.shape import shaped
 
 
-def _copied(study: Study, name: str) -> pd.DataFrame:
+def _table(name: str, meaning: str) -> Told[pd.DataFrame]:
     # A shallow copy: pandas copies on the first write, so what is cached stays as it was read.
-    return documented(name, study._tidy[name].copy(deep=False))
+    return Told(lambda study: documented(name, study._tidy[name].copy(deep=False)), meaning)
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,39 +46,37 @@ class Study:
         """The study file, checked; of a recorded study the one it was measured by."""
         return load.study_file(self._there("file")) if self.is_recorded else load.study(self.name)
 
-    @property
-    def title(self) -> str:
-        """Title of the report."""
-        return self.spec.title
-
-    @property
-    def question(self) -> str:
-        """The question, in a sentence."""
-        return self.spec.question
+    title = Told[str]("spec.title", "Title of the report.")
+    question = Told[str]("spec.question", "The question, in a sentence.")
+    folder = Told[Path]("_places.data", "Everything the pipeline made for it.")
+    report = Told[Path](lambda study: study._there("report"), "Its page.")
+    dataset = Told[dict[str, Any]](
+        lambda study: files.read_json(study._there("dataset")), "What was loaded and checked."
+    )
+    warm_up = Told[dict[str, Any]](
+        lambda study: files.read_json(study._there("warm_up")), "What the pilots gave for the discard."
+    )
+    checks = Told[pd.DataFrame](
+        lambda study: of_parts("checks", study._found.checks), "Consistency checks over all runs."
+    )
+    warnings = Told[list[str]](
+        lambda study: [one.text for one in study._found.warnings],
+        "What weakens the study, before any finding is read.",
+    )
 
     @property
     def arms(self) -> tuple[str, ...]:
         """The arms: baseline first, the A/A pair's second name last."""
         return (*self.spec.arms, *([self.spec.twin] if self.spec.twin else []))
 
-    @property
-    def folder(self) -> Path:
-        """Everything the pipeline made for it."""
-        return self._places.data
-
-    @property
-    def report(self) -> Path:
-        """Its page."""
-        return self._there("report")
-
-    runs = Told("runs", "One row a valid run.", _copied)
-    intervals = Told("intervals", "One row a second of a run.", _copied)
-    turns = Told("turns", "The turns of runs that were made in turns: one row a run and turn.", _copied)
-    histograms = Told("histograms", "Latencies: one row a run and bucket.", _copied)
-    monitor = Told("monitor", "CPU, memory and pressure: one row a run, second and part.", _copied)
-    costs = Told("costs", "What a query cost: one row a run and part.", _copied)
-    voids = Told("voids", "One row a voided attempt, with the reasons.", _copied)
-    refused = Told("refused", "Folders that were not read, and runs that are missing.", _copied)
+    runs = _table("runs", "One row a valid run.")
+    intervals = _table("intervals", "One row a second of a run.")
+    turns = _table("turns", "The turns of runs that were made in turns: one row a run and turn.")
+    histograms = _table("histograms", "Latencies: one row a run and bucket.")
+    monitor = _table("monitor", "CPU, memory and pressure: one row a run, second and part.")
+    costs = _table("costs", "What a query cost: one row a run and part.")
+    voids = _table("voids", "One row a voided attempt, with the reasons.")
+    refused = _table("refused", "Folders that were not read, and runs that are missing.")
 
     def between(self, treatment: str, one: str, other: str, metric: str = "qps") -> pd.DataFrame:
         """Return an arm's effect under two workloads, and the one over the other, paired block by block."""
@@ -139,31 +137,11 @@ class Study:
         return [f"{causes.where(one, self._found)}: {one.sentence}" for one in causes.known(self._found)]
 
     @property
-    def checks(self) -> pd.DataFrame:
-        """Consistency checks over all runs."""
-        return documented("checks", pd.DataFrame([one.plain for one in self._found.checks]))
-
-    @property
-    def warnings(self) -> list[str]:
-        """What weakens the study, before any finding is read."""
-        return [one.text for one in self._found.warnings]
-
-    @property
     def facts(self) -> pd.DataFrame:
         """What each arm was found to be: one row a fact, one column an arm."""
         arms = files.read_json(self._there("facts"))["arms"]
         flat = {arm: pd.json_normalize(found).iloc[0].astype(object) for arm, found in arms.items()}
         return pd.DataFrame(flat).rename_axis("fact")
-
-    @property
-    def dataset(self) -> dict[str, Any]:
-        """What was loaded and checked."""
-        return files.read_json(self._there("dataset"))
-
-    @property
-    def warm_up(self) -> dict[str, Any]:
-        """What the pilots gave for the discard."""
-        return files.read_json(self._there("warm_up"))
 
     @property
     def run(self) -> Named[Run]:
