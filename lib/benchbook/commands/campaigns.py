@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count, product
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from benchbook.api import calibration as api
 from benchbook.commands import calibration, stage
@@ -167,7 +167,11 @@ def run(
             failed += 1
             say(f"{place} of {len(asked)}  {one.name}: not made: {error}")
             continue
-        say(f"{place} of {len(asked)}  {one.name}: {_told(row)}")
+        shown = f"{row['n']} blocks, so no interval"
+        if row["low"] is not None:
+            effect, low, high = (100 * row[key] for key in ("effect", "low", "high"))
+            shown = f"{effect:+.1f} % [{low:+.1f}, {high:+.1f}]"
+        say(f"{place} of {len(asked)}  {one.name}: {shown}")
     return 1 if failed else 0
 
 
@@ -179,39 +183,20 @@ def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     files.write_text(folder / calibrated.STUDY, one.of.model_dump_json() + "\n")
-    told = about(one, datetime.datetime.now(datetime.UTC), os.getloadavg()[0], facts.facts())
+    told = {
+        "format": FORMAT,
+        **{"name": one.name, "kind": one.kind, "what": one.what},
+        "began_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "load_1min": os.getloadavg()[0],
+        "machine": facts.facts(),
+        "commit": stage.commit(),
+    }
     began = time.monotonic()
     with calibration.place() as base:
         calibration.measure(one.of, base / "lab", folder, limits, say)
-    finish(folder, told | {"seconds": time.monotonic() - began})
+    # Written last: it marks a campaign as whole.
+    files.write_json(folder / calibrated.CAMPAIGN, told | {"seconds": time.monotonic() - began})
     return folder
-
-
-def about(
-    one: Campaign, began: datetime.datetime, load_1min: float, machine: dict[str, Any]
-) -> dict[str, Any]:
-    """Return what is kept of a campaign beside its study and its runs."""
-    return {
-        "format": FORMAT,
-        "name": one.name,
-        "kind": one.kind,
-        "what": one.what,
-        "began_utc": began.isoformat(timespec="seconds"),
-        "load_1min": load_1min,
-        "machine": machine,
-        "commit": stage.commit(),
-    }
-
-
-def finish(folder: Path, told: dict[str, Any]) -> None:
-    """Mark a campaign as whole: what is told of it is written last."""
-    files.write_json(folder / calibrated.CAMPAIGN, told)
-
-
-def _told(row: dict[str, Any]) -> str:
-    if row["low"] is None:
-        return f"{row['n']} blocks, so no interval"
-    return f"{100 * row['effect']:+.1f} % [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]"
 
 
 def record() -> str:
@@ -255,15 +240,8 @@ def pack(whole: list[Path], target: Path) -> Path:
     if odd := [file for file in found if files.kind(file) is not None]:
         raise BenchbookError(f"not recorded: {odd[0]} is {files.kind(odd[0])}; put the plain file there")
     found.sort(key=lambda file: (file.name, file.as_posix()))
-    with target.open("wb") as stream:
-        tarball.write(stream, ".tar.xz", _entries(found, whole[0].parent), PRESET)
-    return target
-
-
-def _entries(found: list[Path], root: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
-    for file in found:
-        with file.open("rb") as content:
-            yield file.relative_to(root).as_posix(), file.stat().st_size, content
+    root = whole[0].parent
+    return tarball.write(target, ((file.relative_to(root).as_posix(), file) for file in found), PRESET)
 
 
 def table_text(archives: list[Path]) -> str:

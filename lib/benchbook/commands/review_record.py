@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -95,10 +94,13 @@ def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], Path | Non
     brought = []
     for session, entry in sessions.items():
         file = find(name, session)
-        said = _said(name, file) if file else None
-        if said is None or not {"measured", "design"} <= set(entry):
+        if file is None or not {"measured", "design"} <= set(entry):
             continue
-        findings, facts = said
+        try:
+            told, facts = archive.documents(file, "findings.json", "facts.json")
+            findings = Findings.parse(told, file)
+        except (BenchbookError, ValueError):
+            continue  # It is damaged, or of an older form.
         reason = (entry.get("superseded") or {}).get("reason")
         brought.append(
             pooled.brought(session, entry["measured"], entry["design"], findings, facts["arms"], reason)
@@ -107,23 +109,6 @@ def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], Path | Non
         return pooled.pool(name, brought)
     except (ValueError, KeyError):
         return None
-
-
-def _said(name: str, file: Path) -> tuple[Findings, Any] | None:
-    """Return findings and facts of an archive; None where it is damaged or of an older form."""
-    wanted = {f"{name}/data/{name}/{part}.json": part for part in ("findings", "facts")}
-    found: dict[str, Any] = {}
-    try:
-        with archive.opened(file) as (members, _):
-            for member in members:
-                if member.name not in wanted:
-                    continue
-                found[wanted[member.name]] = json.loads(b"".join(member.read()))
-                if len(found) == len(wanted):
-                    return Findings.parse(found["findings"], file), found["facts"]
-    except (BenchbookError, ValueError):
-        pass
-    return None
 
 
 def _effects(found: Pooled | None) -> dict[str, PooledEffect]:

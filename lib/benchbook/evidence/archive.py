@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import lzma
 import re
@@ -19,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -82,7 +81,7 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
 
     Raises BenchbookError if something is missing or a run folder is not what its manifest says.
     """
-    suffix = tarball.suffix_of(target)
+    tarball.suffix_of(target)
     spec, where, root = load.study(study), paths.study(study), paths.root()
     missing = [name for name in PARTS if not (where.data / name).is_file()]
     if missing:
@@ -108,24 +107,8 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
     listed = dict(sorted(listed.items()))
     made = Manifest(study=study, benchbook=version("benchbook"), commit=commit, files=listed)
     first = (json.dumps(made.plain, indent=1, sort_keys=True) + "\n").encode()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    with part.open("wb") as stream:
-        texts = {MANIFEST: first, README: about}
-        tarball.write(stream, suffix, _entries(study, places, listed, texts))
-    part.replace(target)
-    return target
-
-
-def _entries(
-    study: str, places: dict[str, Path], listed: dict[str, Listed], texts: dict[str, bytes]
-) -> Iterator[tuple[str, int, IO[bytes]]]:
-    for name in (MANIFEST, *listed):
-        if name in texts:
-            yield f"{study}/{name}", len(texts[name]), io.BytesIO(texts[name])
-            continue
-        with places[name].open("rb") as content:
-            yield f"{study}/{name}", listed[name].bytes, content
+    contents: dict[str, Path | bytes] = {**places, MANIFEST: first, README: about}
+    return tarball.write(target, ((f"{study}/{name}", contents[name]) for name in (MANIFEST, *listed)))
 
 
 def sources(spec: Study) -> list[str]:
@@ -193,6 +176,22 @@ def take(archive: Path, names: Sequence[str], into: Path) -> None:
                 break
     if wrong := [*wrong, *(f"{name}: missing" for name in sorted(due))]:
         raise BenchbookError("; ".join(wrong))
+
+
+def documents(archive: Path, *names: str) -> list[Any]:
+    """Return JSON documents of a study's data folder by their names, not held against the manifest.
+
+    Nothing is read behind the last of them. BenchbookError where one of them is not there.
+    """
+    found: dict[str, Any] = {}
+    with opened(archive) as (members, _):
+        for member in members:
+            name = member.name.rpartition("/")[2]
+            if member.name.count("/") == 3 and name in names:
+                found[name] = files.parse_json(b"".join(member.read()))
+            if len(found) == len(names):
+                return [found[name] for name in names]
+    raise BenchbookError(f"{archive.name}: there is no {' or no '.join({*names} - {*found})} in it")
 
 
 @contextlib.contextmanager

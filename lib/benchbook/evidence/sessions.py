@@ -140,11 +140,7 @@ def machine_of(facts: Facts) -> Machine:
 
 def facts_in(file: Path) -> Facts:
     """Return the facts in an archive that is not unpacked; BenchbookError where it has none."""
-    with archive.opened(file) as (members, _):
-        for member in members:
-            if member.name.count("/") == 3 and member.name.endswith("/facts.json"):
-                return Facts.parse(files.parse_json(b"".join(member.read())), file)
-    raise BenchbookError(f"{file.name}: there is no facts.json in it")
+    return Facts.parse(archive.documents(file, "facts.json")[0], file)
 
 
 # What the sessions of a study say together is made of these; the study's file comes with them.

@@ -8,6 +8,7 @@ more than a piece, and refuses whatever follows the archive's end.
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import tarfile
 import zlib
@@ -58,20 +59,29 @@ def suffix_of(file: Path) -> str:
     raise BenchbookError(f"{file.name}: not an archive by its name; it must end in .tar.gz or .tar.xz")
 
 
-def write(
-    stream: IO[bytes], suffix: str, entries: Iterable[tuple[str, int, IO[bytes]]], preset: int = 6
-) -> None:
-    """Write a packed tar of (name, bytes, stream), the same bytes for the same entries: no owner, no time."""
+def write(target: Path, entries: Iterable[tuple[str, Path | bytes]], preset: int = 6) -> Path:
+    """Write a packed tar of names with their files or bytes, complete or not at all; return its file.
+
+    The same entries give the same bytes: no owner, no time.
+    """
+    suffix, part = suffix_of(target), target.with_name(f".{target.name}.part")
+    target.parent.mkdir(parents=True, exist_ok=True)
     with (
+        part.open("wb") as stream,
         gzip.GzipFile("", "wb", preset, stream, mtime=0)
         if suffix == ".tar.gz"
         else lzma.LZMAFile(stream, "wb", preset=preset) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for name, size, content in entries:
+        for name, given in entries:
             entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = size, 0o644
-            tar.addfile(entry, content)
+            entry.mode = 0o644
+            with given.open("rb") if isinstance(given, Path) else io.BytesIO(given) as content:
+                entry.size = content.seek(0, io.SEEK_END)
+                content.seek(0)
+                tar.addfile(entry, content)
+    part.replace(target)
+    return target
 
 
 @contextmanager
