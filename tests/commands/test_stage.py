@@ -19,7 +19,7 @@ def test_what_a_stage_had_on_this_machine_goes_with_it(
 ):
     """One that failed has left its site in order; a lab may then be another's, which holds the lock."""
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(open_folder / f"stage-{code}"))
-    monkeypatch.setattr(stage, "execute", lambda *_: code)
+    monkeypatch.setattr(stage, "execute", lambda *_, **__: code)
     lab = labs.open_lab(labs.lab_folder(paths.root(), "quick"))
     with subprocess.Popen(["/bin/sleep", "60"], env={process.TOKEN: lab.token}) as server:
         try:

@@ -264,7 +264,7 @@ def test_a_disk_that_fills_up_in_a_stage_is_told_in_words(
     (root / "notebooks").mkdir()
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), root / "notebooks" / "full.ipynb")
     monkeypatch.setenv("BENCHBOOK_ROOT", str(root))
-    assert stage.execute("full", None, None, root / "data", root / "data" / "failed") != 0
+    assert stage.execute("full", root / "data", root / "data" / "failed", is_here=False) != 0
     said = capfd.readouterr().err
     assert (
         "full failed: " in said and "is full (" in said and "free some space and run the stage again" in said

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from benchbook.core import files, git, load, paths, surroundings
@@ -45,10 +43,14 @@ def run(stage: str, name: str, is_here: bool = False) -> int:
     surroundings.hide([needed] if needed else [])
     load.params()
     where = paths.study(name)
-    doing = show if is_here or stage in SHOWING else execute
-    code = doing(STAGES[stage], "study", name, where.notebooks, where.failed)
+    here = is_here or stage in SHOWING
+    code = execute(STAGES[stage], where.notebooks, where.failed, here, study=name)
     if stage in MEASURING and code > ENDED_BY and site.kind == "local":
-        _clean_up(name)
+        from benchbook.sites.arms import clean
+        from benchbook.sites.lab import lab_folder
+
+        # Its process has seconds to end its servers, and a killed one has none for its namespaces and rules.
+        clean.after_kill(lab_folder(paths.root(), name))
     pages = {"report": where.report, "runs": where.run_pages / "index.html"}
     if stage in pages and code == 0:
         _render(where.notebooks / f"{STAGES[stage]}.ipynb", pages[stage], name)
@@ -57,22 +59,11 @@ def run(stage: str, name: str, is_here: bool = False) -> int:
     return code
 
 
-def _clean_up(name: str) -> None:
-    """Remove what a stage that was ended left on this machine.
-
-    Its process has seconds to end its servers, and a killed one has none for its namespaces and rules.
-    """
-    from benchbook.sites.arms import clean
-    from benchbook.sites.lab import lab_folder
-
-    clean.after_kill(lab_folder(paths.root(), name))
-
-
 def audit(source: str) -> int:
     """Execute the audit of a published source and render its page; return an exit code."""
     load.params()
     where = paths.source(source)
-    code = show("audit", "source", where.name, where.notebooks, where.failed)
+    code = execute("audit", where.notebooks, where.failed, source=where.name)
     if code == 0:
         _render(where.notebooks / "audit.ipynb", where.report)
     return code
@@ -82,7 +73,7 @@ def page(name: str) -> int:
     """Execute a notebook about everything, one of `PAGES`, and render it; return an exit code."""
     load.params()
     folder = paths.root() / "data" / "site"
-    code = show(name, None, None, folder / "notebooks", folder / "failed")
+    code = execute(name, folder / "notebooks", folder / "failed")
     if code == 0:
         _render(folder / "notebooks" / f"{name}.ipynb", paths.reports() / PAGES[name])
     return code
@@ -108,42 +99,14 @@ def summarise(name: str, made_by: str | None, changed: int) -> None:
     files.write_text(paths.study(name).summary, text)
 
 
-def show(notebook: str, parameter: str | None, value: str | None, into: Path, failed: Path) -> int:
-    """Execute a notebook that only shows something in this process, with at most one parameter."""
-    from benchbook.commands import notebooks
+def execute(notebook: str, into: Path, failed: Path, is_here: bool = True, **given: str) -> int:
+    """Execute a notebook with at most one parameter; return 0, or the exit code of one that failed.
 
-    root, target, log = _places(notebook, into)
-    given = {parameter: value} if parameter and value else {}
-    try:
-        notebooks.execute(root / "notebooks" / f"{notebook}.ipynb", target, root, given)
-        code = 0
-    except BenchbookError:
-        code = 1
-    return _ended(notebook, code, target, log, failed)
-
-
-def execute(notebook: str, parameter: str | None, value: str | None, into: Path, failed: Path) -> int:
-    """Run papermill on one notebook with at most one parameter; progress goes to the terminal at once."""
-    root, target, log = _places(notebook, into)
-    os.environ.update(
-        BENCHBOOK_ROOT=str(root),
-        PYTHONHASHSEED="0",
-        PYTHONUNBUFFERED="1",
-        JUPYTER_PREFER_ENV_PATH="1",
-        PYDEVD_DISABLE_FILE_VALIDATION="1",
-    )
-    source = str(root / "notebooks" / f"{notebook}.ipynb")
-    argv = [sys.executable, "-m", "benchbook.commands.papermill", source, str(target), str(root)]
-    argv += [parameter, value] if parameter and value else []
-    with _stderr_to(log):
-        code = supervise.run(argv)
-    return _ended(notebook, code, target, log, failed)
-
-
-def _places(notebook: str, into: Path) -> tuple[Path, Path, Path]:
-    """Return the root, the executed notebook and its log; BenchbookError if they can't be written."""
-    root = paths.root()
-    target, log = into / f"{notebook}.ipynb", into / f".{notebook}.log"
+    What only shows something is executed in this process. What failed is kept in a folder of its own.
+    BenchbookError where nothing can be written.
+    """
+    root, target, log = paths.root(), into / f"{notebook}.ipynb", into / f".{notebook}.log"
+    source = root / "notebooks" / f"{notebook}.ipynb"
     try:
         into.mkdir(parents=True, exist_ok=True)
         log.touch()
@@ -152,22 +115,51 @@ def _places(notebook: str, into: Path) -> tuple[Path, Path, Path]:
             f"{_short(into, root)}: cannot be written: {error.strerror}; look at its owner, mode and mount "
             "(after `sudo make`, `sudo chown -R $USER .` helps)"
         ) from None
-    return root, target, log
+    if is_here:
+        from benchbook.commands import notebooks
 
-
-def _ended(notebook: str, code: int, target: Path, log: Path, failed: Path) -> int:
-    """Say why a notebook failed and keep it, if it did; return its exit code."""
-    root = paths.root()
+        try:
+            notebooks.execute(source, target, root, given)
+            code = 0
+        except BenchbookError:
+            code = 1
+    else:
+        words = [word for pair in given.items() for word in pair]
+        code = _papermill([str(source), str(target), str(root), *words], log)
     if code != 0:
         said = _message(target) or f"exit code {code}"
         print(f"{notebook} failed: {said}{_full(target, said)}", file=sys.stderr)
+        stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
         try:
-            _keep(target, log, failed)
+            failed.mkdir(parents=True, exist_ok=True)
+            for file in (one for one in (target, log) if one.is_file()):
+                shutil.copyfile(file, failed / f"{notebook}-{stamp}{file.suffix}")
             print(f"the executed notebook and its log are kept in {_short(failed, root)}", file=sys.stderr)
         except OSError as error:
             print(f"the executed notebook could not be kept: {error.strerror}", file=sys.stderr)
     log.unlink(missing_ok=True)
     return code
+
+
+def _papermill(words: list[str], log: Path) -> int:
+    """Run papermill, its progress to the terminal at once: people get its words, and one line on failure."""
+    os.environ.update(
+        BENCHBOOK_ROOT=str(paths.root()),
+        PYTHONHASHSEED="0",
+        PYTHONUNBUFFERED="1",
+        JUPYTER_PREFER_ENV_PATH="1",
+        PYDEVD_DISABLE_FILE_VALIDATION="1",
+    )
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with log.open("wb") as stream:
+        os.dup2(stream.fileno(), 2)
+    try:
+        return supervise.run([sys.executable, "-m", "benchbook.commands.papermill", *words])
+    finally:
+        sys.stderr.flush()
+        os.dup2(terminal, 2)
+        os.close(terminal)
 
 
 def commit() -> str | None:
@@ -188,21 +180,6 @@ def edited() -> int:
     return len((listed or "").splitlines())
 
 
-@contextlib.contextmanager
-def _stderr_to(log: Path) -> Iterator[None]:
-    """Send the stderr of the stage's processes into a file: people get its words and one line on failure."""
-    sys.stderr.flush()
-    terminal = os.dup(2)
-    with log.open("wb") as stream:
-        os.dup2(stream.fileno(), 2)
-    try:
-        yield
-    finally:
-        sys.stderr.flush()
-        os.dup2(terminal, 2)
-        os.close(terminal)
-
-
 def _full(target: Path, said: str) -> str:
     """Return what to do about a full disk, where that is what a failure comes from; else nothing."""
     free = shutil.disk_usage(target.parent).free
@@ -212,14 +189,6 @@ def _full(target: Path, said: str) -> str:
         f"; the disk of {target.parent} is full ({free >> 10} KiB free): what was complete is kept and taken "
         "up again; free some space and run the stage again"
     )
-
-
-def _keep(target: Path, log: Path, failed: Path) -> None:
-    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
-    failed.mkdir(parents=True, exist_ok=True)
-    for file, suffix in ((target, ".ipynb"), (log, ".log")):
-        if file.is_file():
-            shutil.copyfile(file, failed / f"{target.stem}-{stamp}{suffix}")
 
 
 def _message(notebook: Path) -> str | None:
