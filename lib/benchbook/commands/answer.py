@@ -24,18 +24,16 @@ def text(study: str) -> list[str]:
     from benchbook.show import answer, causes, numbers
 
     found = Findings.read(where.findings)
-    blocks, runs = found.blocks, _runs(study)
+    blocks, (kept, due) = found.blocks, progress(study)
+    runs = f", {kept} runs" if kept == due else f", {kept} of {due} runs"
     early = answer.early(found)
     said = [early] if early else [one.text for one in answer.said(found)]
     why = [f"Why: {causes.where(one, found)}: {one.sentence}." for one in causes.known(found)[:1]]
-    basis = f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}{runs}, "
+    basis = f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}{runs if due else ''}, "
     basis += f"{numbers.minutes(found.machine_minutes)} of machine time"
     lines = [*said, *why, *place(study), f"({basis})"]
-    return [f"{study}: {found.question}", *map(_wrapped, lines)]
-
-
-def _wrapped(line: str) -> str:
-    return textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    wrapped = (textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ") for line in lines)
+    return [f"{study}: {found.question}", *wrapped]
 
 
 def headline(found: Findings) -> str:
@@ -81,11 +79,6 @@ def place(study: str) -> list[str]:
     )
     told = placed.summary(here, found)
     return [told] if told else [one.sentence for one in placed.placed(here, found)]
-
-
-def _runs(study: str) -> str:
-    kept, planned = progress(study)
-    return f", {kept} runs" if kept == planned else f", {kept} of {planned} runs" if planned else ""
 
 
 def progress(study: str) -> tuple[int, int]:

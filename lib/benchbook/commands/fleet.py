@@ -128,14 +128,11 @@ class OnHosts:
                         told = error.errors if isinstance(error, InputErrors) else [str(error)]
                         print("\n".join(told), flush=True)
             finally:
-                self._end()
+                # A session that still runs ends with its connection.
+                self.is_over = True
+                for connection in [*self.open.values()]:
+                    close(connection)
         return taken
-
-    def _end(self) -> None:
-        """Close what is open: a session that still runs ends with its connection."""
-        self.is_over = True
-        for connection in [*self.open.values()]:
-            close(connection)
 
     def _session(self) -> Path:
         """Measure one session on a free host, once more where the host is lost: on another if one is free."""
@@ -159,7 +156,11 @@ class OnHosts:
             raise SiteError(f"{target.name}: stopped")
         connection = connect(target)
         self.open[target.name] = connection
-        _end_dead(connection, target.patience_s)
+        own = connection.transport.sock
+        if isinstance(own, socket.socket):
+            # A host that answers no keepalive for so long is lost.
+            patience_ms = round(1000 * target.patience_s)
+            own.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms)
         try:
             asked = BASE.format(folder=shlex.quote(target.folder or ""))
             base = connection.run(f'{asked}; mkdir -p "$b" && echo "$b"', hide=True, in_stream=False).stdout
@@ -167,7 +168,12 @@ class OnHosts:
             connection.put(str(self.tree), f"{base}/fleet-{self.token}.tar.gz")
             named = {"token": self.token, "study": self.study, "setup": self.setup, "words": self.words}
             self._run(connection, target, SCRIPT.format(base=shlex.quote(base), wait=WAIT_S, **named))
-            return self._fetch(connection, target, f"{base}/fleet/data/record/{self.study}")
+            recorded = f"{base}/fleet/data/record/{self.study}"
+            with connection.sftp() as sftp:
+                (name,) = [one for one in sftp.listdir(recorded) if one.endswith(".tar.xz")]
+                file = self.tree.with_name(f"{target.name}-{name}")
+                sftp.get(f"{recorded}/{name}", str(file))
+            return file
         finally:
             self.open.pop(target.name, None)
             close(connection)
@@ -188,13 +194,6 @@ class OnHosts:
         if code:
             raise SiteError(f"{target.name}: no session; it ended with {code}: {last}")
 
-    def _fetch(self, connection: fabric.Connection, target: Target, folder: str) -> Path:
-        with connection.sftp() as sftp:
-            (name,) = [one for one in sftp.listdir(folder) if one.endswith(".tar.xz")]
-            file = self.tree.with_name(f"{target.name}-{name}")
-            sftp.get(f"{folder}/{name}", str(file))
-        return file
-
 
 def pack(file: Path) -> Path:
     """Pack this clone's commit with its git, without history and recorded archives; return the file."""
@@ -208,13 +207,6 @@ def pack(file: Path) -> Path:
         tar.add(tree, ".")
     shutil.rmtree(tree)
     return file
-
-
-def _end_dead(connection: fabric.Connection, patience_s: float) -> None:
-    """Let a connection end whose host answers no keepalive for so long."""
-    own = connection.transport.sock
-    if isinstance(own, socket.socket):
-        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * patience_s))
 
 
 def _say(target: Target, text: str) -> None:

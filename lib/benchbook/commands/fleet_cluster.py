@@ -177,7 +177,8 @@ class InCluster:
             self.nodes[index] = node
             self._tell(pod, f"session {index} begins{again}")
         else:
-            self._tell(pod, self._says(pod))
+            read = self.cluster.core.read_namespaced_pod_log
+            self._tell(pod, str(self.cluster.ask(read, name, space, tail_lines=1)).strip())
             found = self.cluster.run(space, name, ["sh", "-c", ASK])
             if found.code == 0:
                 file = self.tree.with_name(f"{node}-session-{index}.tar.xz")
@@ -204,11 +205,6 @@ class InCluster:
             self._tell(pod, f"session {index} ended: {pod.status.message or last}")
         elif pod.status.phase == "Pending" and not lacking.startswith(SOON):
             self._tell(pod, f"session {index} waits: {lacking}")
-
-    def _says(self, pod: Any) -> str:
-        read = self.cluster.core.read_namespaced_pod_log
-        said = self.cluster.ask(read, pod.metadata.name, self.place.namespace, tail_lines=1)
-        return str(said).strip()
 
     def _tell(self, pod: Any, text: str) -> None:
         """Say something of a pod by its node, unless that was the line before."""

@@ -15,7 +15,7 @@ import pandas as pd
 from ruamel.yaml import YAML
 
 from benchbook.commands import answer, stage
-from benchbook.core import design, files, git, load, paths, record, sizes, yamlfile
+from benchbook.core import files, git, load, paths, record, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.findings import Findings
 from benchbook.core.study import Study
@@ -30,6 +30,7 @@ COMMIT = "`git add data/record` and commit; `make pages` shows it on the first p
 # Load and CPU pressure are no refusal by themselves: the study before leaves a load, and arms make pressure.
 NOISE = ("Other programs", "Steal")
 MOST_BYTES = 40_000_000
+MOST_TOLD = 12
 
 
 def command(
@@ -191,19 +192,14 @@ def edited(name: str) -> Iterator[str]:
         yield "git can't say which commit the code is; record from a clone"
         return
     changed = [line[3:] for line in listed.splitlines()]
-    if _is_size(name):
+    # A study at another size than its file of the tree is no edit of it.
+    if whole != name and paths.study(name).file.read_text(encoding="utf-8") == sizes.text(name, whole):
         changed = [one for one in changed if one != paths.study(name).shown]
     if _settings(committed) != _settings(paths.params().read_text(encoding="utf-8")):
         changed.append("params.yaml (beside its lists of studies and sources)")
     if changed:
         more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
         yield f"the tree is edited: {', '.join(changed[:5])}{more}; commit, measure with that, then record"
-
-
-def _is_size(name: str) -> bool:
-    """Tell whether a study file is what a study of the tree stands for at a size, not one of its own."""
-    whole, file = sizes.origin(name), paths.study(name).file
-    return whole is not None and file.read_text(encoding="utf-8") == sizes.text(name, whole)
 
 
 def unfinished(name: str, study: Study) -> Iterator[str]:
@@ -268,25 +264,32 @@ def registered(held: Unpacked) -> str:
 
 def entry_of(held: Unpacked, packed: Path) -> record.Entry:
     """Return the index's entry of a session that is unpacked and analyzed below a root of its own."""
-    found, told = Findings.read(held.where.findings), registered(held)
-    methods = sessions.methods(held)
+    told = registered(held)
     return record.Entry(
         measured=sessions.minute(sessions.begun(held)),
-        answer=answer.headline(found),
-        machine=sessions.machine_of(held.facts),
-        design=design.of(held.study, held.facts.arms, methods),
-        methods=methods,
         seed=sessions.seed_of(held),
         commit=archive.manifest(packed).commit or "not known",
         runs=len(held.folders),
-        blocks=found.blocks.complete,
-        minutes=round(float(found.machine_minutes), 1),
-        registered=told,
-        doubts=tuple(against(found, told)),
+        minutes=round(float(Findings.read(held.where.findings).machine_minutes), 1),
         bytes=packed.stat().st_size,
         sha256=files.sha256(packed),
-        made=remake.digests(held.where.data),
+        **_followed(held, told),
     )
+
+
+def _followed(held: Unpacked, told: str) -> dict[str, Any]:
+    """Return what of an entry follows from raw files; the rest says who measured when and where."""
+    found = Findings.read(held.where.findings)
+    return {
+        "answer": answer.headline(found),
+        "registered": told,
+        "blocks": found.blocks.complete,
+        "doubts": tuple(against(found, told)),
+        "design": sessions.design_of(held),
+        "methods": sessions.methods(held),
+        "machine": sessions.machine_of(held.facts),
+        "made": remake.digests(held.where.data),
+    }
 
 
 def must_fit(name: str, size: int, remedy: str) -> None:
@@ -303,9 +306,6 @@ def _settings(text: str) -> dict[str, Any]:
     return {key: value for key, value in read.items() if key not in LISTS}
 
 
-_MOST = 12
-
-
 def rewrite() -> str:
     """Write every session again that comes out otherwise now; return what changed, session by session."""
     told = []
@@ -316,9 +316,9 @@ def rewrite() -> str:
                 told.append(f"{name} {session}: as recorded")
                 continue
             record.write(record.read().with_session(name, study.title, session, fresh))
-            more = f"\n  and {len(changed) - _MOST} more" if len(changed) > _MOST else ""
+            more = f"\n  and {len(changed) - MOST_TOLD} more" if len(changed) > MOST_TOLD else ""
             head = f"{name} {session}: written again by the present code:"
-            told.append("\n  ".join([head, *changed[:_MOST]]) + more)
+            told.append("\n  ".join([head, *changed[:MOST_TOLD]]) + more)
     return "\n".join(told) or "nothing is recorded yet"
 
 
@@ -336,8 +336,10 @@ def _rewritten(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[st
             if entry.is_pooled:
                 raise
             return [], None
-        made, changed = remake.digests(remade.where.data), list(remade.differences)
-        fresh = _anew(entry, remade, made)
+        held, changed = Unpacked(remade.where.base, remade.where.name), list(remade.differences)
+        told = registration.still(held.name, entry.registered, entry.measured, held.where.file)
+        with paths.at(held.root):
+            fresh = entry.model_copy(update=_followed(held, told))
         if not changed:
             return ["the entry in the index"], fresh if fresh != entry else None
         target = packed.parent / f".{folder[-8:]}.tar.xz"
@@ -346,24 +348,3 @@ def _rewritten(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[st
         sized = {"bytes": target.stat().st_size, "sha256": files.sha256(target)}
         target.replace(packed)
     return changed, fresh.model_copy(update=sized)
-
-
-def _anew(entry: record.Entry, remade: remake.Remade, made: dict[str, str]) -> record.Entry:
-    """Return the entry with what follows from the raw files; who measured when and where stays."""
-    held, found = Unpacked(remade.where.base, remade.where.name), remade.findings
-    told = registration.still(held.name, entry.registered, entry.measured, held.where.file)
-    with paths.at(remade.where.base):
-        design, methods = sessions.design_of(held), sessions.methods(held)
-        machine = sessions.machine_of(held.facts)
-    return entry.model_copy(
-        update={
-            "answer": answer.headline(found),
-            "registered": told,
-            "blocks": found.blocks.complete,
-            "doubts": tuple(against(found, told)),
-            "design": design,
-            "methods": methods,
-            "machine": machine,
-            "made": made,
-        }
-    )

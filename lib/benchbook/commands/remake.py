@@ -98,7 +98,10 @@ def make(submit: parallel.Submit) -> None:
     refused = [*sessions.strangers(index), *sessions.doubled(index)]
     for count, done in enumerate(as_completed(tasks), 1):
         name, session = tasks[done]
-        told = _told(session, done.result(), index.studies[name])
+        outcome, is_newest = done.result(), session == index.studies[name].newest
+        told = "taken from its archive, whose SHA-256 is the recorded one"
+        told = "made again from its raw files, as recorded" if is_newest else told
+        told = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else told
         print(f"record {count} of {len(due)}: {name} {session}: {told}", flush=True)
     refused += _pages_of(index, due, submit, made_with)
     all_there = [outcome_of(*one) for one in there]
@@ -110,14 +113,6 @@ def make(submit: parallel.Submit) -> None:
 
 def _runs(study: record.Recorded) -> int:
     return study.sessions[study.newest].runs
-
-
-def _told(session: str, outcome: Outcome, study: record.Recorded) -> str:
-    if outcome.differs or outcome.refused:
-        return "NOT as recorded" if outcome.differs else "refused"
-    if session == study.newest:
-        return "made again from its raw files, as recorded"
-    return "taken from its archive, whose SHA-256 is the recorded one"
 
 
 def _summary(index: record.Index, there: Sequence[tuple[str, str]], due: Sequence[tuple[str, str]]) -> str:
@@ -195,7 +190,9 @@ def outcome_of(name: str, session: str) -> Outcome:
 def _code(root: Path) -> Code:
     """Return the digests of the modules and templates that make evidence, and pages with their notebooks."""
     notebooks = [root / "notebooks" / f"{stem}.ipynb" for stem in NOTEBOOKS]
-    begun = [name for one in notebooks for name in code.imported(_source(one))]
+    cells = [cell for one in notebooks for cell in files.read_json(one)["cells"]]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    begun = [name for text in texts for name in code.imported(text)]
     evidence = _modules(["benchbook.evidence.sessions"], [floor for floor in FLOORS if floor != "show"])
     pages = _modules([*begun, "benchbook.commands.recorded_pages"], FLOORS)
     both = evidence + pages + files.sha256_all(root, notebooks)
@@ -210,11 +207,6 @@ def _modules(begun: Sequence[str], floors: Sequence[str]) -> str:
     used = {one for one in reached if any(one.is_relative_to(floor) for floor in inside)}
     others = {one for floor in inside for one in floor.rglob("*") if one.is_file()}
     return files.sha256_all(code.PACKAGE, used | {one for one in others if one.suffix not in (".py", ".pyc")})
-
-
-def _source(notebook: Path) -> str:
-    cells = files.read_json(notebook)["cells"]
-    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
 
 
 def _stands(name: str, session: str, index: record.Index, made_with: Code) -> bool:

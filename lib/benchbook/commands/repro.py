@@ -108,13 +108,6 @@ def pages() -> int:
     return code or int(bool(wrong))
 
 
-def _beside(arguments: Sequence[str]) -> list[str]:
-    """Return the stages that make what the pages of these stages lead to: a study's page and its runs."""
-    named = [found for found in map(_PAGE.fullmatch, arguments) if found]
-    beside = [f"{'runs' if found[1] == 'report' else 'report'}@{found[2]}" for found in named]
-    return [one for one in beside if one not in arguments]
-
-
 def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
     """Run DVC for what is measured, print the answers, then render the pages that every page leads to.
 
@@ -125,7 +118,10 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     # Words for DVC may name stages, which are then all that is asked for.
     is_whole = study is not None or not any("@" in word for word in arguments)
     pages = [f"{page}@{name}" for name in chosen for page in ("report", "runs")]
-    targets = pages if is_whole else _beside(arguments)
+    # A study's page leads to those of its runs, and they to it.
+    named = [found for found in map(_PAGE.fullmatch, arguments) if found]
+    beside = [f"{'runs' if found[1] == 'report' else 'report'}@{found[2]}" for found in named]
+    targets = pages if is_whole else [one for one in beside if one not in arguments]
     for words in _dry(chosen) if is_whole and DRY & set(arguments) else [targets]:
         code, is_stopped = _dvc(root, ["repro", *arguments, *words])
         if code or is_stopped:
@@ -219,7 +215,10 @@ def locks(root: Path) -> list[str]:
     file = root / ".dvc" / "tmp" / "rwlock"
     name = file.relative_to(root)
     try:
-        entries = _holders(json.loads(file.read_text(encoding="utf-8")))
+        held = json.loads(file.read_text(encoding="utf-8"))
+        # One writer and any number of readers for each path.
+        readers = [one for several in held.get("read", {}).values() for one in several]
+        holders = {int(one["pid"]) for one in (*held.get("write", {}).values(), *readers)}
     except FileNotFoundError:
         return []
     except (ValueError, AttributeError, TypeError, KeyError):
@@ -228,7 +227,7 @@ def locks(root: Path) -> list[str]:
             f"if no DVC runs in this clone, `rm {name}`"
         ]
     written = file.stat().st_mtime
-    alive = sorted({pid for pid in entries if procfs.is_alive(pid)})
+    alive = sorted({pid for pid in holders if procfs.is_alive(pid)})
     reused = [pid for pid in alive if _started(pid) > written]
     return [
         f"DVC runs in this clone: process {pid}, {procfs.command(pid)[:60]!r}; wait until it ends, or stop "
@@ -240,13 +239,6 @@ def locks(root: Path) -> list[str]:
         f"DVC would wait for that; if no DVC runs in this clone, `rm {name}`"
         for pid in reused
     ]
-
-
-def _holders(held: dict[str, Any]) -> list[int]:
-    """Return the processes named in the lock: one writer and any number of readers for each path."""
-    writers = list(held.get("write", {}).values())
-    readers = [one for several in held.get("read", {}).values() for one in several]
-    return [int(one["pid"]) for one in (*writers, *readers)]
 
 
 def _started(pid: int) -> float:

@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from benchbook.commands import record as recording
 from benchbook.commands import repro, stage
@@ -59,7 +58,9 @@ def begun() -> list[str]:
 def is_open(name: str) -> bool:
     """Tell whether a session stands in a study's folder that is neither recorded nor given up."""
     where, known = paths.study(name), record.read().studies.get(name)
-    if not where.session.is_file() or not any(_tried(where)):
+    # Before its first run or voided attempt a session did not begin.
+    is_tried = any(folder.is_dir() and any(folder.iterdir()) for folder in (where.raw, where.void))
+    if not where.session.is_file() or not is_tried:
         return False
     held = Unpacked(paths.root(), name)
     if known is None:
@@ -87,12 +88,6 @@ def give_up(name: str, because: str) -> str:
     not_recorded = tuple(sorted((*known.not_recorded, one), key=lambda other: other.begun))
     record.write(index.with_study(name, known.model_copy(update={"not_recorded": not_recorded})))
     return f"data/record/{record.INDEX}: {name}: the session of {one.begun} is not recorded: {one.why}"
-
-
-def _tried(where: paths.StudyPaths) -> Iterator[Path]:
-    """Yield the runs and voided attempts of a session: before the first, it did not begin."""
-    for folder in (where.raw, where.void):
-        yield from folder.iterdir() if folder.is_dir() else ()
 
 
 def _began(held: Unpacked) -> str:
@@ -124,7 +119,11 @@ def needed(names: Sequence[str]) -> tuple[list[Need], list[str]]:
         if why := next(_unfit(name, index.studies[name]), ""):
             skipped.append(f"{name}: {why}")
             continue
-        study, mine = load.study(name), _design(name, index.studies[name])
+        study, known = load.study(name), index.studies[name]
+        # The design of a session that is measured now with the newest one's versions.
+        present = {one: design.METHODS[one] for one in known.sessions[known.newest].methods}
+        facts = sessions.facts_in(paths.recorded(name, known.newest).archive)
+        mine = design.of(study, facts.arms, present)
         here = Session(
             id="here", measured=now, design=mine, processor=machines.processor(machine.cpu_model())
         )
@@ -132,7 +131,7 @@ def needed(names: Sequence[str]) -> tuple[list[Need], list[str]]:
         needs.append(
             more_sessions.need(
                 name,
-                [_session(*one) for one in index.studies[name].of_design(mine).items()],
+                [_session(*one) for one in known.of_design(mine).items()],
                 here,
                 found if found is not None and found.design == mine else None,
                 any(turns.order(study, workload) == turns.RUNS for workload in study.workloads),
@@ -154,14 +153,6 @@ def _unfit(name: str, known: record.Recorded) -> Iterator[str]:
         # An arm that its sessions lack, too, such as an engine without a package, is not waited for.
         there = sessions.facts_in(paths.recorded(name, known.newest).archive).arms
         yield from (f"{arm} can't be made here: {why}" for arm, why in missing.items() if arm in there)
-
-
-def _design(name: str, known: record.Recorded) -> str:
-    """Return the design of a session measured now with the newest one's versions."""
-    newest = known.sessions[known.newest]
-    present = {one: design.METHODS[one] for one in newest.methods}
-    facts = sessions.facts_in(paths.recorded(name, known.newest).archive)
-    return design.of(load.study(name), facts.arms, present)
 
 
 def _session(name: str, entry: record.Entry) -> Session:

@@ -15,7 +15,6 @@ from benchbook.compare.claims import measured
 from benchbook.core import canonical, document, files, load, parallel, paths, yamlfile
 from benchbook.core.errors import BenchbookError
 from benchbook.core.explain import validate
-from benchbook.core.findings import Findings
 from benchbook.core.params import Params
 from benchbook.evidence import archive
 from benchbook.read import published, tidy
@@ -32,11 +31,6 @@ class Remade:
     contents: archive.Contents
     where: paths.StudyPaths
     differences: tuple[str, ...]
-
-    @property
-    def findings(self) -> Findings:
-        """The findings as they were made here."""
-        return Findings.read(self.where.findings)
 
 
 def remake(file: Path, root: Path, cores: int | None = None) -> Remade:
