@@ -7,7 +7,6 @@ made on purpose must show it, by turns and by whole runs alike.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -19,6 +18,7 @@ import pandas as pd
 from benchbook.compare import more_sessions
 from benchbook.compare.calibration import LEVEL, log_ratios
 from benchbook.core import paths
+from benchbook.core.model import PlannedRun
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
 from benchbook.measure import dataset, matrix
@@ -26,6 +26,7 @@ from benchbook.plan import schedule
 from benchbook.read import tidy, validity
 from benchbook.sites import open_site
 from benchbook.sites.arms import clean
+from benchbook.sites.contract import Site
 from benchbook.sites.lab import lab_root
 from benchbook.sites.processes import end_signals
 
@@ -76,22 +77,34 @@ def measure(
     with open_site(of, lab) as site:
         if not site.has_snapshot(dataset.label(of)):
             dataset.load(site, of)
-        where = (into / "raw", into / "void")
-        judge = partial(validity.judge, limits=found)
-        matrix.walk(matrix.Walk(of, runs, site, *where, judge, found.model_dump(), say))
-    return tidy.read_study(*where, schedule.table(runs), found)["runs"].to_pandas()
+        walk(of, runs, site, into, found, say)
+    return tidy.read_study(into / "raw", into / "void", schedule.table(runs), found)["runs"].to_pandas()
+
+
+def walk(
+    of: Study,
+    runs: list[PlannedRun],
+    site: Site,
+    into: Path,
+    limits: Limits,
+    say: Callable[[str], None] = lambda _: None,
+    stop: matrix.Stop | None = None,
+) -> matrix.Walk:
+    """Make planned runs of a study, their folders below `into`; return what was done."""
+    judge = partial(validity.judge, limits=limits)
+    folders = into / "raw", into / "void"
+    return matrix.walk(matrix.Walk(of, runs, site, *folders, judge, limits.model_dump(), say, stop=stop))
 
 
 @contextmanager
-def place(prefix: str = "calibration-", below: Path | None = None) -> Iterator[Path]:
+def place(prefix: str = "calibration-") -> Iterator[Path]:
     """Yield a folder for a lab, which a server's own user can reach; nothing of it stays.
 
-    It is made `below` a folder that such a user may enter; None takes that of this clone's labs, where
-    `down` looks, too, and what others that were killed left there is removed first.
+    It is made in that of this clone's labs, where `down` looks, too, and what others that were killed left
+    there is removed first.
     """
-    root = below or lab_root(paths.root())
-    if below is None:
-        clean.sweep(root)
+    root = lab_root(paths.root())
+    clean.sweep(root)
     # Caught here, since a site in this folder would end the process as soon as it is left itself.
     signals = end_signals.Signals()
     signals.catch()
@@ -105,18 +118,15 @@ def place(prefix: str = "calibration-", below: Path | None = None) -> Iterator[P
         signals.leave()
 
 
-def noise(say: Callable[[str], None] = lambda _: None) -> dict[str, float]:
+def noise() -> float:
     """Measure half a minute of equal arms in turns; return what can be seen now.
 
-    Keys: `spread` (standard deviation of a block's log ratio), `in_ten_minutes` (the smallest effect that a
-    pair of arms shows in ten minutes with 80 % power, a fraction) and `load_1min`.
+    It is the smallest effect that a pair of arms shows in `MINUTES` with 80 % power, a fraction.
     """
-    load = os.getloadavg()[0]
     of = study()
     with place() as base:
-        runs = measure(of, base / "lab", base, say=say)
+        runs = measure(of, base / "lab", base, say=lambda _: None)
     ratios = log_ratios(runs, *of.arms)
     spread = more_sessions.assured_spread(float(ratios.std(ddof=1)), len(ratios))
     blocks = int(MINUTES * 60 / BLOCK_S)
-    seen = more_sessions.detectable_effect(spread, blocks, LEVEL)
-    return {"spread": spread, "in_ten_minutes": seen or math.inf, "load_1min": load}
+    return more_sessions.detectable_effect(spread, blocks, LEVEL) or math.inf

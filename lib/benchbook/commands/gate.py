@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,9 @@ from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Analysis, Limits
 from benchbook.core.study import Study
-from benchbook.measure import dataset, matrix, preflight, store, warm_up
+from benchbook.measure import dataset, preflight, store, warm_up
 from benchbook.plan import schedule, settling
-from benchbook.read import tidy, validity
+from benchbook.read import tidy
 from benchbook.sites import open_site, provision
 from benchbook.sites.arms import obstacles
 
@@ -187,10 +188,31 @@ def _measure(
         f"gate: up to {blocks} blocks with {found.run_s} s of each arm in each cell, "
         f"{max(0.0, end_s - time.monotonic()) / 60:.1f} minutes left"
     )
-    stop = _Stop(asked, found, runs, base, end_s, say)
-    walk = _walk(asked, of, runs, site, base, stop)
+    moments: list[float] = []
+
+    def look(is_over: bool) -> None:
+        """Decide from the blocks that are there."""
+        tables = tidy.read_study(base / "raw", base / "void", schedule.table(runs), asked.limits)
+        valid = tables["runs"].to_pandas()
+        found.voided, found.why_void = voids(base)
+        found.decisions = decide(asked, valid, is_over)
+        found.blocks = int(valid.block.nunique()) if len(valid) else 0
+        for one in found.decisions:
+            say(f"gate: {found.blocks} blocks: {gate_report.line(one, asked.margin)}")
+
+    def stop(made: int) -> str | None:
+        """Return why to stop after so many blocks: it is decided, or there is no time for another one."""
+        moments.append(time.monotonic())
+        if made:
+            look(is_over=False)
+        if found.answer != "undecided":
+            return "it is decided"
+        longest_s = max((later - earlier for earlier, later in pairwise(moments)), default=0.0)
+        return f"the {asked.minutes:g} minutes are over" if moments[-1] + longest_s > end_s else None
+
+    walk = calibration.walk(of, runs, site, base, asked.limits, stop=stop)
     if found.answer == "undecided":
-        stop.look(is_over=True)
+        look(is_over=True)
     found.ended = walk.stopped or found.ended or f"all {blocks} blocks are made"
 
 
@@ -228,52 +250,11 @@ def _trial(
         of_turns = f", turns of {turn_ms} ms" if turn_ms else ""
         say(f"gate: trial block of {len(plan)} runs, not counted{of_turns}")
         into = base / f"trial-{turn_ms or 'settled'}"
-        walk = _walk(asked, trial, plan, site, into, lambda _: None)
+        walk = calibration.walk(trial, plan, site, into, asked.limits)
         overhead_s = max(2.0, time.monotonic() - began - _seconds(plan))
         if not walk.abandoned:
             break
     return trial, plan, overhead_s
-
-
-@dataclass
-class _Stop:
-    """Asked before each block: is it decided, or is there no time for another one?"""
-
-    asked: Asked
-    found: Found
-    runs: list[Any]
-    base: Path
-    end_s: float
-    say: Callable[[str], None]
-    longest_s: float = 0.0
-    before_s: float | None = None
-
-    def __call__(self, blocks: int) -> str | None:
-        """Return why to stop after so many blocks, None to go on."""
-        now = time.monotonic()
-        if self.before_s is not None:
-            self.longest_s = max(self.longest_s, now - self.before_s)
-        self.before_s = now
-        if blocks:
-            self.look()
-        if self.found.decisions and self.found.answer != "undecided":
-            return "it is decided"
-        if now + self.longest_s > self.end_s:
-            return f"the {self.asked.minutes:g} minutes are over"
-        return None
-
-    def look(self, is_over: bool = False) -> None:
-        """Decide from the blocks that are there."""
-        asked = self.asked
-        tables = tidy.read_study(
-            self.base / "raw", self.base / "void", schedule.table(self.runs), asked.limits
-        )
-        runs = tables["runs"].to_pandas()
-        self.found.voided, self.found.why_void = voids(self.base)
-        self.found.decisions = decide(asked, runs, is_over)
-        self.found.blocks = int(runs.block.nunique()) if len(runs) else 0
-        for one in self.found.decisions:
-            self.say(f"gate: {self.found.blocks} blocks: {gate_report.line(one, asked.margin)}")
 
 
 def decide(asked: Asked, runs: pd.DataFrame, is_over: bool) -> list[Decision]:
@@ -324,16 +305,6 @@ def _planned(study: Study, blocks: int, run_s: int, turn_ms: int | None = None) 
     plan = study.plan.model_dump() | {"blocks": blocks, "run_s": run_s, "budget_minutes": 100_000}
     plan |= {"turn_ms": turn_ms} if turn_ms else {}
     return Study.model_validate(dict(study) | {"plan": plan})
-
-
-def _walk(
-    asked: Asked, study: Study, runs: list[Any], site: Any, into: Path, stop: Callable[[int], str | None]
-) -> matrix.Walk:
-    judge = partial(validity.judge, limits=asked.limits)
-    where = (into / "raw", into / "void")
-    return matrix.walk(
-        matrix.Walk(study, runs, site, *where, judge, asked.limits.model_dump(), lambda _: None, stop=stop)
-    )
 
 
 def _seconds(runs: Sequence[Any]) -> float:

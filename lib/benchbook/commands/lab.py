@@ -27,11 +27,10 @@ def doctor(noise: bool) -> int:
         from benchbook.commands import calibration
 
         print("noise: the same server is measured against itself, in turns, for half a minute …", flush=True)
-        measured = calibration.noise()
-        percent = 100 * measured["in_ten_minutes"]
+        load_1min, percent = os.getloadavg()[0], 100 * calibration.noise()
         print(
             f"noise: an effect of about {percent:.1f} % can be seen in {calibration.MINUTES} minutes now "
-            f"(point selects, 4 threads; load {measured['load_1min']:.1f} on {os.cpu_count()} cores before)"
+            f"(point selects, 4 threads; load {load_1min:.1f} on {os.cpu_count()} cores before)"
         )
     return 0
 

@@ -8,6 +8,7 @@ minutes, and are ended as a whole.
 from __future__ import annotations
 
 import base64
+import io
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -75,10 +76,10 @@ class _Publisher(DisplayPublisher):
         self.shell.show("display_data", data=_plain(data), metadata=metadata or {})
 
 
-class _Stream:
+class _Stream(io.TextIOBase):
     """What a cell prints."""
 
-    encoding, errors = "utf-8", "strict"
+    encoding = "utf-8"
 
     def __init__(self, shell: Shell, name: str) -> None:
         self._shell, self._name = shell, name
@@ -87,12 +88,6 @@ class _Stream:
         if text:
             self._shell.show("stream", name=self._name, text=text)
         return len(text)
-
-    def flush(self) -> None:
-        """Do nothing: a text is there once it is written."""
-
-    def isatty(self) -> bool:
-        return False
 
 
 def execute(notebook: Path, target: Path, root: Path, parameters: Mapping[str, str]) -> Path:

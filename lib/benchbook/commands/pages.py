@@ -148,7 +148,7 @@ def put_together(root: Path, into: Path) -> Published:
     waiting, seen = [reports / "index.html"], {reports / "index.html"}
     while waiting:
         file = waiting.pop()
-        target = part / _place(file, root)
+        target = part / file.relative_to(reports if reports in file.parents else root)
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".html" and reports in file.parents:
             text = file.read_text(encoding="utf-8")
@@ -178,11 +178,6 @@ def put_together(root: Path, into: Path) -> Published:
         shutil.rmtree(into)
     part.replace(into)
     return done
-
-
-def _place(file: Path, root: Path) -> Path:
-    reports = root / "reports"
-    return file.relative_to(reports) if reports in file.parents else file.relative_to(root)
 
 
 def _one_step_fewer(found: re.Match[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,9 @@ _ABSENT = "not there"
 # What a notebook's output or metadata says never decides a review: they are stored without either.
 _MOST_OF_A_DIFF = 40_000
 _MOST_OF_ALL = 600_000
+_KINDS = {"A": "added", "M": "changed", "D": "removed", "T": "another kind"}
+_SETTINGS = re.compile(r"params\.yaml|studies/.+\.yaml")
+_CODE = (".py", ".sh", ".lua", ".css", ".js", ".j2", ".toml", "Makefile")
 
 
 def command(base: str) -> int:
@@ -50,8 +54,8 @@ def review(base: str) -> Path:
         "head": (git.says("rev-parse", "--short=10", "HEAD") or "").strip(),
         "record": review_record.changed(commit),
         "findings": _findings(commit, stale()),
-        "keys": _keys(commit, [name for name in names if _is_settings(name)]),
-        "notebooks": _notebooks(commit, [name for name in names if name.endswith(".ipynb")]),
+        "keys": _keys(commit, [name for name in names if _SETTINGS.fullmatch(name)]),
+        "notebooks": {name: _difference(commit, name) for name in names if name.endswith(".ipynb")},
         "code": _code(commit, [(kind, name) for kind, name in changed if name.endswith(_CODE)]),
         "files": tabulated("files", [(name, _KINDS.get(kind, kind)) for kind, name in changed]),
     }
@@ -62,13 +66,6 @@ def review(base: str) -> Path:
     target = root / "data" / "review" / "review.html"
     files.write_text(target, page.html(nbformat.v4.new_notebook(cells=cells), title, commit=commit[:10]))
     return target
-
-
-_KINDS = {"A": "added", "M": "changed", "D": "removed", "T": "another kind"}
-
-
-def _is_settings(name: str) -> bool:
-    return name == "params.yaml" or (name.startswith("studies/") and name.endswith(".yaml"))
 
 
 def stale() -> dict[str, list[str]]:
@@ -92,7 +89,9 @@ def stale() -> dict[str, list[str]]:
 def _findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
     """Put the findings of each study side by side: as DVC has them for the commit, and as they are."""
     here = {file.parent.name for file in (paths.root() / "data").glob("*/findings.json")}
-    then = {name.split("/")[1] for name in _locked(commit)}
+    lock = keys_of(git.says("show", f"{commit}:dvc.lock")) or {}
+    outs = [out for stage in (lock.get("stages") or {}).values() for out in stage.get("outs", [])]
+    then = {Path(out["path"]).parts[1] for out in outs if str(out["path"]).endswith("/findings.json")}
     if not here | then:
         yield tabulated("findings-of-none", [], "findings")
     for study in sorted(here | then):
@@ -109,13 +108,6 @@ def _findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
         yield tabulated(
             "then-and-now", rows, f"findings-{study}", study=study, told=caption, contrast=contrast
         )
-
-
-def _locked(commit: str) -> list[str]:
-    """Name the findings that dvc.lock records at a commit."""
-    lock = keys_of(git.says("show", f"{commit}:dvc.lock")) or {}
-    outs = [out for stage in (lock.get("stages") or {}).values() for out in stage.get("outs", [])]
-    return [out["path"] for out in outs if str(out["path"]).endswith("/findings.json")]
 
 
 def _before(study: str, commit: str) -> tuple[Findings | None, str]:
@@ -155,7 +147,8 @@ def _change(old: Finding | None, new: Finding | None) -> str:
 
 def _keys(commit: str, names: Sequence[str]) -> Table:
     rows = []
-    earlier = _study_files(commit)
+    listed = git.says("ls-tree", "-r", "--name-only", commit, "--", "studies") or ""
+    earlier = {Path(name).stem: name for name in listed.splitlines() if name.endswith(".yaml")}
     for name in names:
         file, stem = paths.root() / name, Path(name).stem
         is_study = name != "params.yaml"
@@ -165,12 +158,6 @@ def _keys(commit: str, names: Sequence[str]) -> Table:
         now = (keys_of(file.read_text(encoding="utf-8")) if file.is_file() else None) or {}
         rows += [[f"{name}{key and ': '}{key}", *both] for key, *both in differing(then, now)]
     return tabulated("keys", rows)
-
-
-def _study_files(commit: str) -> dict[str, str]:
-    """Return where the study files lay at a commit, by the names of the studies."""
-    listed = git.says("ls-tree", "-r", "--name-only", commit, "--", "studies") or ""
-    return {Path(name).stem: name for name in listed.splitlines() if name.endswith(".yaml")}
 
 
 def differing(then: Any, now: Any, key: str = "") -> Iterator[list[str]]:
@@ -185,13 +172,6 @@ def differing(then: Any, now: Any, key: str = "") -> Iterator[list[str]]:
 
 def _written(value: Any) -> str:
     return _ABSENT if value is _ABSENT else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _notebooks(commit: str, names: Sequence[str]) -> dict[str, str]:
-    return {name: _difference(git.says("show", f"{commit}:{name}"), paths.root() / name) for name in names}
-
-
-_CODE = (".py", ".sh", ".lua", ".css", ".js", ".j2", ".toml", "Makefile")
 
 
 def _code(commit: str, changed: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -211,11 +191,12 @@ def _code(commit: str, changed: Sequence[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
-def _difference(then: str | None, file: Path) -> str:
-    """Return the difference of two notebooks cell by cell, as nbdime tells it."""
+def _difference(commit: str, name: str) -> str:
+    """Return how a notebook differs from that of a commit, cell by cell, as nbdime tells it."""
     from nbdime import diff_notebooks
     from nbdime.prettyprint import PrettyPrintConfig, pretty_print_notebook_diff
 
+    then, file = git.says("show", f"{commit}:{name}"), paths.root() / name
     if not file.is_file():
         return "removed"
     try:
