@@ -199,17 +199,11 @@ def ensure_own(site: Any, study: Study, known: dict[str, Any] | None) -> None:
         )
 
 
-def analyze(connection: Connection, tables: int) -> list[dict[str, str]]:
-    """Run ANALYZE TABLE on every table and return what the server answered."""
-    words = dialect.of(connection)
-    names = (f"sbtest{number}" for number in range(1, tables + 1))
-    return [row for name in names for row in words.analyze(connection, name)]
-
-
 def analyze_all(connection: Connection, study: Study) -> list[dict[str, str]]:
     """Run ANALYZE TABLE on every table of a study, own scripts' too, and return what the server answered."""
-    answers = analyze(connection, study.dataset.tables)
-    return answers + (own.analyze(connection) if own_scripts.of(study) else [])
+    names = [f"sbtest{number}" for number in range(1, study.dataset.tables + 1)]
+    names += [f"`{name}`" for name in own.tables(connection)] if own_scripts.of(study) else []
+    return [row for name in names for row in dialect.of(connection).analyze(connection, name)]
 
 
 def prewarm(connection: Connection, tables: int) -> None:

@@ -6,7 +6,7 @@ import csv
 import datetime
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -252,7 +252,10 @@ def _said(one: Making, number: int) -> dict[str, str]:
 def _sealed(one: Making, into: Path, of_servers: Mapping[str, Any]) -> runfolder.RunFolder:
     """Write down all that was seen of a run and its servers, and seal its folder."""
     site, watch = one.run.site, one.watch
-    evidence = one.evidence | {**of_servers, "identity_after": _identity(one.run)}
+    evidence = one.evidence | {**of_servers, "identity_after": None}
+    # One of the arm's parts may be gone.
+    with suppress(Exception):
+        evidence["identity_after"] = site.identity(one.run.arm)
     evidence |= {
         "oom_kills": watch.oom_kills,
         "server_log_errors": site.log_errors(one.mark, one.run.arm),
@@ -290,14 +293,6 @@ def _after(making: Sequence[Making], was: Mapping[Connection, ledger.Record]) ->
                 arrangement = ledger.arranged(users)
                 found[connection] = ledger.after(connection, was[connection], one.tables, arrangement)
     return [ledger.together([found[connection] for connection in one.run.connections]) for one in making]
-
-
-def _identity(run: Run) -> dict[str, Any] | None:
-    """Return what the arm's parts say they are after a run; None where one of them is gone."""
-    try:
-        return run.site.identity(run.arm)
-    except Exception:
-        return None
 
 
 def _connected(connection: Connection) -> int | None:

@@ -169,7 +169,9 @@ def _stops(state: Walk, number: int) -> bool:
 
 
 def _block(state: Walk, number: int, block: list[PlannedRun]) -> None:
-    arms, twin = _arms(state), _own_twin(state)
+    # Those that were skipped are not in the schedule.
+    twin, planned = _own_twin(state), {state.study.deployed(run.arm) for run in state.runs}
+    arms = [*(arm for arm in state.study.arms if arm in planned), *([twin] if twin else [])]
     groups = list(dict.fromkeys(run.group for run in block if run.run_id in state.left))
     while groups and state.not_here is None:
         cold = servers.begin(state.opened, state.study, arms, twin, number)
@@ -215,13 +217,6 @@ def _is_given_up(state: Walk, members: list[PlannedRun]) -> bool:
         )
         state.say(state.not_here)
     return True
-
-
-def _arms(state: Walk) -> list[str]:
-    """Return the arms that the schedule has, in the study's order; those that were skipped are not in it."""
-    planned = {state.study.deployed(run.arm) for run in state.runs}
-    twin = _own_twin(state)
-    return [*(arm for arm in state.study.arms if arm in planned), *([twin] if twin else [])]
 
 
 def _own_twin(state: Walk) -> str | None:

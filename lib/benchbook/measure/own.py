@@ -29,30 +29,29 @@ def prepare(site: Any, study: Study, arm: str, endpoint: Endpoint) -> list[str]:
     said: list[str] = []
     for one in own_scripts.prepared_by(study):
         one.texts()
-        said += _prepare(site, study, arm, endpoint, one)
+        env = {"BENCHBOOK_SCRIPT": one.path.name, "BENCHBOOK_SEED": str(study.dataset.seed)}
+        given = {name.replace("_", "-"): sysbench_options.value(value) for name, value in one.options.items()}
+        options = [f"--{name}={value}" for name, value in given.items()]
+        argv = sysbench.once(endpoint, order.table_seed(study.dataset.seed, 0), PREPARE, *options)
+        with tempfile.TemporaryDirectory() as scratch:
+            out, err = Path(scratch) / "out", Path(scratch) / "err"
+            try:
+                with sysbench.started(site, Start(argv, out, err, one.folder, env, arm)) as child:
+                    code = child.popen.wait(timeout=PREPARE_S)
+            except subprocess.TimeoutExpired:
+                said.append(f"workloads.{one.workload}: its prepare did not end within {PREPARE_S:.0f} s")
+                continue
+            lines = sysbench.faults(out, err, code)
+        said += [f"workloads.{one.workload}: its prepare failed: {line}" for line in lines]
     return said
-
-
-def _prepare(site: Any, study: Study, arm: str, endpoint: Endpoint, one: OwnScript) -> list[str]:
-    env = {"BENCHBOOK_SCRIPT": one.path.name, "BENCHBOOK_SEED": str(study.dataset.seed)}
-    given = {name.replace("_", "-"): sysbench_options.value(value) for name, value in one.options.items()}
-    options = [f"--{name}={value}" for name, value in given.items()]
-    argv = sysbench.once(endpoint, order.table_seed(study.dataset.seed, 0), PREPARE, *options)
-    with tempfile.TemporaryDirectory() as scratch:
-        out, err = Path(scratch) / "out", Path(scratch) / "err"
-        start = Start(argv, out, err, one.folder, env, arm)
-        try:
-            with sysbench.started(site, start) as child:
-                code = child.popen.wait(timeout=PREPARE_S)
-        except subprocess.TimeoutExpired:
-            return [f"workloads.{one.workload}: its prepare did not end within {PREPARE_S:.0f} s"]
-        lines = sysbench.faults(out, err, code)
-    return [f"workloads.{one.workload}: its prepare failed: {line}" for line in lines]
 
 
 def describe(connection: Connection) -> dict[str, dict[str, int | None]]:
     """Return `rows` and `checksum` (None: too large) of every table that is not sysbench's, by name."""
-    rows = {name: _count(connection, name) for name in tables(connection)}
+    rows = {
+        name: int(connection.execute(text(f"SELECT COUNT(*) FROM `{name}`")).scalar_one())
+        for name in tables(connection)
+    }
     is_small = sum(rows.values()) <= CHECKSUM_UP_TO
     return {
         name: {"rows": count, "checksum": _checksum(connection, name) if is_small else None}
@@ -63,12 +62,6 @@ def describe(connection: Connection) -> dict[str, dict[str, int | None]]:
 def tables(connection: Connection) -> list[str]:
     """Return the names of the tables that are not sysbench's own."""
     return [name for name in dialect.of(connection).tables(connection) if not sysbench.is_table(name)]
-
-
-def analyze(connection: Connection) -> list[dict[str, str]]:
-    """Run ANALYZE TABLE on every table that is not one of sysbench's; return what the server answered."""
-    words = dialect.of(connection)
-    return [row for name in tables(connection) for row in words.analyze(connection, f"`{name}`")]
 
 
 def prewarm(connection: Connection) -> None:
@@ -138,10 +131,6 @@ def label(study: Study) -> str:
     """Return what the name of the prepared copy ends in where own scripts made a part of it."""
     known = [(one.digests(), dict(one.options)) for one in own_scripts.prepared_by(study)]
     return f"-own{fingerprint(known)}" if known else ""
-
-
-def _count(connection: Connection, name: str) -> int:
-    return int(connection.execute(text(f"SELECT COUNT(*) FROM `{name}`")).scalar_one())
 
 
 def _checksum(connection: Connection, name: str) -> int | None:

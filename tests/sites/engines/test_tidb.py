@@ -179,7 +179,7 @@ def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_
         loaded = dataset.load(site, made)
         assert loaded["rows"] == {"sbtest1": 300, "sbtest2": 300} and loaded["loads"] == {}
         with ledger.session(site) as connection:
-            assert dataset.analyze(connection, 2)[0]["Msg_text"] == "OK"
+            assert dataset.analyze_all(connection, made)[0]["Msg_text"] == "OK"
             dataset.prewarm(connection, 2)
             ids = connection.exec_driver_sql("SELECT MIN(id), MAX(id) FROM sbtest1").one()
             assert tuple(ids) == (1, 300), "without gaps, or point selects would miss"
