@@ -38,19 +38,7 @@ SOON = ("ContainerCreating", "PodInitializing", "phase Pending")
 ASK = "touch /session/asked; cat /session/session.tar.xz 2>/dev/null"
 # What a lost connection leaves of it never takes its name.
 TAKE = 'p=/session/tree.$$; head -c {0} >$p; [ "$(wc -c <$p)" -eq {0} ] && mv $p /session/tree.tar.gz'
-SCRIPT = """set -eu
-mkdir -p /session/fleet
-cd /session/fleet
-touch ../asked
-(while [ $(($(date +%s) - $(stat -c %Y ../asked))) -lt {lease} ]; do sleep 9; done; kill -TERM 0) &
-until [ -e /session/tree.tar.gz ]; do sleep 1; done
-tar xzf /session/tree.tar.gz --no-same-owner
-{setup}
-export PATH="$PWD/.venv/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin" BENCHBOOK_ROOT="$PWD" PYTHONPATH="$PWD/lib"
-benchbook session {study} {words}
-mv data/record/{study}/*.tar.xz /session/session.tar.xz
-until [ -e /session/taken ]; do sleep 1; done
-"""
+SCRIPT = Path(__file__).with_name("fleet_pod.sh").read_text(encoding="utf-8")
 
 
 class Place(Model):

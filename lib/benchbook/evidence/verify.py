@@ -53,29 +53,25 @@ class Verified:
         manifest = self.contents.manifest
         made = f"benchbook {manifest.benchbook}, commit {manifest.commit or 'not known'}"
         skew = _SKEW.format(here=version("benchbook"))
-        lines = [
-            *_listed("shown", [FOLLOWS if self.is_same else FOLLOWS_NOT]),
-            *_listed("not shown", [WORD, *self.binds]),
-            *_listed("study", [f"{self.contents.study}, made by {made}"]),
-            *_listed("hashes", [f"all {len(manifest.files)} files are those of the manifest "
-                                f"({self.contents.bytes / 1e6:.1f} MB)"]),
-            *_listed("manifest", [f"sha256 {self.contents.digest}"]),
-        ]  # fmt: skip
-        if self.proof.wrong:
-            lines += _listed("runs", ["they contradict each other or the files beside them:"])
-            lines += _listed("WRONG", self.proof.wrong)
-            lines += _listed("findings", [f"NOT made again, because the runs contradict each other; {skew}"])
-        else:
-            lines += _listed(
-                "runs", ["plans, schedule, facts, data, pilots and evidence agree with each other"]
-            )
-            again = "made again from the raw files:"
-            if self.differences:
-                lines += _listed("findings", [f"{again} NOT the same", *self.differences, skew])
-            else:
-                lines += _listed("findings", [f"{again} the same values"])
-        lines += _listed("noted", self.proof.noted)
-        return "\n".join([*lines, *_listed("not proven", self.proof.unproven)])
+        wrong, again = self.proof.wrong, "made again from the raw files:"
+        files_ = f"all {len(manifest.files)} files are those of the manifest"
+        runs = ["plans, schedule, facts, data, pilots and evidence agree with each other"]
+        found = [f"{again} NOT the same", *self.differences, skew]
+        told = {
+            "shown": [FOLLOWS if self.is_same else FOLLOWS_NOT],
+            "not shown": [WORD, *self.binds],
+            "study": [f"{self.contents.study}, made by {made}"],
+            "hashes": [f"{files_} ({self.contents.bytes / 1e6:.1f} MB)"],
+            "manifest": [f"sha256 {self.contents.digest}"],
+            "runs": ["they contradict each other or the files beside them:"] if wrong else runs,
+            "WRONG": wrong,
+            "findings": found if self.differences else [f"{again} the same values"],
+            "noted": self.proof.noted,
+            "not proven": self.proof.unproven,
+        }
+        if wrong:
+            told["findings"] = [f"NOT made again, because the runs contradict each other; {skew}"]
+        return "\n".join(line for title, texts in told.items() for line in _listed(title, texts))
 
 
 def _listed(title: str, texts: Sequence[str]) -> Iterator[str]:
