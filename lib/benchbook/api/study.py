@@ -153,7 +153,17 @@ class Study:
     @property
     def stages(self) -> pd.DataFrame:
         """The stages with what each leaves and whether it is there."""
-        return _stages(self._places, *self.progress)
+        runs, planned = self.progress
+        rows = []
+        for stage, (notebook, leaves) in paths.STAGES.items():
+            place: Path = getattr(self._places, leaves)
+            is_done, detail = place.exists(), ""
+            if leaves == "raw" and is_done:
+                is_done, detail = runs == planned, f"{runs} of {planned or 'unknown'} runs"
+            short = str(place.relative_to(self._places.base))
+            rows.append((stage, f"notebooks/{notebook}.ipynb", short, is_done, detail))
+        columns = ["stage", "notebook", "leaves", "is_done", "detail"]
+        return documented("stages", pd.DataFrame(rows, columns=columns))
 
     @property
     def progress(self) -> tuple[int, int | None]:
@@ -239,20 +249,6 @@ class Study:
 
 def _findings(made: dict[str, Finding]) -> pd.DataFrame:
     return documented("findings", pd.DataFrame([dict(found.data) for found in made.values()]))
-
-
-def _stages(places: paths.StudyPaths, runs: int, planned: int | None) -> pd.DataFrame:
-    """Return stage, notebook, leaves, is_done and detail, one row a stage."""
-    rows = []
-    for stage, (notebook, leaves) in paths.STAGES.items():
-        place: Path = getattr(places, leaves)
-        is_done, detail = place.exists(), ""
-        if leaves == "raw" and is_done:
-            is_done, detail = runs == planned, f"{runs} of {planned or 'unknown'} runs"
-        short = str(place.relative_to(places.base))
-        rows.append((stage, f"notebooks/{notebook}.ipynb", short, is_done, detail))
-    columns = ["stage", "notebook", "leaves", "is_done", "detail"]
-    return documented("stages", pd.DataFrame(rows, columns=columns))
 
 
 def _judged(name: str, found: Interval, is_look: bool) -> dict[str, Any]:

@@ -48,7 +48,8 @@ def of_study(study: Study) -> list[Path]:
         *(one.cluster for one in engines if study.site.kind == "local"),
         *(one.pod for one in proxies if study.site.kind == traits.POD_SITE),
     ]
-    roots = [*ALWAYS, *_measuring(), *(target.partition(":")[0] for target in targets if target)]
+    measuring = (f"{PACKAGE.name}.measure.{path.stem}" for path in (PACKAGE / "measure").glob("*.py"))
+    roots = [*ALWAYS, *measuring, *(target.partition(":")[0] for target in targets if target)]
     kept = [path for path in SITES.iterdir() if path.is_file()]
     for path in reached(roots):
         if not path.is_relative_to(PACKAGE):
@@ -58,11 +59,6 @@ def of_study(study: Study) -> list[Path]:
         room = path.relative_to(SITES).parts[0]
         kept += [path] if room in BY_MODULE else [one for one in (SITES / room).rglob("*") if one.is_file()]
     return sorted({path for path in kept if "__pycache__" not in path.parts})
-
-
-def _measuring() -> Iterator[str]:
-    for path in (PACKAGE / "measure").rglob("*.py"):
-        yield ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
 
 
 def reached(roots: Iterable[str]) -> set[Path]:

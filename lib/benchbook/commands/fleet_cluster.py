@@ -137,14 +137,21 @@ class InCluster:
         while len(self.ended.keys() | lost) < sessions:
             time.sleep(POLL_S)
             for pod in self._pods():
-                file = None
                 try:
                     file = self._attend(pod)
                 except (SiteError, *LOST) as error:
                     # A pod that is lost meanwhile is made again by the Job.
                     self._tell(pod, str(error))
-                if file is not None:
-                    self._take(pod, file)
+                    continue
+                if file is None:
+                    continue
+                index = pod.metadata.annotations[INDEX]
+                try:
+                    self.say(recording.take(file))
+                    self.ended[index] = True
+                except BenchbookError as error:
+                    self.ended[index] = False
+                    self._tell(pod, f"session {index}: {error}")
             status = self._ask(self.batch.read_namespaced_job_status, *self.job).status
             lost = numbers(status.failed_indexes or "") - self.ended.keys()
         if lost:
@@ -174,16 +181,6 @@ class InCluster:
                 self._tell(pod, f"session {index} is packed: {len(found.out) / 1e3:.0f} kB")
                 return file
         return None
-
-    def _take(self, pod: Any, file: Path) -> None:
-        """Take an archive into the record, or say why it is refused; its pod is let go."""
-        index = pod.metadata.annotations[INDEX]
-        try:
-            self.say(recording.take(file))
-            self.ended[index] = True
-        except BenchbookError as error:
-            self.ended[index] = False
-            self._tell(pod, f"session {index}: {error}")
 
     def _tell_unready(self, pod: Any) -> None:
         """Say what a pod waits for that does not come by itself, and the last lines of one that failed."""

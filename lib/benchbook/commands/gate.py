@@ -167,7 +167,13 @@ def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] =
                 _measure(asked, found, site, base, began, ready, say)
         finally:
             if keep is not None:
-                _keep(base, keep, found)
+                # Servers' data and accounts stay behind.
+                keep.mkdir(parents=True)
+                for name in ("raw", "void", "pilots", "trial-*", "schedule.csv"):
+                    for place in base.glob(name):
+                        (shutil.copytree if place.is_dir() else shutil.copyfile)(place, keep / place.name)
+                files.write_json(keep / "facts.json", {"study": asked.name, "arms": found.facts})
+                files.write_json(keep / "gate.json", gate_report.record(found))
     found.spent_s = time.monotonic() - began
     return found
 
@@ -318,13 +324,3 @@ def voids(base: Path) -> tuple[int, str]:
     reasons = [one for note in notes if note.status != "partner" for one in note.reasons]
     checks = Counter(one.partition(":")[0] for one in reasons)
     return len(notes), max(reasons, key=lambda one: checks[one.partition(":")[0]], default="")
-
-
-def _keep(base: Path, keep: Path, found: Found) -> None:
-    """Copy what was measured; servers' data and accounts stay behind."""
-    keep.mkdir(parents=True)
-    for name in ("raw", "void", "pilots", "trial-*", "schedule.csv"):
-        for place in base.glob(name):
-            (shutil.copytree if place.is_dir() else shutil.copyfile)(place, keep / place.name)
-    files.write_json(keep / "facts.json", {"study": found.asked.name, "arms": found.facts})
-    files.write_json(keep / "gate.json", gate_report.record(found))

@@ -97,7 +97,11 @@ def execute(notebook: Path, target: Path, root: Path, parameters: Mapping[str, s
     """
     known = nbformat.read(notebook, as_version=4)
     if parameters:
-        _inject(known, parameters)
+        # Behind the cell of parameters, in the words that papermill has for it.
+        tags = [cell.metadata.get("tags", ()) for cell in known.cells]
+        lines = ["# Parameters", *(f'{name} = "{value}"' for name, value in parameters.items()), ""]
+        cell = new_code_cell("\n".join(lines), metadata={"tags": ["injected-parameters"]})
+        known.cells.insert(next(at for at, of in enumerate(tags, 1) if "parameters" in of), cell)
     failed = None
     with _at(root), _shell() as shell:
         for number, cell in enumerate((one for one in known.cells if one.cell_type == "code"), 1):
@@ -141,16 +145,6 @@ def _run(shell: Shell, cell: NotebookNode, number: int) -> list[NotebookNode]:
     if isinstance(stopped, KeyboardInterrupt | SystemExit):
         raise stopped
     return shell.shown
-
-
-def _inject(known: NotebookNode, parameters: Mapping[str, str]) -> None:
-    """Put the values behind the cell of parameters, in the words that papermill has for it."""
-    place = next(
-        number for number, cell in enumerate(known.cells) if "parameters" in cell.metadata.get("tags", ())
-    )
-    lines = [f'{name} = "{value}"' for name, value in parameters.items()]
-    cell = new_code_cell("\n".join(["# Parameters", *lines, ""]), metadata={"tags": ["injected-parameters"]})
-    known.cells.insert(place + 1, cell)
 
 
 @contextmanager

@@ -312,18 +312,31 @@ def _forget(index: record.Index) -> None:
 
 
 def _one(name: str, session: str, root: str, made_with: Code) -> Outcome:
-    """Make one session again, and write down what it was made with."""
+    """Make one session again below its own root, and write down what it was made with."""
+    from benchbook.evidence import sessions
+
     with paths.at(Path(root)):
         index, where = record.read(), paths.recorded(name, session)
         shutil.rmtree(where.base, ignore_errors=True)
         where.base.mkdir(parents=True)
         described: dict[str, Any] = {}
+        study = index.studies[name]
+        entry = study.sessions[session]
         try:
-            outcome, described = _remade(where, index.studies[name])
+            if session == study.newest:
+                found = sessions.from_raw(where, entry, where.base)
+                with paths.at(where.base):
+                    described = sessions.described(Unpacked(where.base, found.remade.contents.study))
+                more = len(found.differs) - _SHOWN
+                rest = [f"{name} {session}: and {more} more values"] if more > 0 else []
+                outcome = Outcome(refused=[*found.refused], differs=[*found.differs[:_SHOWN], *rest])
+            else:
+                # Only the newest has a page: of earlier ones what their archives say of themselves is enough.
+                described, refused = sessions.taken(where, entry, where.base)
+                outcome = Outcome(refused=refused)
         except BenchbookError as error:
-            is_known = not index.studies[name].sessions[session].is_pooled
             told = f"data/record/{name}/{session}.tar.xz: {error}"
-            outcome = Outcome(refused=[] if is_known else [told])
+            outcome = Outcome(refused=[told] if entry.is_pooled else [])
         _keep(name, session, index, made_with, outcome, described)
     return outcome
 
@@ -352,22 +365,3 @@ def _show(name: str, root: str, made_with: Code, elsewhere: Sequence[str]) -> st
         _keep(name, study.newest, index, made_with, kept.outcome, kept.design)
         files.write_json(where.pooled.with_name(SHOWN), _page_state(name, index, made_with, elsewhere))
     return ""
-
-
-def _remade(where: paths.RecordedPaths, study: record.Recorded) -> tuple[Outcome, dict[str, Any]]:
-    """Make a session again below its own root; return what became of it, and its design.
-
-    Only the newest has a page: of earlier ones what their archives say of themselves is enough.
-    """
-    from benchbook.evidence import sessions
-
-    entry = study.sessions[where.session_id]
-    if where.session_id != study.newest:
-        described, refused = sessions.taken(where, entry, where.base)
-        return Outcome(refused=refused), described
-    found = sessions.from_raw(where, entry, where.base)
-    with paths.at(where.base):
-        described = sessions.described(Unpacked(where.base, found.remade.contents.study))
-    more = len(found.differs) - _SHOWN
-    rest = [f"{where.name} {where.session_id}: and {more} more values"] if more > 0 else []
-    return Outcome(refused=[*found.refused], differs=[*found.differs[:_SHOWN], *rest]), described

@@ -228,7 +228,10 @@ def locks(root: Path) -> list[str]:
         ]
     written = file.stat().st_mtime
     alive = sorted({pid for pid in holders if procfs.is_alive(pid)})
-    reused = [pid for pid in alive if _started(pid) > written]
+    reused = []
+    for pid in alive:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            reused += [pid] if psutil.Process(pid).create_time() > written else []
     return [
         f"DVC runs in this clone: process {pid}, {procfs.command(pid)[:60]!r}; wait until it ends, or stop "
         f"it with `kill -INT {pid}`"
@@ -239,13 +242,6 @@ def locks(root: Path) -> list[str]:
         f"DVC would wait for that; if no DVC runs in this clone, `rm {name}`"
         for pid in reused
     ]
-
-
-def _started(pid: int) -> float:
-    """Return when a process began, in seconds of the wall clock; 0 if it is gone."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).create_time()
-    return 0.0
 
 
 def tracked(root: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,7 +22,11 @@ def check() -> int:
     """Check params.yaml and every study file; return an exit code."""
     wrong: list[str] = []
     written = paths.studies()
-    named = [*written, *(size for name in written for size in _sizes(name) if size not in written)]
+    named = list(written)
+    for name in written:
+        # Loading the study lists what is wrong with its file.
+        with contextlib.suppress(InputErrors):
+            named += [size for size in sizes.names(name) if size not in written]
     attempts: list[Callable[[], object]] = [load.params, *(partial(load.to_measure, name) for name in named)]
     for attempt in attempts:
         try:
@@ -32,13 +37,6 @@ def check() -> int:
         raise InputErrors(wrong)
     print(f"params.yaml and {len(written)} study files are in order")
     return 0
-
-
-def _sizes(study: str) -> list[str]:
-    try:
-        return sizes.names(study)
-    except InputErrors:
-        return []  # Loading the study lists what is wrong with its file.
 
 
 def plan(study: str, manifests: bool) -> int:

@@ -304,7 +304,11 @@ def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) 
     yield from measured.of_times(run)
     yield from measured.of_attempt(run, folder.manifest(), voided)
     yield from measured.of_client(run)
-    yield from measured.of_argv(run, _argv(run.planned))
+    # The command lines that the plan asks for, one a client.
+    plan, count = run.planned, several.clients(run.planned.arm_setting)
+    file = Path("options") if several.has_file(plan.arm_setting) else None
+    argvs = [sysbench.run(NOWHERE, clients.share(plan, number, count), file) for number in range(count)]
+    yield from measured.of_argv(run, argvs)
     facts = held.facts.arms[held.study.deployed(run.planned.arm)]
     yield from measured.of_identity(run, facts, held.tells_proxy)
     yield from measured.of_pool(run, facts)
@@ -314,13 +318,6 @@ def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) 
     # What other machines watched is sent in pieces, which may lack the last of it.
     is_here = held.study.site.kind == "local"
     yield from measured.of_monitor(run, folder.text(runfolder.MONITOR), is_whole=is_here)
-
-
-def _argv(plan: PlannedRun) -> list[list[str]]:
-    """Return the command lines that a plan asks for, one a client."""
-    count = several.clients(plan.arm_setting)
-    file = Path("options") if several.has_file(plan.arm_setting) else None
-    return [sysbench.run(NOWHERE, clients.share(plan, number, count), file) for number in range(count)]
 
 
 def _of_void(held: Unpacked, record: runfolder.Note, folder: RunFolder) -> Iterator[str]:
