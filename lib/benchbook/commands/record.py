@@ -264,31 +264,25 @@ def registered(held: Unpacked) -> str:
 
 def entry_of(held: Unpacked, packed: Path) -> record.Entry:
     """Return the index's entry of a session that is unpacked and analyzed below a root of its own."""
-    told = registered(held)
     return record.Entry(
-        measured=sessions.minute(sessions.begun(held)),
-        seed=sessions.seed_of(held),
         commit=archive.manifest(packed).commit or "not known",
-        runs=len(held.folders),
         minutes=round(float(Findings.read(held.where.findings).machine_minutes), 1),
         bytes=packed.stat().st_size,
         sha256=files.sha256(packed),
-        **_followed(held, told),
+        **_followed(held, registered(held)),
     )
 
 
 def _followed(held: Unpacked, told: str) -> dict[str, Any]:
-    """Return what of an entry follows from raw files; the rest says who measured when and where."""
+    """Return what of an entry follows from a session's raw files, and what is `told` of its registration."""
     found = Findings.read(held.where.findings)
     return {
         "answer": answer.headline(found),
         "registered": told,
         "blocks": found.blocks.complete,
         "doubts": tuple(against(found, told)),
-        "design": sessions.design_of(held),
-        "methods": sessions.methods(held),
-        "machine": sessions.machine_of(held.facts),
         "made": remake.digests(held.where.data),
+        **sessions.follows(held),
     }
 
 

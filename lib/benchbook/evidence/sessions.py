@@ -193,7 +193,10 @@ def from_raw(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> Hel
     if remade.contents.study != where.name:
         told = f"{_place(where)}: holds the study {remade.contents.study}; it belongs into that folder"
         return Held(remade, (told,), ())
-    refused = (*other_archive(where, entry), *other_session(where, entry, root))
+    with paths.at(root):
+        held = Unpacked(root, where.name)
+        session, shown = session_id(held), follows(held)
+    refused = (*other_archive(where, entry), *_otherwise(where, entry, session, shown))
     tables = tidy.load(remade.where.tidy)
     found = [*remade.differences]
     found += [f"tidy/{text}" for text in canonical.table_differences(entry.made, tables)]
@@ -211,9 +214,9 @@ def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> tuple[
     archive.take(where.archive, TAKEN, root)
     held = Unpacked(root, where.name)
     methods = entry.methods if held.facts.methods is None else held.facts.methods
-    found = {"methods": {name: methods.get(name) for name in entry.methods}}
     runs = runs_of(archive.manifest(where.archive))
-    other = [*_otherwise(where, entry, held, entry.measured, runs, found)]
+    shown = _by_facts(held, {name: methods.get(name) for name in entry.methods}) | {"runs": len(runs)}
+    other = [*_otherwise(where, entry, id_of(entry.measured, runs), shown)]
     return design.described(held.study, held.facts.arms, entry.methods), other
 
 
@@ -227,34 +230,26 @@ def other_archive(where: paths.RecordedPaths, entry: record.Entry) -> Iterator[s
         )
 
 
-def other_session(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> Iterator[str]:
-    """Name what an entry says otherwise than the session's raw files do, unpacked below `root`."""
-    held = Unpacked(root, where.name)
-    with paths.at(root):
-        measured = minute(begun(held))
-        found = {"measured": measured, "methods": methods(held), "seed": seed_of(held)}
-        yield from _otherwise(where, entry, held, measured, manifests(held), found)
+def follows(held: Unpacked) -> dict[str, Any]:
+    """Return what an entry says of a session whose raw files show it, by the entry's keys."""
+    shown = {"measured": minute(begun(held)), "seed": seed_of(held), "runs": len(held.folders)}
+    return shown | _by_facts(held, methods(held))
+
+
+def _by_facts(held: Unpacked, methods: Mapping[str, Any]) -> dict[str, Any]:
+    arms = held.facts.arms
+    found = {"methods": methods, "design": design.of(held.study, arms, methods)}
+    return found | {"machine": machine_of(held.facts)}
 
 
 def _otherwise(
-    where: paths.RecordedPaths,
-    entry: record.Entry,
-    held: Unpacked,
-    measured: str,
-    runs: Mapping[str, str],
-    found: Mapping[str, Any],
+    where: paths.RecordedPaths, entry: record.Entry, session: str, shown: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield what an entry says otherwise than an unpacked session; `found` has what only some files show."""
-    told = {
-        "session": (where.session_id, id_of(measured, runs)),
-        **{key: (getattr(entry, key), value) for key, value in found.items()},
-        "design": (entry.design, design.of(held.study, held.facts.arms, found["methods"])),
-        "machine": (entry.machine, machine_of(held.facts)),
-        "runs": (entry.runs, len(runs)),
-    }
-    for key, (said, shown) in told.items():
-        if said != shown:
-            yield f"{_place(where)}: {key}: {record.INDEX} says {said}, its raw files {shown}"
+    """Yield what an entry says otherwise than its session shows."""
+    for key, value in {"session": session, **shown}.items():
+        said = where.session_id if key == "session" else getattr(entry, key)
+        if said != value:
+            yield f"{_place(where)}: {key}: {record.INDEX} says {said}, its raw files {value}"
 
 
 def _place(where: paths.RecordedPaths) -> str:
