@@ -17,7 +17,7 @@ def test_recorded_findings_are_read_and_written_to_the_byte(tmp_path: Path):
     lost = []
     for file in record.archives():
         where = paths.StudyPaths(file.parent.name, tmp_path / file.parent.name / file.name)
-        archive.take(file, ("findings.json",), where.base)
+        archive.unpack(file, where.base, ("findings.json",))
         before = where.findings.read_bytes()
         Findings.read(where.findings).write(where.findings)
         if where.findings.read_bytes() != before:
@@ -32,7 +32,7 @@ def test_recorded_findings_are_read_and_written_to_the_byte(tmp_path: Path):
 def test_findings_of_another_shape_are_refused_by_key_and_remedy(tmp_path: Path, key, value, told):
     file = tmp_path / "findings.json"
     archived = next(one for one in record.archives() if one.parent.name == "quick")
-    archive.take(archived, ("findings.json",), tmp_path)
+    archive.unpack(archived, tmp_path, ("findings.json",))
     found = files.read_json(paths.StudyPaths("quick", tmp_path).findings)
     found[key] = {**found[key], **value} if isinstance(value, dict) else value
     file.write_text(json.dumps(found), encoding="utf-8")

@@ -122,30 +122,36 @@ def _below(*folders: Path) -> list[Path]:
     return [file for file in found if files.kind(file) != files.FOLDER]
 
 
-def unpack(archive: Path, into: Path) -> Contents:
+def unpack(archive: Path, into: Path, names: Sequence[str] = ()) -> Contents:
     """Check every file of an archive against its manifest and write it below `into`.
 
-    Raises BenchbookError with all that is wrong; what stands in `into` then is not to be used.
+    Given `names`, that is done with the study file and with these of its data folder; nothing is read behind
+    the last of them. Raises BenchbookError with all that is wrong; what stands in `into` then is not to be
+    used.
     """
     with opened(archive) as (members, allowed):
-        study, text = _first(next(members, None))
-        manifest = _manifest(text, study)
-        listed = manifest.files
+        manifest, text = _first(next(members, None))
+        study, listed = manifest.study, manifest.files
         if wrong := list(_misplaced(listed, study)):
             first = "\n  ".join(wrong[:20])
             raise BenchbookError(f"the manifest is not one that Benchbook writes:\n  {first}")
-        size = sum(one.bytes for one in listed.values())
+        asked = {f"studies/{study}.yaml", *(f"data/{study}/{name}" for name in names)}
+        due = asked if names else set(listed)
+        size = sum(listed[name].bytes for name in due if name in listed)
         _room(size, into, allowed)
-        left = dict(listed)
+        left = set(due)
         for member in members:
             name = member.name.removeprefix(f"{study}/")
-            if member.name != f"{study}/{name}" or name not in left:
+            if member.name == f"{study}/{name}" and name in left & listed.keys():
+                wrong += _write(member, into / name, name, listed[name])
+                left.remove(name)
+            elif not names:
                 raise BenchbookError(f"{member.name!r}: not a file that the manifest lists, or there twice")
-            wrong += _write(member, into / name, name, left.pop(name))
-        wrong += [f"{name}: missing" for name in left]
-        if wrong:
+            if names and not left:
+                break
+        if wrong := [*wrong, *(f"{name}: missing" for name in sorted(left))]:
             first = "\n  ".join(wrong[:20])
-            count = f"{len(wrong)} of {len(listed)} files"
+            count = f"{len(wrong)} of {len(due)} files"
             raise BenchbookError(f"{count} are not those of the manifest:\n  {first}")
         return Contents(study, manifest, hashlib.sha256(text).hexdigest(), size)
 
@@ -153,29 +159,7 @@ def unpack(archive: Path, into: Path) -> Contents:
 def manifest(archive: Path) -> Manifest:
     """Return the manifest of an archive, which is its first member; what it lists is not checked."""
     with opened(archive) as (members, _):
-        study, text = _first(next(members, None))
-        return _manifest(text, study)
-
-
-def take(archive: Path, names: Sequence[str], into: Path) -> None:
-    """Write the study file of an archive and files of its data folder below `into`, as its manifest has them.
-
-    Nothing is read behind the last of them. BenchbookError with what is missing or otherwise.
-    """
-    with opened(archive) as (members, _):
-        study, text = _first(next(members, None))
-        listed = _manifest(text, study).files
-        due = {f"studies/{study}.yaml", *(f"data/{study}/{name}" for name in names)}
-        wrong: list[str] = []
-        for member in members:
-            name = member.name.removeprefix(f"{study}/")
-            if name in due & set(listed):
-                wrong += _write(member, into / name, name, listed[name])
-                due.remove(name)
-            if not due:
-                break
-    if wrong := [*wrong, *(f"{name}: missing" for name in sorted(due))]:
-        raise BenchbookError("; ".join(wrong))
+        return _first(next(members, None))[0]
 
 
 def documents(archive: Path, *names: str) -> list[Any]:
@@ -223,16 +207,14 @@ def _room(size: int, into: Path, allowed: int) -> None:
         )
 
 
-def _first(member: Member | None) -> tuple[str, bytes]:
+def _first(member: Member | None) -> tuple[Manifest, bytes]:
+    """Return the manifest that is an archive's first member, and its bytes."""
     study, _, name = (member.name if member else "").partition("/")
     if member is None or name != MANIFEST or member.size > files.MOST_JSON_BYTES:
         raise BenchbookError(f"it does not begin with STUDY/{MANIFEST}: `benchbook export` did not write it")
     if not re.fullmatch(NAME, study):
         raise BenchbookError(f"{study!r}: not the name of a study")
-    return study, b"".join(member.read())
-
-
-def _manifest(text: bytes, study: str) -> Manifest:
+    text = b"".join(member.read())
     try:
         manifest = Manifest.model_validate(files.parse_json(text))
     except ValueError as error:
@@ -240,7 +222,7 @@ def _manifest(text: bytes, study: str) -> Manifest:
         raise BenchbookError(f"{MANIFEST}: can't be read: {why}") from None
     if manifest.study != study:
         raise BenchbookError(f"{MANIFEST}: of another study than {study}")
-    return manifest
+    return manifest, text
 
 
 def _misplaced(listed: dict[str, Listed], study: str) -> Iterator[str]:

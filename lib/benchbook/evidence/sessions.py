@@ -211,10 +211,10 @@ def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> tuple[
     """
     if wrong := [*other_archive(where, entry)]:
         raise BenchbookError(wrong[0].partition(": ")[2])
-    archive.take(where.archive, TAKEN, root)
+    manifest = archive.unpack(where.archive, root, TAKEN).manifest
     held = Unpacked(root, where.name)
     methods = entry.methods if held.facts.methods is None else held.facts.methods
-    runs = runs_of(archive.manifest(where.archive))
+    runs = runs_of(manifest)
     shown = _by_facts(held, {name: methods.get(name) for name in entry.methods}) | {"runs": len(runs)}
     other = [*_otherwise(where, entry, id_of(entry.measured, runs), shown)]
     return design.described(held.study, held.facts.arms, entry.methods), other
