@@ -18,12 +18,11 @@ from benchbook.show import reruns
 MOST_NOTES = 20
 
 
-def export(study: str, to: Path | None) -> int:
-    """Pack a study's whole evidence; return an exit code."""
+def export(study: str, to: Path | None) -> str:
+    """Pack a study's whole evidence; return a line on it."""
     target = to or paths.root() / f"{study}.tar.gz"
     written = archive.pack(study, target, stage.commit_of_evidence(study))
-    print(f"{written}: {written.stat().st_size / 1e6:.1f} MB; `make verify ARCHIVE={written}` checks it")
-    return 0
+    return f"{written}: {written.stat().st_size / 1e6:.1f} MB; `make verify ARCHIVE={written}` checks it"
 
 
 def verify(archive: Path) -> int:

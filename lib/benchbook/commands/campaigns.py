@@ -70,14 +70,13 @@ USUAL = {"same": 100, "known": 1, "lengths": 5}
 Say = Callable[[str], None]
 
 
-def command(what: str, campaigns: int | None, minutes: float | None, engine: list[str] | None) -> int:
-    """Make, record or check campaigns; return an exit code."""
+def command(what: str, campaigns: int | None, minutes: float | None, engine: list[str] | None) -> int | str:
+    """Make, record or check campaigns; return an exit code, or what was recorded or checked."""
     if campaigns is not None and campaigns < 1:
         raise InputErrors([f"--campaigns: {campaigns}: write a number from 1 on"])
     if what in USUAL:
         return run(what, campaigns or USUAL[what], minutes, tuple(engine or EFFECTS))
-    print(record() if what == "record" else check())
-    return 0
+    return record() if what == "record" else check()
 
 
 @dataclass(frozen=True)

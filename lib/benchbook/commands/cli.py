@@ -41,11 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return end_signals.STOPPED if command.is_stopped else code
 
 
-def _run(name: str, run: Callable[[], int], command: end_signals.Command) -> int:
+def _run(name: str, run: Callable[[], object], command: end_signals.Command) -> int:
     try:
         if name not in MEASURING:
             surroundings.hide()
-        return run()
+        done = run()
+        if isinstance(done, int):
+            return done
+        print(done)
+        return 0
     except InputErrors as error:
         print("\n".join(error.errors), file=sys.stderr)
         return 2

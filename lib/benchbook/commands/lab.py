@@ -53,7 +53,7 @@ def up(study: str) -> int:
     return 0
 
 
-def down(purge: bool, loaded: str | None) -> int:
+def down(purge: bool, loaded: str | None) -> int | str:
     """Stop everything we started on this machine, or take what was loaded away; return an exit code."""
     from benchbook.sites.lab import lab_folder, lab_root
 
@@ -62,8 +62,7 @@ def down(purge: bool, loaded: str | None) -> int:
 
         with sites.open_site(load.study(loaded), lab_folder(paths.root(), loaded)) as site:
             told = site.remove()
-        print("\n".join(told) or f"{loaded}: its servers are no others'; `make down` stops them")
-        return 0
+        return "\n".join(told) or f"{loaded}: its servers are no others'; `make down` stops them"
     from benchbook.sites.arms import clean
 
     report = clean.down(lab_root(paths.root()), purge=purge)

@@ -123,10 +123,9 @@ class Published:
         )
 
 
-def publish(to: Path | None) -> int:
-    """Put the site together in one folder; return an exit code."""
-    print(put_together(paths.root(), (to or paths.root() / "public").absolute()))
-    return 0
+def publish(to: Path | None) -> Published:
+    """Put the site together in one folder; return what it has."""
+    return put_together(paths.root(), (to or paths.root() / "public").absolute())
 
 
 def put_together(root: Path, into: Path) -> Published:

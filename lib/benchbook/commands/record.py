@@ -40,17 +40,15 @@ def command(
     arms: Sequence[str],
     retired: str | None,
     because: str,
-) -> int:
-    """Put sessions into the record, or say of what is there why it counts no more; return an exit code."""
+) -> str:
+    """Put sessions into the record, or say of what is there why it counts no more; return lines on it."""
     if sum(map(bool, (study, archives, session, retired))) != 1:
         raise InputErrors(["record takes one of: a study, --archive with files, --supersede, --retire"])
     if session:
-        print(supersede(session, because, arms))
-    elif retired:
-        print(retire(retired, because))
-    else:
-        print(take_all(archives) if archives else add(str(study)))
-    return 0
+        return supersede(session, because, arms)
+    if retired:
+        return retire(retired, because)
+    return take_all(archives) if archives else add(str(study))
 
 
 def add(name: str) -> str:

@@ -64,14 +64,11 @@ class Made(Document):
     state: dict[str, str]
 
 
-def command(write: bool) -> int:
-    """Make recorded sessions again; return an exit code."""
+def command(write: bool) -> int | str:
+    """Make recorded sessions again; return an exit code, or what was written into the record."""
     from benchbook.commands.record import rewrite
 
-    if write:
-        print(rewrite())
-        return 0
-    return run()
+    return rewrite() if write else run()
 
 
 def run() -> int:

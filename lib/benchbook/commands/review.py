@@ -32,12 +32,6 @@ _SETTINGS = re.compile(r"params\.yaml|studies/.+\.yaml")
 _CODE = (".py", ".sh", ".lua", ".css", ".js", ".j2", ".toml", "Makefile")
 
 
-def command(base: str) -> int:
-    """Write one page on what changed; return an exit code."""
-    print(review(base))
-    return 0
-
-
 def review(base: str) -> Path:
     """Write data/review/review.html: the working tree against the commit where it left `base`."""
     root = paths.root()

@@ -31,11 +31,10 @@ STAGES = ("provision", "prepare", "warm-up", "run-matrix", "parse", "analyze")
 SETTLED = ("provision", "prepare", "warm-up")
 
 
-def run(study: str | None, minutes: float, anyway: bool, given_up: str | None, because: str) -> int:
+def run(study: str | None, minutes: float, anyway: bool, given_up: str | None, because: str) -> int | str:
     """Measure sessions and record them, or give one up; return an exit code."""
     if given_up:
-        print(give_up(given_up, because))
-        return 0
+        return give_up(given_up, because)
     if because:
         raise InputErrors(["--because: says why --give-up STUDY; name the study"])
     with repro.alone(paths.root()):

@@ -18,8 +18,8 @@ from benchbook.core.study import Study
 OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
 
 
-def check() -> int:
-    """Check params.yaml and every study file; return an exit code."""
+def check() -> str:
+    """Check params.yaml and every study file; InputErrors with all that is wrong."""
     wrong: list[str] = []
     written = paths.studies()
     named = list(written)
@@ -35,8 +35,7 @@ def check() -> int:
             wrong += error.errors
     if wrong:
         raise InputErrors(wrong)
-    print(f"params.yaml and {len(written)} study files are in order")
-    return 0
+    return f"params.yaml and {len(written)} study files are in order"
 
 
 def plan(study: str, manifests: bool) -> int:
