@@ -91,7 +91,7 @@ def make(submit: parallel.Submit) -> None:
     due = [one for one in there if not _stands(*one, index, made_with)]
     # The largest first, so that all processes end at about the same time.
     due.sort(key=lambda one: (one[1] != index.studies[one[0]].newest, -_runs(index.studies[one[0]]), *one))
-    tasks = {submit(_one, *one, str(paths.root()), made_with): one for one in due}
+    tasks = {submit(_one, *one, made_with): one for one in due}
     refused = [*sessions.strangers(index), *sessions.doubled(index)]
     for count, done in enumerate(as_completed(tasks), 1):
         name, session = tasks[done]
@@ -116,15 +116,13 @@ def _summary(index: record.Index, there: Sequence[tuple[str, str]], due: Sequenc
     """Say how many sessions were made again, how many only taken from archives that are the recorded ones."""
     newest = {(name, study.newest) for name, study in index.studies.items()}
     again, taken = (sum((one in newest) == is_newest for one in due) for is_newest in (True, False))
-    told = [
-        f"{len(index.studies)} recorded studies: {again} sessions made again from their raw files",
-        f"{taken} earlier ones taken from archives whose SHA-256 is the recorded one "
-        "(`make record-again` makes them again too)",
-        f"{len(there) - len(due)} stand as they were made",
-    ]
-    return "; ".join(
-        text for text, count in zip(told, (1, taken, len(there) - len(due)), strict=True) if count
-    )
+    told = [f"{len(index.studies)} recorded studies: {again} sessions made again from their raw files"]
+    if taken:
+        whose = "earlier ones taken from archives whose SHA-256 is the recorded one"
+        told.append(f"{taken} {whose} (`make record-again` makes them again too)")
+    if len(there) > len(due):
+        told.append(f"{len(there) - len(due)} stand as they were made")
+    return "; ".join(told)
 
 
 def study(name: str) -> Pooled | None:
@@ -132,7 +130,7 @@ def study(name: str) -> Pooled | None:
     index, made_with = record.read(), _code(paths.root())
     due = [session for _, session in _there(name, index) if not _stands(name, session, index, made_with)]
     with parallel.processes() as submit:
-        for task in [submit(_one, name, session, str(paths.root()), made_with) for session in due]:
+        for task in [submit(_one, name, session, made_with) for session in due]:
             task.result()
     return pooled.of(name) if pool(name, index) else None
 
@@ -157,7 +155,7 @@ def _pages_of(
     newest = {name for name, session in due if session == index.studies[name].newest}
     asked = [name for name in told if name in newest or not _is_shown(name, index, made_with, told[name])]
     asked.sort(key=lambda name: (-_runs(index.studies[name]), name))
-    tasks = {submit(_show, name, str(paths.root()), made_with, told[name]): name for name in asked}
+    tasks = {submit(_show, name, made_with, told[name]): name for name in asked}
     failed = dict.fromkeys(newest - {*told}, "not rendered: its newest session could not be made again")
     for done in as_completed(tasks):
         print(f"page of {tasks[done]}: {done.result() or 'rendered'}", flush=True)
@@ -308,34 +306,36 @@ def _forget(index: record.Index) -> None:
             shutil.rmtree(page) if page.is_dir() else page.unlink()
 
 
-def _one(name: str, session: str, root: str, made_with: Code) -> Outcome:
-    """Make one session again below its own root, and write down what it was made with."""
+def _one(name: str, session: str, made_with: Code) -> Outcome:
+    """Make one session again, and write down what it was made with."""
+    index, where = record.read(), paths.recorded(name, session)
+    shutil.rmtree(where.base, ignore_errors=True)
+    where.base.mkdir(parents=True)
+    described: dict[str, Any] = {}
+    try:
+        outcome, described = _remade(where, index.studies[name])
+    except BenchbookError as error:
+        told = f"data/record/{name}/{session}.tar.xz: {error}"
+        outcome = Outcome(refused=[told] if index.studies[name].sessions[session].is_pooled else [])
+    _keep(name, session, index, made_with, outcome, described)
+    return outcome
+
+
+def _remade(where: paths.RecordedPaths, study: record.Recorded) -> tuple[Outcome, dict[str, Any]]:
+    """Make a session again below its own root; return what became of it, and its design."""
     from benchbook.evidence import sessions
 
-    with paths.at(Path(root)):
-        index, where = record.read(), paths.recorded(name, session)
-        shutil.rmtree(where.base, ignore_errors=True)
-        where.base.mkdir(parents=True)
-        described: dict[str, Any] = {}
-        study = index.studies[name]
-        entry = study.sessions[session]
-        try:
-            if session == study.newest:
-                found = sessions.from_raw(where, entry, where.base)
-                with paths.at(where.base):
-                    described = sessions.described(Unpacked(where.base, found.remade.contents.study))
-                more = len(found.differs) - _SHOWN
-                rest = [f"{name} {session}: and {more} more values"] if more > 0 else []
-                outcome = Outcome(refused=[*found.refused], differs=[*found.differs[:_SHOWN], *rest])
-            else:
-                # Only the newest has a page: of earlier ones what their archives say of themselves is enough.
-                described, refused = sessions.taken(where, entry, where.base)
-                outcome = Outcome(refused=refused)
-        except BenchbookError as error:
-            told = f"data/record/{name}/{session}.tar.xz: {error}"
-            outcome = Outcome(refused=[told] if entry.is_pooled else [])
-        _keep(name, session, index, made_with, outcome, described)
-    return outcome
+    entry = study.sessions[where.session_id]
+    if where.session_id != study.newest:
+        # Only the newest has a page: of earlier ones what their archives say of themselves is enough.
+        described, refused = sessions.taken(where, entry, where.base)
+        return Outcome(refused=refused), described
+    found = sessions.from_raw(where, entry, where.base)
+    with paths.at(where.base):
+        described = sessions.described(Unpacked(where.base, found.remade.contents.study))
+    more = len(found.differs) - _SHOWN
+    rest = [f"{where.name} {where.session_id}: and {more} more values"] if more > 0 else []
+    return Outcome(refused=[*found.refused], differs=[*found.differs[:_SHOWN], *rest]), described
 
 
 def _keep(
@@ -345,20 +345,18 @@ def _keep(
     made.write(paths.recorded(name, session).base / MADE)
 
 
-def _show(name: str, root: str, made_with: Code, elsewhere: Sequence[str]) -> str:
+def _show(name: str, made_with: Code, elsewhere: Sequence[str]) -> str:
     """Render the page of a study from its newest session; return why that failed, if it did."""
     from benchbook.commands import recorded_pages
 
-    with paths.at(Path(root)):
-        index = record.read()
-        study = index.studies[name]
-        where, kept = paths.recorded(name, study.newest), _kept(name, study.newest)
-        try:
-            recorded_pages.render(where, study.sessions[study.newest], kept.outcome.all)
-        except BenchbookError as error:
-            return f"not rendered: {error}"
-        except Exception as error:  # One page that can't be made takes no other away.
-            return f"not rendered: {type(error).__name__}: {error}"
-        _keep(name, study.newest, index, made_with, kept.outcome, kept.design)
-        files.write_json(where.pooled.with_name(SHOWN), _page_state(name, index, made_with, elsewhere))
+    index = record.read()
+    study = index.studies[name]
+    where, kept = paths.recorded(name, study.newest), _kept(name, study.newest)
+    try:
+        recorded_pages.render(where, study.sessions[study.newest], kept.outcome.all)
+    except Exception as error:  # One page that can't be made takes no other away.
+        kind = "" if isinstance(error, BenchbookError) else f"{type(error).__name__}: "
+        return f"not rendered: {kind}{error}"
+    _keep(name, study.newest, index, made_with, kept.outcome, kept.design)
+    files.write_json(where.pooled.with_name(SHOWN), _page_state(name, index, made_with, elsewhere))
     return ""
