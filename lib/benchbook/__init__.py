@@ -69,7 +69,7 @@ def effects(study: str | None = None) -> Any:
 
 def pooled(name: str) -> Any:
     """Return what the recorded sessions of a study say together; see `benchbook.api.pooled.Pooled`."""
-    return _module("api.pooled").pooled(name)
+    return _module("api.pooled").Pooled(name)
 
 
 def calibration(is_recorded: bool = False) -> Any:

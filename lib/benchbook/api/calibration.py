@@ -120,6 +120,7 @@ def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
         raise BenchbookError(
             f"{folder.name}: no campaign that can be read: {type(error).__name__}: {error}"
         ) from None
+    interval = {"effect": found.effect, "low": found.low, "high": found.high}
     is_in_turns = of.plan.order == turns.TURNS
     return {
         **named,
@@ -136,7 +137,7 @@ def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
         "runs": len(runs),
         "voids": tables["voids"].num_rows,
         "n": found.n,
-        **{name: _rounded(getattr(found, name)) for name in ("effect", "low", "high")},
+        **{name: None if one is None else round(one, DECIMALS) for name, one in interval.items()},
         "log_ratios": compare.text_of([one for _, one in ratios]),
         "machine": f"{machine.get('cores')} cores of {machine.get('cpu_model')}, {machine.get('system')}",
     }
@@ -149,10 +150,6 @@ def ratios_of(of: Study, what: str, runs: pd.DataFrame) -> pd.Series:
     if not {baseline, treatment} <= set(runs[side]):
         return pd.Series(dtype=float)
     return compare.log_ratios(runs, baseline, treatment, side=side)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, DECIMALS)
 
 
 @contextmanager

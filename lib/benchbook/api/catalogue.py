@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -18,6 +19,7 @@ from benchbook.core.errors import BenchbookError
 from benchbook.show.markup import Html, element
 
 HERE = "here"
+_recorded = partial(Study, is_recorded=True)
 
 
 class Studies(Named[Study]):
@@ -50,7 +52,11 @@ class Studies(Named[Study]):
 def studies() -> Named[Study]:
     """Return every study that has a file, sorted by name."""
     names = paths.studies()
-    return Studies("study", names, Study, lambda: _studies(names), "write one: docs/tutorial.md shows how")
+
+    def table() -> pd.DataFrame:
+        return documented("studies", pd.DataFrame([_study(Study(name)) for name in names]))
+
+    return Studies("study", names, Study, table, "write one: docs/tutorial.md shows how")
 
 
 def record() -> Named[Study]:
@@ -104,10 +110,6 @@ def _row(study: str, of: Any, part: dict[str, Any], session: str) -> dict[str, A
     }
 
 
-def _recorded(name: str) -> Study:
-    return Study(name, is_recorded=True)
-
-
 def _record(names: list[str]) -> pd.DataFrame:
     known = index.read().studies
     newest = {name: known[name].sessions[known[name].newest] for name in names}
@@ -131,10 +133,6 @@ def sources() -> Named[Source]:
     """Return every published document that is carried, sorted by name."""
     names = source.names()
     return Named("source", names, Source, lambda: _sources(names), "docs/adding-a-source.md shows how")
-
-
-def _studies(names: list[str]) -> pd.DataFrame:
-    return documented("studies", pd.DataFrame([_study(Study(name)) for name in names]))
 
 
 def _study(one: Study) -> dict[str, object]:

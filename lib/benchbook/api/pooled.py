@@ -108,8 +108,3 @@ def session_rows(pooled: core.Pooled) -> pd.DataFrame:
 
 def _each(pooled: core.Pooled) -> list[tuple[core.Contrast, core.PooledEffect]]:
     return [(contrast, one) for contrast in pooled.contrasts for one in (contrast.whole, *contrast.levels)]
-
-
-def pooled(name: str) -> Pooled:
-    """Return what the recorded sessions of a study say together; NotThere where there are none."""
-    return Pooled(name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -77,24 +77,20 @@ def reached(roots: Iterable[str]) -> set[Path]:
         seen[name] = path
         parts = name.split(".")
         waiting += [".".join(parts[:depth]) for depth in range(1, len(parts))]
-        waiting += _imports(path.read_text(encoding="utf-8"), packages)
+        waiting += imported(path.read_text(encoding="utf-8"), packages)
     return {*seen.values()}
 
 
 @cache
-def _imports(source: str, packages: frozenset[str]) -> tuple[str, ...]:
-    return tuple(imported(source, packages))
-
-
-def imported(source: str, packages: Iterable[str] = (PACKAGE.name,)) -> Iterator[str]:
-    """Yield what Python code imports of packages, wherever in it; a name in a module may be a module too."""
+def imported(source: str, packages: Iterable[str] = (PACKAGE.name,)) -> frozenset[str]:
+    """Return what Python code imports of packages, wherever in it; a name in a module may be a module too."""
+    names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
-        names: list[str] = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        yield from (name for name in names if name.partition(".")[0] in packages)
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(name for name in names if name.partition(".")[0] in packages)
 
 
 def _file(module: str) -> Path | None:

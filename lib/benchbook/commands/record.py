@@ -15,13 +15,14 @@ import pandas as pd
 from ruamel.yaml import YAML
 
 from benchbook.commands import answer, stage
+from benchbook.compare import doubts
 from benchbook.core import files, git, load, paths, record, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.findings import Findings
 from benchbook.core.study import Study
 from benchbook.evidence import archive, remake, sessions, verify
 from benchbook.evidence.unpacked import Unpacked
-from benchbook.show import registration
+from benchbook.show import numbers, registration
 
 # What the evidence is made with; params.yaml is compared without the lists of what to run.
 MADE_WITH = ("lib", "notebooks", "tools", "data/published", "dvc.yaml", "requirements.lock", "pyproject.toml")
@@ -222,9 +223,6 @@ def unfinished(name: str, study: Study) -> Iterator[str]:
 
 def against(found: Findings, registered: str) -> Iterator[str]:
     """Yield what speaks against whole findings: not pre-registered, or not quiet by their own signs."""
-    from benchbook.compare import doubts
-    from benchbook.show import numbers, registration
-
     if not registered.startswith(registration.HELD):
         yield f"pre-registration: {registered}"
     if not found.look.n:
@@ -249,8 +247,6 @@ def against(found: Findings, registered: str) -> Iterator[str]:
 
 def registered(held: Unpacked) -> str:
     """Say what git's dates of this clone promise about a session that is unpacked below a root of its own."""
-    from benchbook.show import registration
-
     ours = paths.study(held.name)
     theirs = yamlfile.read(held.where.file, held.where.shown).data
     own = yamlfile.read(ours.file, ours.shown).data if ours.file.is_file() else {}
