@@ -234,8 +234,8 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.server
 def test_a_campaign_on_a_real_server_is_whole_and_is_not_made_again(clone: Path, lab: Path):
-    short = {"threads": 1, "blocks": 2, "discard_s": 0.3, "run_s": 1}
-    of = calibration.study(port=rooms.port(470), order="turns", seed=5, **short)
+    short = {"blocks": 2, "discard_s": 0.3, "run_s": 1}
+    of = calibration.study({"threads": [1]}, rooms.port(470), order="turns", seed=5, **short)
     one = campaigns.Campaign("same-turns-1", compare.SAME, "", of)
     folder = campaigns.make(one, limits=Limits(**LIMITS))
     row = api.row(folder, Limits(**LIMITS))

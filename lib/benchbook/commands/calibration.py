@@ -17,7 +17,7 @@ import pandas as pd
 
 from benchbook.compare import more_sessions
 from benchbook.compare.calibration import LEVEL, log_ratios
-from benchbook.core import paths
+from benchbook.core import paths, yamlfile
 from benchbook.core.model import PlannedRun
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
@@ -30,42 +30,17 @@ from benchbook.sites.contract import Site
 from benchbook.sites.lab import lab_root
 from benchbook.sites.processes import end_signals
 
-SAME: dict[str, dict[str, Any]] = {"one": {}, "other": {}}
-MARIADB = {"settings": {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "32M"}}
+MADE_OF = yamlfile.read(Path(__file__).with_name("calibration.yaml")).data
 MINUTES = 10
 BLOCK_S = 13.0
 """Seconds of a block of one pair with a fresh start of its server, for the forecast."""
 
 
-def study(
-    arms: Mapping[str, Any] = SAME,
-    workload: str = "oltp_point_select",
-    threads: int = 4,
-    port: int = 23990,
-    engine: Mapping[str, Any] | None = None,
-    workloads: Mapping[str, Any] | None = None,
-    **plan: Any,
-) -> Study:
-    """Return a study of one cell: a pair of arms that are equal unless `arms` says otherwise.
-
-    `engine` stands for MariaDB, and several `workloads` with their options for the one named.
-    """
-    return Study.model_validate(
-        {
-            "title": "Calibration",
-            "question": "Does a difference that is known come out as it is?",
-            "site": {"port": port},
-            "engine": dict(engine or MARIADB),
-            "arms": dict(arms),
-            "aa": None,
-            "dataset": {"tables": 2, "table_size": 10_000},
-            "workloads": dict(workloads or {workload: {}}),
-            "threads": (threads,),
-            "plan": {"seed": 7, "blocks": 3, "discard_s": 1, "run_s": 3, "max_repeats": 3} | plan,
-            "warm_up": {"pilot_s": 0},
-            "claims": (),
-        }
-    )
+def study(parts: Mapping[str, Any] | None = None, port: int = 23990, **plan: Any) -> Study:
+    """Return a study of one cell: equal arms, unless `parts`, sections of a study, say otherwise."""
+    base = MADE_OF["study"]
+    given = {"site": {"port": port}, "plan": base["plan"] | plan, **(parts or {})}
+    return Study.model_validate(base | given)
 
 
 def measure(

@@ -35,30 +35,9 @@ FORMAT = 1
 BLOCKS, RUN_S = 5, 2
 """Blocks of a campaign, and active seconds of a run in turns; a whole run has twice as many."""
 TURN_MS = (20, 50, 100, 250, 500)
-# Of one statement each: a turn of 50 ms must hold ten transactions, which those of twenty don't fit into.
-WORKLOADS = ("oltp_point_select", "select_random_points", "oltp_update_index")
-TIDB = {"name": "tidb", "version": "5.0"}
-# Threads that TiDB's clients need before its processors, not its waiting, decide.
-TIDB_THREADS = 8
-# In turns arms can't share a TiDB, whose own work would go on: the arm behind HAProxy has its own, by a
-# setting that changes nothing where no slow log is written.
-OWN_TIDB = {"settings": {"log.slow-threshold": 301}}
-EFFECTS: dict[str, dict[str, dict[str, Any]]] = {
-    "mariadb": {
-        "haproxy": {"access": "haproxy"},
-        "burns": {"engine": {"settings": {"performance_schema": True}}},
-    },
-    "tidb": {
-        "haproxy": {"access": "haproxy", "engine": OWN_TIDB},
-        "burns": {"engine": {"settings": {"prepared-plan-cache.enabled": False}}},
-    },
-}
-"""What the other arm has, by engine and effect; `burns` spends more on each statement."""
-RANGES = {"point_selects": 0, "simple_ranges": 1, "sum_ranges": 0, "order_ranges": 0, "distinct_ranges": 0}
-TWICE_THE_ROWS = {
-    f"rows-{rows}": {"script": "oltp_read_only", "skip_trx": True, "range_size": rows, **RANGES}
-    for rows in (100, 200)
-}
+MADE_OF = calibration.MADE_OF
+EFFECTS: dict[str, dict[str, dict[str, Any]]] = MADE_OF["effects"]
+"""What the other arm has, by engine and effect."""
 FIRST_PORT, PORTS_EACH, PORT_RANGE = 24000, 10, 100
 # `xz -7e` remembers 16 MB, as much as an archive holds, and makes a tenth less of it than `xz -6`.
 PRESET = 7 | lzma.PRESET_EXTREME
@@ -101,15 +80,15 @@ def known(repetitions: int, engines: tuple[str, ...] = tuple(EFFECTS)) -> Iterat
     places = count()
     for number in range(1, repetitions + 1):
         for engine in engines:
-            for what, workload, order in product(EFFECTS[engine], WORKLOADS, (TURNS, RUNS)):
+            for what, workload, order in product(EFFECTS[engine], MADE_OF["workloads"], (TURNS, RUNS)):
                 name = f"known-{engine}-{what}-{workload}-{order}-{number}"
                 arms = {"one": {}, "other": EFFECTS[engine][what]}
-                own: dict[str, Any] = {"engine": TIDB, "threads": TIDB_THREADS} if engine == "tidb" else {}
-                of = calibration.study(arms, workload, **own, **_plan(order, number, next(places)))
+                parts = {"arms": arms, "workloads": {workload: {}}, **MADE_OF["engines"][engine]}
+                of = calibration.study(parts, **_plan(order, number, next(places)))
                 yield Campaign(name, KNOWN, what, of)
             for order in (TURNS, RUNS) if engine == "mariadb" else ():
                 plan = _plan(order, number, next(places))
-                of = calibration.study(workloads=TWICE_THE_ROWS, **plan)
+                of = calibration.study({"workloads": MADE_OF["rows"]}, **plan)
                 yield Campaign(f"known-{engine}-{ROWS}-{order}-{number}", KNOWN, ROWS, of)
 
 

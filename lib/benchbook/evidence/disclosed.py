@@ -21,22 +21,8 @@ from benchbook.plan.schedule import at
 from benchbook.read import validity
 from benchbook.read.binding import STARTED
 
-WHO = (
-    "who measured, where and when: a hash has no author; hold the manifest's sha256 against the one that "
-    "its author published; and that it is no copy of another session with other times",
-    "the files of a run (log, evidence, monitor), if all of them were rewritten together: they are held "
-    "against each other, the plan, the server's counters and both clocks, and nothing outside the archive",
-    "that nothing was left out: a study with fewer blocks, arms, workloads or levels is a whole study, and "
-    "attempts taken out of void with the numbers of those after them leave no gap",
-    "which sessions count: what an index says of those that are superseded, retired or not recorded",
-)
 # What of an arm its runs show nothing of.
 TRACELESS = ("data.index", "data.analyze", "engine.cluster.zones_ms", "kernel")
-KERNEL = (
-    "what no kernel shows: whose events of performance a program counts, who traces a pod's process "
-    "from outside it, what queues (tc), programs of the kernel (eBPF) and frozen groups do to an arm; and, "
-    "where an engine does not say it, which settings were made while the server ran, before its first run"
-)
 
 
 def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
@@ -92,14 +78,19 @@ def _of_study_here(held: Unpacked, ours: Path) -> Iterator[str]:
         yield f"{here.shown}: {', '.join(differing)}: not as this clone has it"
 
 
+def _known() -> dict[str, Any]:
+    return yamlfile.read(Path(__file__).with_name("fields.yaml")).data
+
+
 def fields() -> list[dict[str, Any]]:
     """Return the table of fields that nothing holds: a sentence on them, and their patterns by file."""
-    found: list[dict[str, Any]] = yamlfile.read(Path(__file__).with_name("fields.yaml")).data["open"]
+    found: list[dict[str, Any]] = _known()["open"]
     return found
 
 
 def unproven(held: Unpacked) -> Iterator[str]:
     """Yield a line for each part of an archive that no proof covers."""
+    yield from _known()["who"]
     for one in fields():
         for file, names in one.items():
             if file != "says" and (file != "session.json" or held.session):
@@ -117,7 +108,7 @@ def unproven(held: Unpacked) -> Iterator[str]:
         for network in Strangers.of(machine).each
     ):
         yield "evidence.json: rules of the firewall, which the kernel did not tell this account"
-    yield KERNEL
+    yield _known()["kernel"]
     loose = binding.unbound_facts(held.facts.arms, list(_in_identities(held)))
     yield f"facts.json: what no run's id covers: {', '.join(loose)}"
     if held.facts.methods:

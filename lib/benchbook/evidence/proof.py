@@ -64,7 +64,7 @@ def prove(root: Path, name: str, ours: Path) -> Proof:
         proof.wrong += _found(f"void/{folder.name}", partial(_of_void, held, note, folder))
         proof.noted += _found(f"void/{folder.name}", partial(_of_reasons, held, note, folder))
     proof.noted += _found("this clone", partial(disclosed.beside_ours, held, ours))
-    proof.unproven += [*disclosed.WHO, *disclosed.unproven(held)]
+    proof.unproven += disclosed.unproven(held)
     return proof
 
 
