@@ -7,6 +7,7 @@ asked any more ends by itself.
 
 from __future__ import annotations
 
+import copy
 import shlex
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from kubernetes import client
 from pydantic import Field
 
 from benchbook.commands import record as recording
-from benchbook.core import sizes
+from benchbook.core import sizes, yamlfile
 from benchbook.core.errors import BenchbookError, SiteError
 from benchbook.core.study_base import Model
 from benchbook.sites.kube import wait
@@ -29,8 +30,6 @@ POLL_S = 3.0
 PIECE = 1 << 16
 LABEL = "benchbook/fleet"
 INDEX = "batch.kubernetes.io/job-completion-index"
-# After so long without a node its session is made again on another.
-LOST_NODE_S = 60
 # So long an API that went away is waited for; pods that were not asked for so long end by themselves.
 AWAY_S, LEASE_S = 600, 3600
 GONE_S = 120
@@ -60,43 +59,21 @@ class Place(Model):
 
 def job(place: Place, token: str, sessions: int, script: str) -> dict[str, Any]:
     """Return the manifest of a fleet's Job: each index one session, once more if it fails."""
+    made = copy.deepcopy(yamlfile.read(Path(__file__).with_name("fleet_job.yaml")).data)
     labels = {"app.kubernetes.io/managed-by": MANAGER, LABEL: token}
-    apart = {"labelSelector": {"matchLabels": {LABEL: token}}, "topologyKey": "kubernetes.io/hostname"}
-    container: dict[str, Any] = {
-        "name": "session",
-        "image": place.image,
-        "command": ["sh", "-c", script],
-        "resources": place.resources,
-    }
+    made["metadata"] = {"name": f"fleet-{token}", "namespace": place.namespace, "labels": labels}
+    numbers = dict.fromkeys(("completions", "parallelism", "maxFailedIndexes"), sessions)
+    made["spec"] |= numbers | {"ttlSecondsAfterFinished": LEASE_S}
+    made["spec"]["template"]["metadata"] = {"labels": labels}
+    pod = made["spec"]["template"]["spec"]
+    (apart,) = pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    apart["labelSelector"] = {"matchLabels": {LABEL: token}}
+    (container,), own = pod["containers"], pod.pop("tolerations")
+    container |= {"image": place.image, "command": ["sh", "-c", script], "resources": place.resources}
     sizes.patch(container, place.container)
-    pod: dict[str, Any] = {
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": 5,
-        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
-        "containers": [container],
-    }
-    own = [
-        {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute",
-         "tolerationSeconds": LOST_NODE_S}
-        for why in ("not-ready", "unreachable")
-    ]  # fmt: skip
     sizes.patch(pod, place.pod)
     pod["tolerations"] = [*pod.get("tolerations", ()), *own]
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": f"fleet-{token}", "namespace": place.namespace, "labels": labels},
-        "spec": {
-            "completions": sessions,
-            "parallelism": sessions,
-            "completionMode": "Indexed",
-            "backoffLimitPerIndex": 1,
-            "ttlSecondsAfterFinished": LEASE_S,
-            "maxFailedIndexes": sessions,
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    }
+    return made
 
 
 @dataclass

@@ -1,0 +1,13 @@
+# A session in a pod; what stands in braces is filled in (commands/fleet_cluster.py).
+set -eu
+mkdir -p /session/fleet
+cd /session/fleet
+touch ../asked
+(while [ $(($(date +%s) - $(stat -c %Y ../asked))) -lt {lease} ]; do sleep 9; done; kill -TERM 0) &
+until [ -e /session/tree.tar.gz ]; do sleep 1; done
+tar xzf /session/tree.tar.gz --no-same-owner
+{setup}
+export PATH="$PWD/.venv/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin" BENCHBOOK_ROOT="$PWD" PYTHONPATH="$PWD/lib"
+benchbook session {study} {words}
+mv data/record/{study}/*.tar.xz /session/session.tar.xz
+until [ -e /session/taken ]; do sleep 1; done
