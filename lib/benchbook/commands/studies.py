@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -135,42 +135,22 @@ def enlist(root: Path, study: str) -> bool:
     return True
 
 
-PLACES = {
-    "local": "[one machine](../docs/one-machine-lab.md)",
-    "ssh": "[hosts](../docs/ssh.md)",
-    "kubernetes": "[a cluster](../docs/kubernetes.md)",
-    "existing": "[an endpoint](../docs/existing.md)",
-}
-
-
 def questions() -> str:
     """Return the page of `studies/`: the studies of each folder, then the claims of each source."""
-    folder = paths.root() / "studies"
-    places: dict[str, list[str]] = {}
-    for name in sizes.wholes():
-        inside = paths.study(name).file.parent.relative_to(folder).as_posix()
-        places.setdefault(inside, []).append(name)
-    # It brings pandas along.
+    # Both bring pandas along.
+    from benchbook.plan import schedule
     from benchbook.show import shape
 
-    given = {"folders": {place: list(_rows(names)) for place, names in sorted(places.items())}}
-    documents = {name: source.load(name) for name in source.names()}
-    return shape.text("studies.md.j2", documents=documents, answers=_answers(), **given)
-
-
-def _rows(names: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield what a row says of each study of a folder, by where it is measured."""
-    from benchbook.plan import schedule
-
-    studies = {name: load.study(name) for name in names}
-    for name, study in sorted(studies.items(), key=lambda item: list(PLACES).index(item[1].site.kind)):
+    folders: dict[str, list[dict[str, Any]]] = {}
+    for name in sizes.wholes():
+        study, file = load.study(name), paths.study(name).file.relative_to(paths.root() / "studies")
         of_sizes = {size: schedule.duration(size, load.study(size)) for size in sizes.names(name)}
-        yield {
-            "title": study.title,
-            "file": paths.study(name).file.relative_to(paths.root() / "studies").as_posix(),
-            "place": PLACES[study.site.kind],
-            "times": {name: schedule.duration(name, study), **of_sizes},
-        }
+        times = {name: schedule.duration(name, study), **of_sizes}
+        row = {"title": study.title, "file": file.as_posix(), "kind": study.site.kind, "times": times}
+        folders.setdefault(file.parent.as_posix(), []).append(row)
+    documents = {name: source.load(name) for name in source.names()}
+    given = {"folders": dict(sorted(folders.items())), "documents": documents, "answers": _answers()}
+    return shape.text("studies.md.j2", **given)
 
 
 def _answers() -> dict[str, dict[str, list[str]]]:
