@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -110,8 +110,12 @@ def run(
         baseline = build(first)
 
         def ask(commit: str, minutes: float, margin: float) -> Told:
-            of = dataclasses.replace(asked, minutes=minutes, margin=margin)
-            return _ask(of, {GOOD: baseline, ASKED: build(commit)})
+            of_commits = built.arms(asked.study, {GOOD: baseline, ASKED: build(commit)})
+            of = dataclasses.replace(asked, study=of_commits, minutes=minutes, margin=margin)
+            found = gate.measure(of, say=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
+            effects = "; ".join(f"{one.workload} {gate_report.effect(one)}" for one in found.decisions)
+            slower = (given(one.interval.log_high) for one in found.decisions if one.answer == "slower")
+            return Told(found.answer, effects, -math.expm1(min(slower, default=0.0) / 2))
 
         search = Search(after, ask, asked.minutes, asked.margin, partial(print, flush=True))
         left = narrowed(search)
@@ -129,13 +133,3 @@ def told(search: Search, left: Sequence[str], describe: Callable[[str], str]) ->
         shown = "could not be built" if commit in search.unbuilt else seen
         lines.append(f"  {describe(commit).strip()}: {shown}")
     return "\n".join(lines)
-
-
-def _ask(asked: gate.Asked, binaries: Mapping[str, Path]) -> Told:
-    found = gate.measure(
-        dataclasses.replace(asked, study=built.arms(asked.study, binaries)),
-        say=lambda line: print(f"  {line}", file=sys.stderr, flush=True),
-    )
-    effects = "; ".join(f"{one.workload} {gate_report.effect(one)}" for one in found.decisions)
-    slower = (given(one.interval.log_high) for one in found.decisions if one.answer == "slower")
-    return Told(found.answer, effects, -math.expm1(min(slower, default=0.0) / 2))

@@ -84,8 +84,16 @@ def _pilot(
     A second failure is kept, for the runs will say by name what is wrong with a workload; BenchbookError if
     the server is gone again.
     """
+    arm = study.deployed(pilot.arm)
+
+    def make(attempt: int) -> runfolder.RunFolder:
+        # A session for each pilot: a server that was started again answers nobody who was connected before.
+        with servers.sessions(site, study, [arm]) as connections:
+            first, *others = connections[arm]
+            return execute(Run(pilot, site, arm, first, limits, tuple(others)), into, attempt)
+
     try:
-        made = _made(pilot, study, site, into, limits, 1)
+        made = make(1)
         if not (reason := _failure(made)):
             return runfolder.keep(made, into)
     except SQLAlchemyError as error:
@@ -93,8 +101,8 @@ def _pilot(
     say(f"    {reason}; the pilot is made once more")
     for part in runfolder.unfinished(into):
         shutil.rmtree(part)
-    site.up(study.deployed(pilot.arm))
-    made = _made(pilot, study, site, into, limits, 2)
+    site.up(arm)
+    made = make(2)
     books = made.evidence()["ledger"]
     if _failure(made) and books["available"] and books["after"] is None:
         raise BenchbookError(
@@ -108,16 +116,6 @@ def _failure(made: runfolder.RunFolder) -> str:
     seen = made.evidence()
     ended = f"sysbench ended by {seen['ended_by']} with exit code {seen['exit_code']}"
     return "" if (seen["ended_by"], seen["exit_code"]) == ("itself", 0) else ended
-
-
-def _made(
-    pilot: PlannedRun, study: Study, site: Site, into: Path, limits: dict[str, Any], attempt: int
-) -> runfolder.RunFolder:
-    arm = study.deployed(pilot.arm)
-    # A session for each pilot: a server that was started again answers nobody who was connected before.
-    with servers.sessions(site, study, [arm]) as connections:
-        first, *others = connections[arm]
-        return execute(Run(pilot, site, arm, first, limits, tuple(others)), into, attempt)
 
 
 def own_found(site: Any, study: Study) -> dict[str, Any]:
