@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 from pathlib import Path
@@ -156,9 +155,8 @@ def test_both_arms_are_the_baseline_but_for_their_binary():
 
 
 def test_what_neither_words_nor_study_say_of_a_build_is_asked_for_at_once():
-    words = argparse.Namespace(repo=None, build="make", binary=None)
     with pytest.raises(InputErrors) as caught:
-        built.asked(words, gate.ask("gate", "3%", "2").study)
+        built.asked(gate.ask("gate", "3%", "2").study, repo=None, build="make", binary=None)
     assert caught.value.errors == [
         "--repo: missing; give it, or write engine.build.repo in the study",
         "--binary: missing; give it, or write engine.build.binary in the study",
@@ -169,7 +167,7 @@ def test_a_study_that_is_built_needs_no_words_and_is_measured_by_its_programs():
     study = gate.ask("gate", "3%", "2").study
     build = Build(repo="../server", ref="v1", command="make", binary="out/mariadbd")
     study = study.model_copy(update={"engine": study.engine.model_copy(update={"build": build})})
-    how = built.asked(argparse.Namespace(repo=None, build="make -j9", binary=None), study)
+    how = built.asked(study, repo=None, build="make -j9", binary=None)
     assert how.command == "make -j9" and how.binary == "out/mariadbd"
     assert how.repo == str(paths.root().parent / "server")
     made = built.arms(study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
