@@ -45,15 +45,7 @@ MOST_RATIO, ALWAYS_BYTES = 100, 64_000_000
 # Room that must be left beside what is unpacked, for the tables that are made of it.
 ROOM_BYTES = 200_000_000
 MOST_NAME = 400
-ABOUT = """The evidence of the Benchbook study {study}: raw files as they came, and what was found in them.
-
-manifest.json has the SHA-256 of every file. In a clone of Benchbook,
-
-    make verify ARCHIVE=path/to/this.tar.gz
-
-checks all of them, runs parse and analyze again from these files alone, and says whether findings.json has
-the same values.
-"""
+ABOUT = Path(__file__).with_name("about.txt").read_text(encoding="utf-8")
 
 
 class Manifest(Document):
