@@ -57,7 +57,8 @@ def place(study: str) -> list[str]:
     if known is None or not paths.study(study).raw.is_dir():
         return []
     held = Unpacked(paths.root(), study)
-    mine, several = sessions.design_of(held), len(known.sessions)
+    shown, several = sessions.follows(held), len(known.sessions)
+    mine = shown["design"]
     alike = known.of_design(mine)
     if not alike:
         newest = record.places(study)
@@ -72,7 +73,7 @@ def place(study: str) -> list[str]:
     if found is None:
         return [f"{len(alike)} recorded sessions have this design; none of them can be read."]
     here = pooled.brought(
-        *(sessions.session_id(held), sessions.minute(sessions.begun(held)), mine),
+        *(sessions.session_id(held), shown["measured"], mine),
         findings=Findings.read(held.where.findings),
         facts=held.facts.arms,
         probes=held.facts.probes,

@@ -189,7 +189,7 @@ def record() -> str:
         made.mkdir()
         packed = [pack(part, made / f"{name}.tar.xz") for name, part in parts(whole)]
         size = sum(file.stat().st_size for file in packed)
-        others = sum(file.stat().st_size for file in paths.record().glob("*.tar.xz"))
+        others = recording.size() - sum(file.stat().st_size for file in calibrated.archives())
         recording.must_fit("calibration", others + size, "take campaigns out of data/calibration")
         files.write_text(made / calibrated.table_file().name, table_text(packed))
         shutil.rmtree(target, ignore_errors=True)

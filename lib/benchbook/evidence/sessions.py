@@ -108,11 +108,6 @@ def seed_of(held: Unpacked) -> int:
     return int(seed)
 
 
-def design_of(held: Unpacked) -> str:
-    """Return the id of a session's design."""
-    return design.of(held.study, held.facts.arms, methods(held))
-
-
 def described(held: Unpacked) -> dict[str, Any]:
     """Return a session's design in its parts, for `design.differing`."""
     return design.described(held.study, held.facts.arms, methods(held))
