@@ -57,8 +57,7 @@ def place(study: str) -> list[str]:
     if known is None or not paths.study(study).raw.is_dir():
         return []
     held = Unpacked(paths.root(), study)
-    shown, several = sessions.follows(held), len(known.sessions)
-    mine = shown["design"]
+    mine, several = design.of(held.study, held.facts.arms, sessions.methods(held)), len(known.sessions)
     alike = known.of_design(mine)
     if not alike:
         newest = record.places(study)
@@ -73,7 +72,7 @@ def place(study: str) -> list[str]:
     if found is None:
         return [f"{len(alike)} recorded sessions have this design; none of them can be read."]
     here = pooled.brought(
-        *(sessions.session_id(held), shown["measured"], mine),
+        *(sessions.session_id(held), sessions.minute(sessions.begun(held)), mine),
         findings=Findings.read(held.where.findings),
         facts=held.facts.arms,
         probes=held.facts.probes,
