@@ -90,7 +90,7 @@ def fields() -> list[dict[str, Any]]:
 
 def unproven(held: Unpacked) -> Iterator[str]:
     """Yield a line for each part of an archive that no proof covers."""
-    yield from _known()["who"]
+    yield from _known()["always"]
     for one in fields():
         for file, names in one.items():
             if file != "says" and (file != "session.json" or held.session):
@@ -108,7 +108,6 @@ def unproven(held: Unpacked) -> Iterator[str]:
         for network in Strangers.of(machine).each
     ):
         yield "evidence.json: rules of the firewall, which the kernel did not tell this account"
-    yield _known()["kernel"]
     loose = binding.unbound_facts(held.facts.arms, list(_in_identities(held)))
     yield f"facts.json: what no run's id covers: {', '.join(loose)}"
     if held.facts.methods:
@@ -123,9 +122,6 @@ def unproven(held: Unpacked) -> Iterator[str]:
     settings = {arm: one.setting for arm, one in held.study.arms.items()}
     if same := [key for key in TRACELESS if len({repr(at(one, key)) for one in settings.values()}) > 1]:
         yield f"studies/{held.name}.yaml: which arm a run is of, by what leaves no trace: {', '.join(same)}"
-    yield "dataset.json: that the rows were those of its checksums; loads, what loading took and gave"
-    yield "warm_up.json: analyze, what the server answered to ANALYZE"
-    yield "params.yaml: studies and sources (not used); manifest.json: benchbook and commit"
     kept = set(held.settings_files.values())
     absent = [where for digest, places in held.applied.items() if digest not in kept for where in places]
     if absent:
