@@ -36,8 +36,7 @@ MANIFEST, README = "manifest.json", "README.txt"
 PARTS = ("facts.json", "dataset.json", "warm_up.json", "schedule.csv", "findings.json", "metrics.json")
 # Where the study file has the seed there may be none.
 SESSION = "session.json"
-# Archives made before there was `applied` may hold `kubernetes`.
-FOLDERS = ("raw", "void", "pilots", paths.APPLIED, "kubernetes")
+FOLDERS = ("raw", "void", "pilots", paths.APPLIED)
 # What an archive may unpack to. Ours shrink to a seventh (gz) or a fourteenth (xz) of their size; a file made
 # to fill a disk shrinks to a thousandth and less.
 MOST_BYTES, MOST_OF_ONE, MOST_FILES = 8_000_000_000, 256_000_000, 100_000

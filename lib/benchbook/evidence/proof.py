@@ -249,10 +249,10 @@ def _of_beside(held: Unpacked) -> Iterator[str]:
 def _of_applied(held: Unpacked) -> Iterator[str]:
     """Yield settings files whose bytes are not those of a digest that facts or runs name."""
     for file, digest in held.settings_files.items():
-        name, is_ours = file.relative_to(held.where.data).as_posix(), file.is_relative_to(held.where.applied)
+        name = file.relative_to(held.where.data).as_posix()
         if digest not in held.applied:
             yield f"{name}: its bytes have no digest that facts.json or a run names"
-        elif is_ours and not applied.is_named_for(file.name, digest):
+        elif not applied.is_named_for(file.name, digest):
             yield f"{name}: its name is not that of its content, whose digest is {digest}"
 
 

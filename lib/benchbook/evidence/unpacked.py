@@ -100,9 +100,7 @@ class Unpacked:
     @cached_property
     def settings_files(self) -> dict[Path, str]:
         """The settings files and manifests that are there, each with its digest."""
-        # Archives made before there was `applied` may hold `kubernetes`.
-        folders = (self.where.applied, self.where.data / "kubernetes")
-        there = [file for folder in folders for file in sorted(folder.rglob("*")) if file.is_file()]
+        there = sorted(file for file in self.where.applied.rglob("*") if file.is_file())
         return {file: files.sha256(file) for file in there}
 
     @cached_property
