@@ -36,14 +36,6 @@ def text(study: str) -> list[str]:
     return [f"{study}: {found.question}", *wrapped]
 
 
-def headline(found: Findings) -> str:
-    """Return the answer of findings as one paragraph."""
-    # Loaded here: it brings pandas and matplotlib along, and most of what `benchbook` does needs neither.
-    from benchbook.show import answer
-
-    return answer.text(found) or "No finding could be computed; the page says why."
-
-
 def place(study: str) -> list[str]:
     """Say where this session lies among those that are recorded of the same study."""
     from benchbook.commands import review_record

@@ -22,6 +22,7 @@ from benchbook.core.findings import Findings
 from benchbook.core.study import Study
 from benchbook.evidence import archive, remake, sessions, verify
 from benchbook.evidence.unpacked import Unpacked
+from benchbook.show import answer as answers
 from benchbook.show import numbers, registration
 
 # What the evidence is made with; params.yaml is compared without the lists of what to run.
@@ -271,7 +272,7 @@ def _followed(held: Unpacked, told: str) -> dict[str, Any]:
     """Return what of an entry follows from a session's raw files, and what is `told` of its registration."""
     found = Findings.read(held.where.findings)
     return {
-        "answer": answer.headline(found),
+        "answer": answers.text(found) or "No finding could be computed; the page says why.",
         "registered": told,
         "blocks": found.blocks.complete,
         "doubts": tuple(against(found, told)),

@@ -5,7 +5,6 @@ The one place for it. All is done in this process, by the calls of the notebooks
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,10 +52,24 @@ def compared(study: str, root: Path, cores: int | None = None) -> tuple[str, ...
     claimed = {name: (where.data / name).read_bytes() for name in MADE}
     for name in MADE:
         (where.data / name).unlink()
-    with said(), paths.at(root):
-        params = validate(yamlfile.read(root / "params.yaml", "params.yaml"), Params)
-        parse(where, params, cores)
-        analyze(where, params)
+    try:
+        with paths.at(root):
+            params = validate(yamlfile.read(root / "params.yaml", "params.yaml"), Params)
+            named = ("run_id", "block", "position", "arm", "workload", "threads")
+            runs = files.read_csv(where.schedule, *named)
+            # As 05_parse does.
+            with parallel.each(len(runs), cores) as each:
+                tidy.parse(where.raw, where.void, runs, where.tidy, params.limits.model_dump(), each)
+            analyze(where, params)
+    except MemoryError:
+        raise
+    except Exception as error:
+        # Whatever files that nobody here made do to parse and analyze.
+        kind = "" if isinstance(error, BenchbookError) else f"{type(error).__name__}: "
+        raise BenchbookError(
+            "every hash is right, but the stages parse and analyze failed on these files: "
+            f"{kind}{plain(error)}"
+        ) from error
     return tuple(differing(claimed, where.data))
 
 
@@ -71,31 +84,6 @@ def complete(study: str, root: Path) -> None:
     ]
     if absent := [one.relative_to(root).as_posix() for one in due if not one.is_file()]:
         raise BenchbookError(f"{study}: no {', '.join(absent)} in the archive")
-
-
-@contextlib.contextmanager
-def said() -> Iterator[None]:
-    """Turn whatever files that nobody here made do to parse and analyze into a BenchbookError."""
-    try:
-        yield
-    except (MemoryError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        words = (
-            plain(str(error))
-            if isinstance(error, BenchbookError)
-            else f"{type(error).__name__}: {plain(error)}"
-        )
-        raise BenchbookError(
-            f"every hash is right, but the stages parse and analyze failed on these files: {words}"
-        ) from error
-
-
-def parse(where: paths.StudyPaths, params: Params, cores: int | None = None) -> None:
-    """Make the tidy tables of a study from its run folders, as 05_parse does."""
-    runs = files.read_csv(where.schedule, "run_id", "block", "position", "arm", "workload", "threads")
-    with parallel.each(len(runs), cores) as each:
-        tidy.parse(where.raw, where.void, runs, where.tidy, params.limits.model_dump(), each)
 
 
 def analyze(where: paths.StudyPaths, params: Params) -> None:
