@@ -32,7 +32,7 @@ __all__ = ["calibration", "columns", "effects", "pooled", "record", "source", "s
 _TYPES = {
     "Calibration": "api.calibration",
     "Claim": "api.source",
-    "Finding": "api.finding",
+    "Finding": "api.study",
     "NotThere": "api.names",
     "Pooled": "api.pooled",
     "Run": "api.run",

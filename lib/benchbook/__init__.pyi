@@ -4,13 +4,13 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.calibration import Calibration as Calibration
-from benchbook.api.finding import Finding as Finding
 from benchbook.api.names import Named
 from benchbook.api.names import NotThere as NotThere
 from benchbook.api.pooled import Pooled as Pooled
 from benchbook.api.run import Run as Run
 from benchbook.api.source import Claim as Claim
 from benchbook.api.source import Source as Source
+from benchbook.api.study import Finding as Finding
 from benchbook.api.study import Study as Study
 
 __version__: str

@@ -9,8 +9,8 @@ from functools import cached_property
 import pandas as pd
 
 from benchbook.api.columns import documented, of_parts
-from benchbook.api.finding import Finding
 from benchbook.api.names import Named, Told
+from benchbook.api.study import Finding
 from benchbook.compare import audit
 from benchbook.core import audit as of_source
 from benchbook.core import source

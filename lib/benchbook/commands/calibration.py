@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,14 +83,11 @@ def place(prefix: str = "calibration-") -> Iterator[Path]:
     # Caught here, since a site in this folder would end the process as soon as it is left itself.
     signals = end_signals.Signals()
     signals.catch()
-    try:
+    with ExitStack() as stack:
+        stack.callback(signals.leave)
         base = clean.make_temporary(root, prefix)
-        try:
-            yield base
-        finally:
-            clean.clear(base)
-    finally:
-        signals.leave()
+        stack.callback(clean.clear, base)
+        yield base
 
 
 def noise() -> float:

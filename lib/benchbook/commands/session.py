@@ -48,12 +48,6 @@ def run(study: str | None, minutes: float, anyway: bool, given_up: str | None, b
     return int(bool(failed))
 
 
-def begun() -> list[str]:
-    """Return the studies whose session in this clone was started and is not at its end."""
-    folders = sorted((paths.root() / "data").glob("*/session.json"))
-    return [one.parent.name for one in folders if is_open(one.parent.name)]
-
-
 def is_open(name: str) -> bool:
     """Tell whether a session stands in a study's folder that is neither recorded nor given up."""
     where, known = paths.study(name), record.read().studies.get(name)
@@ -95,7 +89,8 @@ def _began(held: Unpacked) -> str:
 
 def _most_needed(seconds: float) -> list[str]:
     """Return what was started here and what the record needs most of what fits beside it, and say so."""
-    open_ = begun()
+    folders = sorted((paths.root() / "data").glob("*/session.json"))
+    open_ = [one.parent.name for one in folders if is_open(one.parent.name)]
     left = seconds - sum(_seconds(load.study(name)) for name in open_)
     needs, skipped = needed([name for name in record.read().studies if name not in open_])
     fitting = more_sessions.chosen(needs, left)
