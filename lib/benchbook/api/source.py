@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import pandas as pd
 
@@ -109,7 +108,10 @@ class Source:
     def claims(self) -> Named[Claim]:
         """Its claims in the document's order."""
         made = {one.names[1]: Claim(self.name, one) for one in self.audit.claims}
-        return Named("claim", list(made), made.__getitem__, lambda: _claims(made))
+        rows = [(name, one.says, one.published, one.recomputed, one.verdict) for name, one in made.items()]
+        columns = ["claim", "says", "published", "recomputed", "verdict"]
+        table = partial(documented, "claims", pd.DataFrame(rows, columns=columns))
+        return Named("claim", list(made), made.__getitem__, table)
 
     @cached_property
     def audit(self) -> of_source.Audit:
@@ -141,10 +143,3 @@ class Source:
 
     def _by_name(self) -> list[tuple[str, Claim]]:
         return list(zip(self.claims.names, self.claims, strict=True))
-
-
-def _claims(made: Mapping[str, Claim]) -> pd.DataFrame:
-    rows = [(name, one.says, one.published, one.recomputed, one.verdict) for name, one in made.items()]
-    return documented(
-        "claims", pd.DataFrame(rows, columns=["claim", "says", "published", "recomputed", "verdict"])
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,9 @@ class Study:
     def findings(self) -> Named[Finding]:
         """The effects, by id, by place, or in a loop; `findings.table` has one row each."""
         made = {one.id: Finding(self.name, one) for one in self._found.findings}
-        return Named("finding", list(made), made.__getitem__, lambda: _findings(made), "see `warnings`")
+        rows = [dict(one) for one in self._found.findings]
+        table = partial(documented, "findings", pd.DataFrame(rows))
+        return Named("finding", list(made), made.__getitem__, table, "see `warnings`")
 
     @property
     def aa(self) -> Finding | None:
@@ -304,10 +306,6 @@ class Study:
     def _folders(self) -> dict[str, Path]:
         places = (self._places.raw, self._places.void, self._places.pilots)
         return {found.name: found.path for place in places for found in runfolder.listing(place)}
-
-
-def _findings(made: dict[str, Finding]) -> pd.DataFrame:
-    return documented("findings", pd.DataFrame([dict(found.data) for found in made.values()]))
 
 
 def _judged(name: str, found: Interval, is_look: bool) -> dict[str, Any]:

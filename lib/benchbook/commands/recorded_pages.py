@@ -20,7 +20,13 @@ _HREF = re.compile(r'(?<=\shref=")([^"#:]+)(?=[#"])')
 
 def render(where: paths.RecordedPaths, entry: record.Entry, differs: Sequence[str]) -> None:
     """Render the page of a session that was made again, and those of its runs, on the site of the clone."""
-    _settle(where)
+    # The session's settings name its own study and sources, and nothing else.
+    file, published = where.base / "params.yaml", where.base / "data" / "published"
+    sources = sorted(one.name for one in published.iterdir()) if published.is_dir() else []
+    lists = {"studies": {where.name: where.shown}, "sources": sources}
+    settings = yamlfile.read(file, "params.yaml").data
+    with file.open("w", encoding="utf-8") as stream:
+        YAML(typ="safe").dump({**settings, **lists}, stream)
     files.write_text(where.base / registration.RECORDED, entry.registered + "\n")
     if differs:
         files.write_text(where.base / doubts.DIFFERS, "\n".join(differs) + "\n")
@@ -36,17 +42,6 @@ def render(where: paths.RecordedPaths, entry: record.Entry, differs: Sequence[st
     with paths.at(where.base):
         stage.summarise(where.name, commit, edited)
     _move(where)
-
-
-def _settle(where: paths.RecordedPaths) -> None:
-    """Let the session's settings name its own study and sources, and nothing else."""
-    file = where.base / "params.yaml"
-    published = where.base / "data" / "published"
-    sources = sorted(one.name for one in published.iterdir()) if published.is_dir() else []
-    lists = {"studies": {where.name: where.shown}, "sources": sources}
-    settings = yamlfile.read(file, "params.yaml").data
-    with file.open("w", encoding="utf-8") as stream:
-        YAML(typ="safe").dump({**settings, **lists}, stream)
 
 
 def _move(where: paths.RecordedPaths) -> None:

@@ -101,7 +101,7 @@ def make(submit: parallel.Submit) -> None:
         told = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else told
         print(f"record {count} of {len(due)}: {name} {session}: {told}", flush=True)
     refused += _pages_of(index, due, submit, made_with)
-    all_there = [outcome_of(*one) for one in there]
+    all_there = [_kept(*one).outcome for one in there]
     refused += [text for outcome in all_there for text in outcome.refused]
     differs = [text for outcome in all_there for text in outcome.differs]
     Outcome(refused=refused, differs=differs).write(base() / TROUBLE)
@@ -172,14 +172,6 @@ def trouble() -> list[str]:
 def base() -> Path:
     """Return the folder of all recorded studies made again."""
     return paths.root() / "data" / "recorded"
-
-
-def outcome_of(name: str, session: str) -> Outcome:
-    """Return how a session came out when it was made last."""
-    file = paths.recorded(name, session).base / MADE
-    if not file.is_file():
-        return Outcome(refused=[f"data/record/{name}/{session}.tar.xz: it could not be made again"])
-    return _kept(name, session).outcome
 
 
 def _code(root: Path) -> Code:
