@@ -61,10 +61,25 @@ def studies() -> Named[Study]:
 
 def record() -> Named[Study]:
     """Return every recorded study, sorted by name."""
-    names = sorted(index.read().studies)
-    return Named(
-        "recorded study", names, _recorded, lambda: _record(names), "make record STUDY=name adds one"
-    )
+    known = index.read().studies
+
+    def row(name: str) -> dict[str, Any]:
+        newest = known[name].sessions[known[name].newest]
+        return {
+            "study": name,
+            "answer": newest.answer,
+            "sessions": len(known[name].sessions),
+            "measured": newest.measured[:10],
+            "machine": newest.machine.told,
+            "runs": newest.runs,
+            "doubts": len(newest.doubts),
+            "next": _recorded(name).next_step,
+        }
+
+    def table() -> pd.DataFrame:
+        return documented("record", pd.DataFrame(map(row, sorted(known))))
+
+    return Named("recorded study", sorted(known), _recorded, table, "make record STUDY=name adds one")
 
 
 def study(name: str) -> Study:
@@ -110,29 +125,24 @@ def _row(study: str, of: Any, part: dict[str, Any], session: str) -> dict[str, A
     }
 
 
-def _record(names: list[str]) -> pd.DataFrame:
-    known = index.read().studies
-    newest = {name: known[name].sessions[known[name].newest] for name in names}
-    rows = [
-        {
-            "study": name,
-            "answer": newest[name].answer,
-            "sessions": len(known[name].sessions),
-            "measured": newest[name].measured[:10],
-            "machine": newest[name].machine.told,
-            "runs": newest[name].runs,
-            "doubts": len(newest[name].doubts),
-            "next": _recorded(name).next_step,
-        }
-        for name in names
-    ]
-    return documented("record", pd.DataFrame(rows))
-
-
 def sources() -> Named[Source]:
     """Return every published document that is carried, sorted by name."""
     names = source.names()
-    return Named("source", names, Source, lambda: _sources(names), "docs/adding-a-source.md shows how")
+
+    def table() -> pd.DataFrame:
+        rows = [
+            {
+                "source": one.name,
+                "title": one.title,
+                "publisher": one.document.publisher or "not stated",
+                "tables": len(one.document.tables),
+                "claims": len(one.document.claims),
+            }
+            for one in map(Source, names)
+        ]
+        return documented("sources", pd.DataFrame(rows))
+
+    return Named("source", names, Source, table, "docs/adding-a-source.md shows how")
 
 
 def _study(one: Study) -> dict[str, object]:
@@ -146,17 +156,3 @@ def _study(one: Study) -> dict[str, object]:
     except BenchbookError as error:
         row["next"] = f"mend {paths.study(one.name).shown}: {str(error).splitlines()[0]}"
     return row
-
-
-def _sources(names: list[str]) -> pd.DataFrame:
-    rows = [
-        {
-            "source": one.name,
-            "title": one.title,
-            "publisher": one.document.publisher or "not stated",
-            "tables": len(one.document.tables),
-            "claims": len(one.document.claims),
-        }
-        for one in map(Source, names)
-    ]
-    return documented("sources", pd.DataFrame(rows))
