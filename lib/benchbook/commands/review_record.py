@@ -73,34 +73,33 @@ def _together(name: str, commit: str, then: Sessions, now: Sessions) -> Table:
     return tabulated("record-then-and-now", rows, f"record-{name}", change=_change, **given)
 
 
-def _at(commit: str, folder: Path) -> Callable[[str, str], Path | None]:
-    def fetched(name: str, session: str) -> Path | None:
+def _at(commit: str, folder: Path) -> Callable[[str, str], Path]:
+    def fetched(name: str, session: str) -> Path:
         asked = ["git", "-C", str(paths.root()), "show", f"{commit}:data/record/{name}/{session}.tar.xz"]
-        done = subprocess.run(asked, capture_output=True)
         file = folder / f"{session}.tar.xz"
-        file.write_bytes(done.stdout)
-        return file if done.returncode == 0 else None
+        # What the commit has not, is no whole archive.
+        file.write_bytes(subprocess.run(asked, capture_output=True).stdout)
+        return file
 
     return fetched
 
 
-def _here(name: str, session: str) -> Path | None:
-    file = paths.recorded(name, session).archive
-    return file if file.is_file() else None
+def _here(name: str, session: str) -> Path:
+    return paths.recorded(name, session).archive
 
 
-def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], Path | None]) -> Pooled | None:
+def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], Path]) -> Pooled | None:
     """Pool what the archives say; None where they say nothing that can be pooled."""
     brought = []
     for session, entry in sessions.items():
-        file = find(name, session)
-        if file is None or not {"measured", "design"} <= set(entry):
+        if not {"measured", "design"} <= set(entry):
             continue
+        file = find(name, session)
         try:
             told, facts = archive.documents(file, "findings.json", "facts.json")
             findings = Findings.parse(told, file)
         except (BenchbookError, ValueError):
-            continue  # It is damaged, or of an older form.
+            continue  # It is not there, damaged, or of an older form.
         reason = (entry.get("superseded") or {}).get("reason")
         brought.append(
             pooled.brought(session, entry["measured"], entry["design"], findings, facts["arms"], reason)
