@@ -76,7 +76,8 @@ def write(target: Path, entries: Iterable[tuple[str, Path | bytes]], preset: int
         for name, given in entries:
             entry = tarfile.TarInfo(name)
             entry.mode = 0o644
-            with given.open("rb") if isinstance(given, Path) else io.BytesIO(given) as content:
+            content: IO[bytes] = given.open("rb") if isinstance(given, Path) else io.BytesIO(given)
+            with content:
                 entry.size = content.seek(0, io.SEEK_END)
                 content.seek(0)
                 tar.addfile(entry, content)
