@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.columns import documented
-from benchbook.api.names import NotThere
+from benchbook.api.names import NotThere, Told
 from benchbook.compare import calibration as compare
 from benchbook.compare.intervals import t_interval
 from benchbook.core import calibrated, canonical, files, parallel, turns
@@ -47,30 +47,24 @@ class Calibration:
         with unpacked(calibrated.archives()) as folder:
             return read(folder)
 
-    @property
-    def same(self) -> pd.DataFrame:
-        """The campaigns of equal arms in turns, of which each difference is a false alarm."""
-        return self._of(compare.SAME)
-
-    @property
-    def known(self) -> pd.DataFrame:
-        """Each known effect by turns and by whole runs."""
-        return compare.effects(self._of(compare.KNOWN))
-
-    @property
-    def lengths(self) -> pd.DataFrame:
-        """The spread of a block's log ratio at each length of a turn."""
-        return compare.lengths(self._of(compare.LENGTHS))
-
-    @property
-    def alarms(self) -> compare.Share | None:
-        """The false alarms of equal arms, with the interval of their share."""
-        return compare.alarms(self.same)
-
-    @property
-    def sentences(self) -> list[str]:
-        """What it shows, a sentence a question."""
-        return list(compare.sentences(self.campaigns))
+    same = Told[pd.DataFrame](
+        lambda one: one._of(compare.SAME),
+        "The campaigns of equal arms in turns, of which each difference is a false alarm.",
+    )
+    known = Told[pd.DataFrame](
+        lambda one: compare.effects(one._of(compare.KNOWN)), "Each known effect by turns and by whole runs."
+    )
+    lengths = Told[pd.DataFrame](
+        lambda one: compare.lengths(one._of(compare.LENGTHS)),
+        "The spread of a block's log ratio at each length of a turn.",
+    )
+    alarms = Told[compare.Share | None](
+        lambda one: compare.alarms(one.same),
+        "The false alarms of equal arms, with the interval of their share.",
+    )
+    sentences = Told[list[str]](
+        lambda one: list(compare.sentences(one.campaigns)), "What it shows, a sentence a question."
+    )
 
     def _of(self, kind: str) -> pd.DataFrame:
         return self.campaigns[self.campaigns.kind == kind].reset_index(drop=True)
