@@ -60,19 +60,20 @@ class Place(Model):
 def job(place: Place, token: str, sessions: int, script: str) -> dict[str, Any]:
     """Return the manifest of a fleet's Job: each index one session, once more if it fails."""
     made = copy.deepcopy(yamlfile.read(Path(__file__).with_name("fleet_job.yaml")).data)
-    labels = {"app.kubernetes.io/managed-by": MANAGER, LABEL: token}
-    made["metadata"] = {"name": f"fleet-{token}", "namespace": place.namespace, "labels": labels}
-    numbers = dict.fromkeys(("completions", "parallelism", "maxFailedIndexes"), sessions)
-    made["spec"] |= numbers | {"ttlSecondsAfterFinished": LEASE_S}
-    made["spec"]["template"]["metadata"] = {"labels": labels}
-    pod = made["spec"]["template"]["spec"]
-    (apart,) = pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    apart["labelSelector"] = {"matchLabels": {LABEL: token}}
+    spec = made["spec"]
+    template, labels = spec["template"], {"app.kubernetes.io/managed-by": MANAGER, LABEL: token}
+    made.update(metadata={"name": f"fleet-{token}", "namespace": place.namespace, "labels": labels})
+    spec.update(dict.fromkeys(("completions", "parallelism", "maxFailedIndexes"), sessions))
+    spec.update(ttlSecondsAfterFinished=LEASE_S)
+    template.update(metadata={"labels": labels})
+    pod = template["spec"]
+    apart = {"labelSelector": {"matchLabels": {LABEL: token}}, "topologyKey": "kubernetes.io/hostname"}
+    pod.update(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}})
     (container,), own = pod["containers"], pod.pop("tolerations")
-    container |= {"image": place.image, "command": ["sh", "-c", script], "resources": place.resources}
+    container.update(image=place.image, command=["sh", "-c", script], resources=place.resources)
     sizes.patch(container, place.container)
     sizes.patch(pod, place.pod)
-    pod["tolerations"] = [*pod.get("tolerations", ()), *own]
+    pod.update(tolerations=[*pod.get("tolerations", ()), *own])
     return made
 
 

@@ -60,7 +60,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Without a terminal, what has no default must be given. Example: benchbook new --about setting "
         '--name pool --question "Does a larger pool help?" '
-        f'--differs "{KINDS["setting"]["default"]["differs"]}"'
+        f'--differs "{asked("differs", "setting")[1]}"'
     )
     for option in CHECKS:
         text, default = asked(option)
