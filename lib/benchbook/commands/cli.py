@@ -86,7 +86,7 @@ def _parser(asked: str) -> argparse.ArgumentParser:
         module = importlib.import_module(f"benchbook.commands.{room}")
         made.set_defaults(run=getattr(module, called), **one.get("given", {}))
         for word, about in one.get("takes", {}).items():
-            kind = {"type": TYPES[about.pop("type")]} if "type" in about else {}
+            kind: dict[str, Any] = {"type": TYPES[about.pop("type")]} if "type" in about else {}
             made.add_argument(word, **about, **kind)
         # What follows from the installed engines stands in no file.
         if hasattr(module, "options"):
