@@ -176,7 +176,9 @@ def tables(findings: Findings) -> list[Table]:
     for one in found.contrasts:
         pair = [cells.get((one.workload, one.threads, arm)) for arm in (findings.baseline, one.treatment)]
         costs = [{part.part: part.a_query for part in cell.parts} if cell else {} for cell in pair]
-        rows += [(one, part, [own.get(part, {}) for own in costs]) for part in {**costs[0], **costs[1]}]
+        # Why is told once a contrast, beside the first of its parts.
+        of_parts = [(part, [own.get(part, {}) for own in costs]) for part in {**costs[0], **costs[1]}]
+        rows += [(one, part, own, not place) for place, (part, own) in enumerate(of_parts)]
     base = arms.get(findings.baseline, findings.baseline)
     of_events = [number(name, _EVENTS[event]) for event in events for name in (base, "Treatment")]
     given = {"base": base, "level": numbers.level(found.level), "arms": arms, "workloads": workloads}
