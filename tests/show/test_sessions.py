@@ -6,7 +6,6 @@ import pytest
 from bs4 import BeautifulSoup
 
 import benchbook
-from benchbook.api.pooled import pooled as by_name
 from benchbook.compare.pooled import pool
 from benchbook.core import pooled as core
 from benchbook.core.errors import NotThere
@@ -110,7 +109,7 @@ def test_joined_studies_begin_with_the_sign_that_turns():
 def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     with pytest.raises(NotThere, match="make pages"):
-        by_name("quick")
+        benchbook.pooled("quick")
     folder = tmp_path / "data" / "recorded" / "quick"
     folder.mkdir(parents=True)
     study.write(folder / core.FILE)

@@ -69,6 +69,23 @@ def test_a_child_that_ignores_term_and_one_that_is_stopped_end_too(tmp_path: Pat
     assert process.stop(asleep, grace_s=5) is True
 
 
+def test_a_child_that_writes_its_title_over_its_environment_ends_all_the_same(tmp_path: Path) -> None:
+    """As nginx does: it was taken for another's and left running, and its port was taken in the next block."""
+    code = (
+        "import ctypes, time; place = open('/proc/self/stat').read().rpartition(')')[2].split()[47:49]\n"
+        "ctypes.memset(int(place[0]), 0, int(place[1]) - int(place[0]))\n"
+        "print('t', flush=True); time.sleep(60)"
+    )
+    titled = process.start(
+        "titled", [sys.executable, "-c", code], token="t", folder=tmp_path, out=tmp_path / "out"
+    )
+    while not (tmp_path / "out").read_text():
+        time.sleep(0.01)
+    assert process.TOKEN not in procfs.environment(titled.pid)
+    assert process.is_ours(titled) and process.stop(titled, grace_s=5) is True
+    assert not titled.is_alive
+
+
 def test_a_child_has_its_own_group_a_plain_environment_and_no_pipe(child: process.Child) -> None:
     assert os.getpgid(child.pid) == child.pid and os.getsid(child.pid) == os.getsid(0)
     assert set(procfs.environment(child.pid)) == {"PATH", "LC_ALL", "TZ", process.TOKEN, process.FOLDER}

@@ -141,12 +141,15 @@ def read_pidfile(pidfile: Path) -> Child | None:
 
 
 def is_ours(child: Child | Path | None) -> bool:
-    """Say whether a process is the one we started: alive, same start time, our token in its environment."""
+    """Say whether a process is the one we started: alive, same start time, our token in its environment.
+
+    Its parent knows it without: a program may write its title over its environment, as nginx does.
+    """
     if isinstance(child, Path):
         child = read_pidfile(child)
     if child is None or not procfs.is_alive(child.pid, child.started):
         return False
-    return procfs.environment(child.pid).get(TOKEN) == child.token
+    return child.popen is not None or procfs.environment(child.pid).get(TOKEN) == child.token
 
 
 def wait(child: Child, timeout_s: float) -> int:
