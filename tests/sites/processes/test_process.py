@@ -70,7 +70,7 @@ def test_a_child_that_ignores_term_and_one_that_is_stopped_end_too(tmp_path: Pat
 
 
 def test_a_child_that_writes_its_title_over_its_environment_ends_all_the_same(tmp_path: Path) -> None:
-    """As nginx does: it was taken for another's and left running, and its port was taken in the next block."""
+    """As nginx does: it was taken for another's and left running, so that its port was taken later."""
     code = (
         "import ctypes, time; place = open('/proc/self/stat').read().rpartition(')')[2].split()[47:49]\n"
         "ctypes.memset(int(place[0]), 0, int(place[1]) - int(place[0]))\n"
