@@ -22,7 +22,6 @@ from benchbook.core.runfolder import RunFolder
 from benchbook.measure import dataset, matrix
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.host import Refused
 from benchbook.sites.lab import SCHEMA, USER
 from tests import rooms, walks
@@ -171,7 +170,7 @@ def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(
         account = {"user": USER, "password": site.lab.password(), "database": SCHEMA}
         place = (rack.hosts["server1"].address, 33060)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-            through_agent.connect(site._running.host("client1"), place, **account)
+            site._running.machine("client1").connect(place, **account)
     key = rack.folder / "home" / "tls" / "secrets" / "tls" / "client-key.pem"
     assert key.stat().st_mode & 0o077 == 0
     assert not list(rack.folder.glob("client1/lab/*/client.*")), "the client's files go with it"

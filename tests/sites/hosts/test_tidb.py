@@ -19,7 +19,6 @@ from benchbook.core.errors import SettingsDiffer
 from benchbook.measure import dataset
 from benchbook.read import validity
 from benchbook.sites.arms import clean
-from benchbook.sites.hosts import through_agent
 from benchbook.sites.tidb import build
 from tests import rooms
 from tests.sites import stand_in_tiup
@@ -128,7 +127,7 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(
         }
         place = (rack.hosts["server1"].address, 33060)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-            through_agent.connect(site._running.host("client1"), place, user="root", password="")
+            site._running.machine("client1").connect(place, user="root", password="")
         site.restore(dataset.label(asked))
         assert validity.judge(make_run(site, "again", tmp_path / "raw"), LIMITS).status == "valid"
 
@@ -185,7 +184,7 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
         identity = site.identity("direct")
         place = (rack.hosts["server1"].address, 24000)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-            through_agent.connect(site._running.host("client1"), place, user="root", password="")
+            site._running.machine("client1").connect(place, user="root", password="")
         secret = site.lab.password()
     assert said(tiup)[-1] == ["stop", name, "--yes"]
     assert secret not in (tiup / "commands.jsonl").read_text()

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -25,64 +25,56 @@ from benchbook.core.study import Study
 from benchbook.core.study_hosts import Numa
 from benchbook.sites import settings as values
 from benchbook.sites import sql
-from benchbook.sites.agent.facts import Look
 from benchbook.sites.engines.tidb import CRASH
-from benchbook.sites.hosts import through_agent, tiup
+from benchbook.sites.hosts import tiup
 from benchbook.sites.hosts.arrange import PD_AT, TIKV_AT, Part, Place
-from benchbook.sites.hosts.host import Host
-from benchbook.sites.hosts.machine import READ_S, OnHost
+from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.hosts.tiup import Commands
-from benchbook.sites.lab import ADMIN, Lab
-from benchbook.sites.machine.contract import Request
-from benchbook.sites.machine.supervised import Made
+from benchbook.sites.lab import ADMIN
+from benchbook.sites.machine import prepared
 from benchbook.sites.tidb import data
-from benchbook.sites.tidb import data as accounts
-from benchbook.sites.tidb.status import METRICS, Status, pool_seconds
+from benchbook.sites.tidb.status import Status, threads
 
 LOOK_S = 1.0
 REFUSED = 1045
+STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"
 
 
-class Cluster(Made):
-    """One cluster. `hosts` are all of its hosts by name, `looks` what they are, `peers` as for a server."""
-
-    has_copies = False
+class Cluster(prepared.Loaded):
+    """One cluster. `machines` are all of its hosts by name, `peers` as for a server."""
 
     def __init__(
-        self,
-        study: Study,
-        part: Part,
-        hosts: Mapping[str, Host],
-        looks: Mapping[str, Look],
-        lab: Lab,
-        peers: Callable[[], list[str]],
-        machine: OnHost,
+        self, study: Study, part: Part, machines: Mapping[str, OnHost], peers: Callable[[], list[str]]
     ) -> None:
-        self.part, self.hosts, self.looks, self.lab, self.peers = part, hosts, looks, lab, peers
-        self.role, self.host, self.machine = part.name, hosts[part.where.host], machine
+        self.part, self.machines, self.peers, self.role = part, machines, peers, part.name
+        self.machine = machines[part.where.host]
+        self.lab = self.machine.lab
         self.child: str | None = None
-        self.control = hosts[dict(part.where.others)["control"]]
+        self.notes = self.control = machines[dict(part.where.others)["control"]]
         self.engine = engine_of(study, part.arm)
         assert study.site.tiup is not None
         self.tiup = study.site.tiup
-        self.asked, self.numa = tiup.settings(study, part), study.arms[part.arm].numa
+        self.asked, self.numa = tiup.settings(study, part), study.arms[part.arm].numa or Numa()
         self.configs = tiup.configs(study, part.arm)
-        folders = {name: host.folder for name, host in hosts.items()}
-        facts = {name: look.facts for name, look in looks.items()}
-        targets = {name: host.target for name, host in hosts.items()}
+        folders = {name: str(one.folder) for name, one in machines.items()}
+        facts = {name: one.look.facts for name, one in machines.items()}
+        targets = {name: one.on.target for name, one in machines.items()}
         self.topology = tiup.topology_text(tiup.topology(study, part, targets, folders, facts))
         self.config_text = self.topology
         for folder in folders.values():  # It is what it is wherever ours are.
             self.config_text = self.config_text.replace(folder, "FOLDER")
         self.config_hash = applied.digest(self.config_text)
-        name, look = f"{self.control.lab}-{part.name}", looks[self.control.name]
-        self.commands = Commands(self.control, look, self.tiup, name)
-        self.statuses = [
-            Status(one.address, one.port + 1, OnHost(hosts[one.host], looks[one.host], lab))
-            for one in part.where.places
-        ]
+        self.commands = Commands(self.control, self.tiup, f"{self.control.on.lab}-{part.name}")
+        self.statuses = [Status(one.address, one.port + 1, machines[one.host]) for one in part.where.places]
         self._admins: dict[int, sqlalchemy.Engine] = {}
-        self.id = ""
+
+    @property
+    def id(self) -> str | None:
+        return self._made.get("id")
+
+    @property
+    def _made(self) -> dict[str, Any]:
+        return prepared.noted(self.notes, f"{self.role}/made.json")
 
     @property
     def version(self) -> str:
@@ -95,34 +87,48 @@ class Cluster(Made):
 
     @property
     def processes(self) -> dict[str, dict[str, list[int]]]:
-        """The processes of its parts by host, found by their ports."""
-        return pids_of(self.hosts, self.part, self.numa)
+        """The processes of `tidb`, `tikv` and `pd` by host: those that listen on the parts' ports."""
+        ports = {"tidb": [(one.host, one.port) for one in self.part.where.places], "tikv": self._stores}
+        pd = self.part.where.places[0].port + PD_AT
+        ports["pd"] = [(host, pd) for role, host in self.part.where.others if role == "pd"]
+        found: dict[str, dict[str, list[int]]] = {}
+        for role, places in ports.items():
+            for host, port in places:
+                there = [one["pid"] for one in self.machines[host].listeners(port) if one["pid"]]
+                found.setdefault(role, {}).setdefault(host, []).extend(there)
+        return found
+
+    @property
+    def _stores(self) -> list[tuple[str, int]]:
+        """Host and port of each TiKV."""
+        first, ranks = self.part.where.places[0].port + TIKV_AT, range(max(1, len(self.numa.tikv)))
+        named = [host for role, host in self.part.where.others if role == "tikv"]
+        return [(host, first + 2 * rank) for host in named for rank in ranks]
 
     def ensure(self) -> None:
         """Start it unless it runs, deploying it at need; nobody is left without a password."""
         if self.is_up:
             return
-        self.control.call("own", name=self.role)
+        self.control.own(self.role)
         made = {
             "version": self.version,
             "topology_sha256": hashlib.sha256(self.topology.encode()).hexdigest(),
             "locks": self.lab.locks(),
         }
-        known = self._record("made.json")
+        known = self._made
         if {key: known.get(key) for key in made} != made:
             self._deploy(bool(known), made)
         else:
-            self.id = known["id"]
             self.commands.note()
-        self.commands.start()
+        self.commands.do("start", "--yes")
         self._await()
         self.child = uuid.uuid4().hex
         try:
             for place in self.part.where.places:
                 self._close(place)
                 with self._connect(place) as connection, connection.cursor() as cursor:
-                    accounts.set_variables(cursor, self.asked.variables)
-                    accounts.admit(cursor, self.lab.password(), tuple(self.peers()))
+                    data.set_variables(cursor, self.asked.variables)
+                    data.admit(cursor, self.lab.password(), tuple(self.peers()))
         except BaseException:
             self.stop()
             raise
@@ -131,7 +137,7 @@ class Cluster(Made):
         """Stop it, its data kept, and say that it went by itself."""
         if self.child is not None:
             self.child = None
-            self.commands.stop()
+            self.commands.do("stop", "--yes")
         return True
 
     def running(self) -> str:
@@ -147,76 +153,87 @@ class Cluster(Made):
         if key not in self._admins:
             place = self.part.where.places[number or 0]
             statuses = self.statuses if number is None else [self.statuses[number]]
-            self._admins[key] = accounts.admin(lambda: self._connect(place), statuses)
+            self._admins[key] = data.admin(lambda: self._connect(place), statuses)
         return self._admins[key]
 
     def seen_from(self, machine: OnHost, address: str, port: int) -> bool:
         mine = [one for one in self.part.where.places if (one.address, one.port) == (address, port)]
         connects = [partial(self._connect, one) for one in (mine or self.part.where.places)]
-        return accounts.is_seen(connects, machine, address, port)
+        return data.is_seen(connects, machine, address, port)
 
     def identity(self) -> dict[str, Any]:
         self.running()
         said = [status.who() for status in self.statuses]
         versions = [{key: one[key] for key in ("version", "git_hash")} for one in said]
-        known = {"host": self.host.name, "cluster": self.id, "port": self.part.port, **versions[0]}
+        known = {"host": self.machine.host, "cluster": self.id, "port": self.part.port, **versions[0]}
         return known | {"servers": versions, "pids": self.processes, "config_hash": self.config_hash}
 
     def facts(self) -> dict[str, Any]:
+        """SettingsDiffer where a setting of the study's was not taken."""
         self.running()
-        return facts_of(self, self.commands.shown())
+        told, differing = self._settings()
+        if differing:
+            raise SettingsDiffer(differing)
+        shown, variables = self.commands.shown(), sql.variables(self.admin())
+        with self.admin().connect() as connection:
+            kept = data.stored(connection, self.configs)
+        parts = [{key: one.get(key) for key in ("id", "role", "status")} for one in shown["instances"]]
+        return data.facts(self.engine.version, STORAGE, told, variables, PurePath("DATA")) | {
+            "config_hash": self.config_hash,
+            "cluster": {
+                "version": shown["cluster_meta"].get("cluster_version"),
+                "topology_sha256": self.config_hash,
+                "tiup": self.control.look.facts["tiup"],
+                "parts": parts,
+                "stored": kept,
+            },
+        }
+
+    def _settings(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return asked and got of every setting of TiDB, and what any of them did not take."""
+        mine = {**self.engine.settings, **self.configs["tidb"]}
+        told: dict[str, Any] = {}
+        differing: dict[str, Any] = {}
+        for number, status in enumerate(self.statuses):
+            items, variables = status.config(), sql.variables(self.admin(number))
+            # A setting of ours, not the study's, that a version doesn't know is told and no fault.
+            differing |= {
+                key: pair
+                for key, pair in self.asked.differences(items, variables).items()
+                if key in mine or pair[1] is not None
+            }
+            for key, value in sorted((self.asked.items | self.asked.variables).items()):
+                got = self.asked.got(key, items, variables)
+                said = {"asked": values.text(value), "got": got if got is not None else data.NOT_READ}
+                told.setdefault(key, said | {"from": "study" if key in mine else "benchbook"})
+        return told, differing
 
     def applied(self) -> list[tuple[str, str]]:
         """Return the topology that it was made from, as a pair of name and text."""
         return [("topology.yaml", self.config_text)]
 
-    def mark(self, label: str | None) -> None:
-        """Note that its tables are loaded under a label; None: that they are not."""
-        said = json.dumps({"label": label, "id": self.id})
-        self.control.call("write", name=f"{self.role}/loaded.json", text=said)
-
-    def is_marked(self, label: str | None) -> bool:
-        """Say whether its tables were loaded under a label; None: under any."""
-        known, made = self._record("loaded.json"), self._record("made.json")
-        is_same = bool(known.get("label")) and known.get("id") == made.get("id")
-        return is_same and label in (None, known.get("label"))
-
     def threads(self) -> list[dict[str, float]] | None:
-        """Return the processor time of each thread pool of each TiKV; None if one does not tell."""
-        base, most = self.part.where.places[0].port + TIKV_AT, max(1, len(self.numa.tikv) if self.numa else 1)
-        found = []
-        for role, name in self.part.where.others:
-            for rank in range(most if role == "tikv" else 0):
-                host, port = self.hosts[name], base + 2 * rank + 1
-                try:
-                    told = through_agent.request(host, host.target.address, port, Request(METRICS))
-                except OSError:
-                    return None
-                found.append(pool_seconds(told))
-        return found
+        places = ((name, self.machines[name].on.target.address, port + 1) for name, port in self._stores)
+        return threads((self.machines[name], address, port) for name, address, port in places)
 
     def log_mark(self) -> list[int]:
-        places = self.part.where.places
-        return [int(self.hosts[one.host].call("size", name=self._log(one)) or 0) for one in places]
+        return [self.machines[one.host].size(self._log(one)) or 0 for one in self.part.where.places]
 
     def log_errors(self, mark: list[int]) -> list[str]:
         found = []
         for one, at in zip(self.part.where.places, mark, strict=True):
-            said = self.hosts[one.host].call("read", name=self._log(one), at=at) or ""
+            said = self.machines[one.host].read(self._log(one), at) or ""
             found += [line for line in said.splitlines() if CRASH.search(line)]
         return found
 
     def _deploy(self, is_there: bool, made: Mapping[str, Any]) -> None:
         self.commands.note()
         if is_there:
-            self.commands.destroy()
-        self.id = uuid.uuid4().hex
-        self.control.call("remove", name=f"{self.role}/loaded.json")
-        self.control.call("write", name=f"{self.role}/topology.yaml", text=self.topology)
-        path = f"{self.control.folder}/{self.role}/topology.yaml"
-        self.commands.deploy(self.version, path)
-        said = json.dumps({**made, "id": self.id})
-        self.control.call("write", name=f"{self.role}/made.json", text=said)
+            self.commands.do("destroy", "--yes")
+        self.control.remove(f"{self.role}/loaded.json")
+        self.control.write(f"{self.role}/topology.yaml", self.topology)
+        self.commands.deploy(self.version, f"{self.control.folder}/{self.role}/topology.yaml")
+        self.control.write(f"{self.role}/made.json", json.dumps({**made, "id": uuid.uuid4().hex}))
 
     def _await(self) -> None:
         """Wait until every TiDB answers and tiup says of every part that it is up."""
@@ -251,79 +268,8 @@ class Cluster(Made):
 
     def _connect(self, place: Place, password: str | None = None) -> pymysql.Connection:
         known = self.lab.admin_password() if password is None else password
-        return through_agent.connect(
-            *(self.hosts[place.host], (place.address, place.port)),
-            **dict[str, Any](user=ADMIN, password=known, read_timeout=READ_S),
-        )
-
-    def _record(self, name: str) -> dict[str, Any]:
-        try:
-            return dict(json.loads(self.control.call("read", name=f"{self.role}/{name}") or "{}"))
-        except ValueError:
-            return {}
+        where = (place.address, place.port)
+        return self.machines[place.host].connect(where, user=ADMIN, password=known)
 
     def _log(self, one: Place) -> str:
         return f"{self.part.name}/tidb-{one.port}/log/tidb.log"
-
-
-STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"
-
-
-def pids_of(
-    hosts: Mapping[str, Host], part: Part, numa: Numa | None = None
-) -> dict[str, dict[str, list[int]]]:
-    """Return the processes of `tidb`, `tikv` and `pd` by host: those that listen on the parts' ports."""
-    base = part.where.places[0].port
-    ports: dict[str, list[tuple[str, int]]] = {"tidb": [(one.host, one.port) for one in part.where.places]}
-    for role, at, most in (("tikv", TIKV_AT, max(1, len((numa or Numa()).tikv))), ("pd", PD_AT, 1)):
-        named = [host for what, host in part.where.others if what == role]
-        ports[role] = [(host, base + at + 2 * rank) for host in named for rank in range(most)]
-    found: dict[str, dict[str, list[int]]] = {}
-    for role, places in ports.items():
-        for host, port in places:
-            there = [one["pid"] for one in hosts[host].call("listeners", port=port) if one["pid"]]
-            found.setdefault(role, {}).setdefault(host, []).extend(there)
-    return found
-
-
-def facts_of(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
-    """Return what a cluster is; `shown` is what tiup says. SettingsDiffer where a setting was not taken."""
-    told, differing = settings_of(cluster, cluster.statuses)
-    if differing:
-        raise SettingsDiffer(differing)
-    variables = sql.variables(cluster.admin())
-    with cluster.admin().connect() as connection:
-        kept = data.stored(connection, cluster.configs)
-    parts = [{key: one.get(key) for key in ("id", "role", "status")} for one in shown["instances"]]
-    return data.facts(cluster.engine.version, STORAGE, told, variables, PurePath("DATA")) | {
-        "config_hash": cluster.config_hash,
-        "cluster": {
-            "version": shown["cluster_meta"].get("cluster_version"),
-            "topology_sha256": cluster.config_hash,
-            "tiup": cluster.looks[cluster.control.name].facts["tiup"],
-            "parts": parts,
-            "stored": kept,
-        },
-    }
-
-
-def settings_of(cluster: Any, statuses: Sequence[Status]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return asked and got of every setting of TiDB, and what any of them did not take."""
-    asked = cluster.asked
-    mine = {**cluster.engine.settings, **cluster.configs["tidb"]}
-    told: dict[str, Any] = {}
-    differing: dict[str, Any] = {}
-    for number, status in enumerate(statuses):
-        variables = sql.variables(cluster.admin(number))
-        items = status.config()
-        # A setting of ours, not the study's, that a version doesn't know is told and no fault.
-        differing |= {
-            key: pair
-            for key, pair in asked.differences(items, variables).items()
-            if key in mine or pair[1] is not None
-        }
-        for key, value in sorted((asked.items | asked.variables).items()):
-            got = asked.got(key, items, variables)
-            said = {"asked": values.text(value), "got": got if got is not None else data.NOT_READ}
-            told.setdefault(key, said | {"from": "study" if key in mine else "benchbook"})
-    return told, differing

@@ -91,12 +91,12 @@ class Running:
 
     def part(self, part: Part) -> Any:
         """Return a part, made but not started."""
-        host = self.host(part.where.host)
+        self.host(part.where.host)
         if part not in self.parts:
-            self.parts[part] = self._make(part, host)
+            self.parts[part] = self._make(part)
         return self.parts[part]
 
-    def _make(self, part: Part, host: Host) -> Any:
+    def _make(self, part: Part) -> Any:
         machine = self.machine(part.where.host)
 
         def peers() -> list[str]:
@@ -117,8 +117,7 @@ class Running:
 
         if part.program == "cluster":
             names = {one.host for one in part.where.places} | {name for _, name in part.where.others}
-            hosts, looks = ({name: get(name) for name in names} for get in (self.host, self.look))
-            return Cluster(self.study, part, hosts, looks, self.lab, peers, machine)  # type: ignore[arg-type]
+            return Cluster(self.study, part, {name: self.machine(name) for name in names}, peers)
         engine = engine_of(self.study, part.arm)
         chain = next(one for one in chains(self.study, self.targets).values() if part in one.servers)
         is_closed = self.study.site.tls == "required"

@@ -6,7 +6,7 @@ import contextlib
 import getpass
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +19,25 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import probes
-from benchbook.sites.agent.facts import Look
 from benchbook.sites.arms.parts import Part
 from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Start
 from benchbook.sites.engines import tls
 from benchbook.sites.hosts import arrange, roles, through_agent
-from benchbook.sites.hosts.arrange import Chain, OnHosts, Place, hosts_of
+from benchbook.sites.hosts.arrange import OnHosts
 from benchbook.sites.hosts.client import RemoteClient
-from benchbook.sites.hosts.host import Host, Refused
+from benchbook.sites.hosts.host import Refused
 from benchbook.sites.hosts.roles import summary
 from benchbook.sites.hosts.running import Running, beside_run
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock
 from benchbook.sites.tidb.status import pools_spent
+
+# Names of this machine's own facts, so that a report finds them where it always does.
+OF_SERVER = (
+    *("cpu_model", "cores", "memory_mib", "kernel", "system", "architecture", "governor", "swap_mib"),
+    *("transparent_hugepages", "swappiness", "clocksource"),
+)
 
 
 class HostsSite(ArrangedSite[OnHosts]):
@@ -120,15 +125,47 @@ class HostsSite(ArrangedSite[OnHosts]):
         return {**found[first], "hosts": found} if first is not None else {}
 
     def facts(self, arm: str) -> dict[str, Any]:
-        chain = self._chain(arm)
-        roles = {role: self._running.host(name) for role, name in arrange.hosts_of(chain).items()}
-        looks = {role: host.look_again() for role, host in roles.items()}
+        """`machine` is the server's, `servers` are those after it."""
+        chain, setting, site = self._chain(arm), self.study.arms[arm], self.study.site
+        roles = arrange.hosts_of(chain)
+        looks = {role: self._running.host(name).look_again() for role, name in roles.items()}
         parts = {part.kind: self._running.part(part).facts() for part in reversed(chain.parts)}
-        others = self._running.others(chain)
-        kernel = self._running.kernel_of(chain.server)
-        return facts_of(self.study, arm, chain, parts, looks, kernel, others) | {
-            "moment": moment_of(looks, roles, arrange.endpoints(chain)[0])
+        others, server = self._running.others(chain), looks["server"].facts
+        cluster, entry = parts["server"].pop("cluster", None), arrange.endpoints(chain)[0]
+        return {
+            "arm": arm,
+            "access": setting.access,
+            "site": {"kind": "ssh", "port": site.port, "inventory": site.inventory},
+            **({"encryption": site.tls} if site.tls != "off" else {}),
+            **({"cluster": cluster} if cluster else {}),
+            "engine": parts["server"],
+            **({"servers": others} if others else {}),
+            "proxy": parts.get("proxy"),
+            "network": setting.network,
+            "cpu": {
+                part.kind: {"cores": list(part.cpus) if part.cpus else None}
+                for part in (chain.server, chain.proxy, chain.client)
+                if part is not None
+            },
+            "kernel": self._running.kernel_of(chain.server) or None,
+            "machine": {name: server[name] for name in OF_SERVER}
+            | {"sysbench": looks["client"].facts["sysbench"]},
+            "hosts": {
+                role: {"name": roles[role], **look.facts, "python": None} for role, look in looks.items()
+            },
+            "moment": {
+                "endpoint": f"{entry.address}:{entry.port}",
+                "hosts": {
+                    role: look.moment | {"clock": self._clock(roles[role])} for role, look in looks.items()
+                },
+            },
         }
+
+    def _clock(self, name: str) -> dict[str, float]:
+        """Return how far a host's wall clock is ahead of ours in ms."""
+        found = through_agent.clock(self._running.host(name), "wall_s", time.time)
+        known = {"offset_ms": found.ahead_s, "round_trip_ms": found.round_trip_s}
+        return {key: round(1000 * seconds, 3) for key, seconds in known.items()}
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
         return [pair for part in self._chain(arm).parts for pair in self._running.part(part).applied()]
@@ -215,64 +252,3 @@ class HostsSite(ArrangedSite[OnHosts]):
 
     def _made(self, part: Part[OnHosts]) -> Any:
         return self._running.part(part)
-
-
-# Names of this machine's own facts, so that a report finds them where it always does.
-OF_SERVER = (
-    *("cpu_model", "cores", "memory_mib", "kernel", "system", "architecture", "governor", "swap_mib"),
-    *("transparent_hugepages", "swappiness", "clocksource"),
-)
-
-
-def facts_of(
-    study: Study,
-    arm: str,
-    chain: Chain,
-    parts: Mapping[str, dict[str, Any]],
-    looks: Mapping[str, Look],
-    kernel: dict[str, int],
-    others: Mapping[str, dict[str, Any]],
-) -> dict[str, Any]:
-    """Return what stays the same at the next start; `machine` is the server's, `others` servers after it."""
-    setting = study.arms[arm]
-    server = looks["server"].facts
-    names = hosts_of(chain)
-    cluster = parts["server"].get("cluster")
-    return {
-        "arm": arm,
-        "access": setting.access,
-        "site": {"kind": "ssh", "port": study.site.port, "inventory": study.site.inventory},
-        **({"encryption": study.site.tls} if study.site.tls != "off" else {}),
-        **({"cluster": cluster} if cluster else {}),
-        "engine": {key: value for key, value in parts["server"].items() if key != "cluster"},
-        **({"servers": others} if others else {}),
-        "proxy": parts.get("proxy"),
-        "network": setting.network,
-        "cpu": {
-            "server": {"cores": _cores(chain.server.cpus)},
-            **({"proxy": {"cores": _cores(chain.proxy.cpus)}} if chain.proxy else {}),
-            "client": {"cores": _cores(chain.client.cpus)},
-        },
-        "kernel": kernel or None,
-        "machine": {name: server[name] for name in OF_SERVER}
-        | {"sysbench": looks["client"].facts["sysbench"]},
-        "hosts": {role: {"name": names[role], **look.facts, "python": None} for role, look in looks.items()},
-    }
-
-
-def moment_of(looks: Mapping[str, Look], hosts: Mapping[str, Host], entry: Place) -> dict[str, Any]:
-    """Return what changes by the hour: load and space of the hosts, their clocks, the endpoint."""
-    return {
-        "endpoint": f"{entry.address}:{entry.port}",
-        "hosts": {role: look.moment | {"clock": clock_of(hosts[role])} for role, look in looks.items()},
-    }
-
-
-def clock_of(host: Host) -> dict[str, float]:
-    """Return how far a host's wall clock is ahead of ours in ms."""
-    found = through_agent.clock(host, "wall_s", time.time)
-    return {"offset_ms": round(1000 * found.ahead_s, 3), "round_trip_ms": round(1000 * found.round_trip_s, 3)}
-
-
-def _cores(cpus: tuple[int, ...] | None) -> list[int] | None:
-    return list(cpus) if cpus else None

@@ -1,4 +1,4 @@
-"""What a host's agent reaches for us, so that nothing but SSH need be open between us: servers, HTTP, clocks.
+"""What a host's agent does and reaches for us, so that nothing but SSH need be open between us.
 
 A connection that the agent holds outlives a lost connection to the host.
 """
@@ -6,26 +6,41 @@ A connection that the agent holds outlives a lost connection to the host.
 from __future__ import annotations
 
 import base64
-import ssl
+import functools
+import inspect
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import pymysql
+from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.agent.files import Files
 from benchbook.sites.hosts.host import Host
-from benchbook.sites.lab import Lab
 from benchbook.sites.machine import contract
-from benchbook.sites.machine.contract import Request
-
-if TYPE_CHECKING:
-    import psycopg
 
 LOOK_S = 2.0
-UNREACHABLE = 2003
+
+
+class FilesThere(Files):
+    """The files of a host: each method of `Files` asks the host's agent (`call`), which has the same one."""
+
+    call: Callable[..., Any]
+
+
+def _asked(does: Callable[..., Any]) -> Callable[..., Any]:
+    names = list(inspect.signature(does).parameters)[1:]
+
+    @functools.wraps(does)
+    def ask(self: FilesThere, *given: Any, **named: Any) -> Any:
+        return self.call(does.__name__, **dict(zip(names, given, strict=False)), **named)
+
+    return ask
+
+
+for name, does in vars(Files).items():
+    if not name.startswith("_"):
+        setattr(FilesThere, name, _asked(does))
 
 
 class FarSocket(contract.Far):
@@ -65,52 +80,6 @@ class FarSocket(contract.Far):
         except SiteError as error:
             # PyMySQL makes of this what it makes of any connection that breaks.
             raise ConnectionError(str(error)) from None
-
-
-def connect(
-    host: Host, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
-) -> pymysql.Connection:
-    """Open a connection to MariaDB or MySQL from a host, with PyMySQL's own arguments for the account."""
-    try:
-        link = FarSocket(host, target)
-    except ConnectionError as error:
-        raise pymysql.err.OperationalError(UNREACHABLE, str(error)) from None
-    how = {"ssl_disabled": True} if tls is None else {"ssl": tls}
-    connection = pymysql.connect(**account, **how, autocommit=True, defer_connect=True)
-    connection.connect(link)
-    return connection
-
-
-def connect_pgsql(
-    host: Host, target: str | tuple[str, int], lab: Lab, **account: Any
-) -> psycopg.Connection[Any]:
-    """Open a connection to PostgreSQL from a host, with psycopg's own arguments for the account."""
-    # Loaded here: most studies have no use for it.
-    import psycopg
-
-    from benchbook.sites.engines import postgresql_carried as carried
-
-    try:
-        link = FarSocket(host, target)
-    except ConnectionError as error:
-        raise psycopg.OperationalError(str(error)) from None
-    return carried.connect(link, lab, **account)
-
-
-def request(host: Host, address: str, port: int, asked: Request) -> str:
-    """Return what an HTTP server that a host reaches answers; OSError if it is none, or says no."""
-    return contract.fetch(FarSocket(host, (address, port)), address, port, asked)
-
-
-def ask(host: Host, path: str, line: str) -> str:
-    """Return what a program answers on its socket, a file of a host, to one line; OSError if it does not."""
-    link = FarSocket(host, path)
-    link.settimeout(contract.WAIT_S)
-    try:
-        link.sendall(f"{line}\n".encode())
-        return b"".join(iter(link.receive, b"")).decode("utf-8", "replace")
-    finally:
-        link.close()
 
 
 @dataclass(frozen=True)

@@ -17,40 +17,29 @@ from benchbook.core.engines import engine_of
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_hosts import Numa, Tiup
-from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts.arrange import EXPORTERS_AT, PD_AT, TIKV_AT, Part
-from benchbook.sites.hosts.host import Host
-from benchbook.sites.hosts.machine import work
+from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.settings import Value
 from benchbook.sites.tidb import config
 
 
 class Commands:
-    """What can be asked of `tiup` for one cluster; `look` is what the control host is."""
+    """What can be asked of `tiup` for one cluster on its control host."""
 
-    def __init__(self, control: Host, look: Look, tiup: Tiup, name: str) -> None:
+    def __init__(self, control: OnHost, tiup: Tiup, name: str) -> None:
         self.control, self.tiup, self.name = control, tiup, name
-        self.binary, self.home = str(look.tools["tiup"]), look.home
+        self.binary, self.env = str(control.program("tiup")), {"HOME": control.look.home}
 
     def deploy(self, version: str, topology: str) -> None:
         """Make the cluster from a topology file on the control host."""
         key = self.tiup.identity_file
         words = ["--user", self.tiup.login, "--yes"]
-        words += [] if key is None else ["--identity_file", key.replace("~", self.home, 1)]
-        self._do("deploy", self.name, version, topology, *words)
-
-    def start(self) -> None:
-        self._do("start", self.name, "--yes")
-
-    def stop(self) -> None:
-        self._do("stop", self.name, "--yes")
-
-    def destroy(self) -> None:
-        self._do("destroy", self.name, "--yes")
+        words += [] if key is None else ["--identity_file", key.replace("~", self.env["HOME"], 1)]
+        self.do("deploy", version, topology, *words)
 
     def shown(self) -> dict[str, Any]:
         """Return what it says of the cluster: `cluster_meta`, and `instances` with id, role and status."""
-        said = self._do("display", self.name, "--format", "json")
+        said = self.do("display", "--format", "json")
         # It may greet before that.
         known = json.loads(said[said.index("{") :]) if "{" in said else {}
         return {"cluster_meta": {}, "instances": [], **known}
@@ -62,17 +51,14 @@ class Commands:
             name=self.name,
             end=[self.binary, "cluster", "stop", self.name, "--yes"],
             purge=[self.binary, "cluster", "destroy", self.name, "--yes"],
-            env=self._env,
+            env=self.env,
         )
 
-    def _do(self, *words: str) -> str:
-        wrong = f"`tiup cluster {words[0]}` failed"
-        argv = [self.binary, "cluster", *words]
-        return work(self.control, wrong, argv, self.tiup.wait_s, None, self._env)
-
-    @property
-    def _env(self) -> dict[str, str]:
-        return {"HOME": self.home}
+    def do(self, what: str, *words: str) -> str:
+        """Run one command on the cluster and return what it printed."""
+        argv = [self.binary, "cluster", what, self.name, *words]
+        wrong = f"`tiup cluster {what}` failed"
+        return self.control.printed(argv, wrong, self.tiup.wait_s, env=self.env)
 
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

@@ -52,13 +52,6 @@ class Request:
     kind: str = "application/json"
 
 
-class Asks(Protocol):
-    """What reaches HTTP servers: a machine, or a study's namespace in a cluster, where pods are addresses."""
-
-    def request(self, address: str, port: int, asked: Request) -> str:
-        """Return what the server answers; OSError if none does, or if it says no."""
-
-
 class Machine(abc.ABC):
     """Where servers and proxies run: this machine, or a host or pod through its agent.
 
@@ -179,7 +172,7 @@ class Machine(abc.ABC):
 
     @abc.abstractmethod
     def request(self, address: str, port: int, asked: Request) -> str:
-        """Return what an HTTP server answers that this machine reaches, as `Asks` has it."""
+        """Return what an HTTP server answers to this machine; OSError if none does, or if it says no."""
 
     @abc.abstractmethod
     def connect(

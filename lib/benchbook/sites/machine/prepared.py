@@ -6,6 +6,7 @@ renamed. Where the disk can share blocks (XFS, Btrfs) it costs next to nothing.
 
 from __future__ import annotations
 
+import abc
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,9 +15,35 @@ from typing import Any
 from benchbook.core.errors import SiteError
 from benchbook.sites.machine import steps
 from benchbook.sites.machine.contract import Machine
+from benchbook.sites.machine.supervised import Made
 
 COPY_S, LOOK_S = 3600.0, 0.05
 FREE_BYTES, SPARE_BYTES = 1 << 30, 256 << 20
+
+
+class Loaded(Made, abc.ABC):
+    """A cluster whose data can't be copied: they are loaded once, and taken as they are.
+
+    `notes` has written down under which label that was, and into which cluster.
+    """
+
+    has_copies = False
+    role: str
+    notes: Machine
+
+    @property
+    @abc.abstractmethod
+    def id(self) -> str | None:
+        """What tells it from one that is made again; None as long as it is not made."""
+
+    def mark(self, label: str) -> None:
+        """Note that its data are loaded under a label."""
+        self.notes.write(f"{self.role}/loaded.json", json.dumps({"label": label, "id": self.id}))
+
+    def is_marked(self, label: str | None) -> bool:
+        """Say whether its data were loaded under a label; None: under any."""
+        known = noted(self.notes, f"{self.role}/loaded.json")
+        return bool(known) and known["id"] == self.id and label in (None, known["label"])
 
 
 def make(server: Any) -> None:
@@ -31,10 +58,10 @@ def making(server: Any) -> steps.Steps:
     """Make what `make` does, and yield while a server that has `creating` waits for its new data."""
     machine, role, copy = server.machine, server.role, server.place.prepared
     heal(server)
-    if _json(machine, f"{role}/made.json") == server.made_with and machine.size(f"{role}/data") is not None:
+    if noted(machine, f"{role}/made.json") == server.made_with and machine.size(f"{role}/data") is not None:
         return
     machine.remove(role)
-    if (_json(machine, _record(server)) or {}).get("made_with") != server.made_with:
+    if noted(machine, _record(server)).get("made_with") != server.made_with:
         machine.remove(copy)
     if machine.free() < FREE_BYTES:
         raise SiteError(f"{_place(machine)}: less than 1 GiB free; {_more(machine)}")
@@ -91,7 +118,7 @@ def is_kept(server: Any, label: str | None) -> bool:
     """Say whether there is a whole copy, made by this engine and under this label (None: under any)."""
     if not server.has_copies:
         return bool(server.is_marked(label))
-    record = _json(server.machine, _record(server)) or {}
+    record = noted(server.machine, _record(server))
     return record.get("made_with") == server.made_with and label in (None, record.get("label"))
 
 
@@ -176,11 +203,12 @@ def _record(server: Any) -> str:
     return f"{server.place.prepared}/snapshot.json"
 
 
-def _json(machine: Machine, name: str) -> Any:
+def noted(machine: Machine, name: str) -> dict[str, Any]:
+    """Return what a JSON file of a machine holds; empty where there is none, or it can't be read."""
     try:
-        return json.loads(machine.read(name) or "null")
+        return dict(json.loads(machine.read(name) or "{}"))
     except ValueError:
-        return None
+        return {}
 
 
 def _on(machine: Machine) -> str:

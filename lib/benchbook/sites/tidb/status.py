@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.machine.contract import Asks, Request
+from benchbook.sites.machine.contract import Machine, Request
 from benchbook.sites.settings import Value, same, text
 
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
@@ -49,7 +49,7 @@ class Status:
 
     address: str
     port: int
-    by: Asks
+    by: Machine
 
     @property
     def answers(self) -> bool:
@@ -147,6 +147,17 @@ def pool_seconds(text: str) -> dict[str, float]:
     return found
 
 
+def threads(stores: Iterable[tuple[Machine, str, int]]) -> list[dict[str, float]] | None:
+    """Return the processor time in s of each thread pool of each TiKV; None if one does not tell.
+
+    Each is a machine that reaches it, and the address and port at which it tells.
+    """
+    try:
+        return [pool_seconds(one.request(address, port, Request(METRICS))) for one, address, port in stores]
+    except (OSError, ValueError):
+        return None
+
+
 def pools_spent(
     before: Iterable[Mapping[str, float]], after: Iterable[Mapping[str, float]]
 ) -> dict[str, float] | None:
@@ -184,7 +195,7 @@ class Placement:
     address: str
     port: int
     names: Mapping[str, str]
-    by: Asks
+    by: Machine
 
     @property
     def answers(self) -> bool:
