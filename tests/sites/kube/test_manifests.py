@@ -15,9 +15,10 @@ from ruamel.yaml import YAML
 from benchbook.commands import cli
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites.kube import layout, manifests, plan, tidb, tidb_cluster
+from benchbook.sites.kube import layout, manifests, plan, tidb
 from benchbook.sites.kube.layout import clients_inside, clients_outside
 from benchbook.sites.kube.tidb_parts import PodPlacement
+from benchbook.sites.tidb import data
 from tests.installed import package
 from tests.sites import kubernetes_study
 
@@ -82,8 +83,14 @@ def test_clients_and_servers_of_an_arm_are_pods_of_their_own_and_the_first_are_s
 
 
 def test_nobody_enters_a_tidb_without_a_password():
-    made = tidb_cluster.account_statements(PASSWORD, PASSWORD)
-    assert made.rstrip().endswith("DROP USER IF EXISTS 'root'@'%';")
+    class Said(list[str]):
+        def execute(self, statement: str, given: tuple[str, ...] | None = None) -> None:
+            self.append(statement if given is None else statement % tuple(map(repr, given)))
+
+    said = Said()
+    data.close(said, PASSWORD, ("127.0.0.1",))  # type: ignore[arg-type]
+    assert said[0] == f"CREATE USER 'root'@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'"
+    assert said[-1] == "DROP USER 'root'@'%'"
     with pytest.raises(ValidationError, match="not a study's to set"):
         kubernetes_study.make(engine={"name": "tidb", "settings": {"security.skip-grant-table": True}})
 

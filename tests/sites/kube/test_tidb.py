@@ -264,7 +264,7 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
             knocked = books["after"]["Aborted_connects"] - books["before"]["Aborted_connects"]
             assert books["own_connections"] == knocked
         leads = seen["service"]["identity_before"]["service_leads_to"]
-        assert leads == site._arms.server(site.chains["service"].server).parts.addresses
+        assert leads == site._arms.server(site.chains["service"].server).leads_to
         facts = site.facts("service")["engine"]
         must_be_as_asked(facts, seen["service"], leads)
         assert "no copy" in facts["data"]
@@ -292,17 +292,17 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
     into.mkdir()
     with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS):
         dataset.load(site, spec)
-        parts = site._arms.server(site.chains["service"].server).parts
-        assert len(parts.addresses) == 2
-        before, _ = parts.books()
+        server = site._arms.server(site.chains["service"].server)
+        assert len(server.leads_to) == 2
+        before, _ = server.books()
         password = site.space.lab.password()
         account = {"user": labs.USER, "password": password, "database": labs.SCHEMA, "ssl_disabled": True}
-        for host in parts.addresses:
+        for host in server.leads_to:
             with pymysql.connect(host=host, port=4000, **account) as one, one.cursor() as cursor:
                 for _ in range(7):
                     cursor.execute("SELECT COUNT(*) FROM sbtest1")
                     assert cursor.fetchone() == (500,), "both see the rows of the same stores"
-        after, _ = parts.books()
+        after, _ = server.books()
         # Seven selects on each of the two.
         assert after["Com_select"] - before["Com_select"] == 14
         own = Cluster()

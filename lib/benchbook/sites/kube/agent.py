@@ -18,6 +18,7 @@ from websocket import ABNF, WebSocketTimeoutException
 from benchbook.core.errors import SiteError
 from benchbook.core.inventory import Target
 from benchbook.core.study_kubernetes import Kubernetes
+from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts import archive
 from benchbook.sites.hosts.host import AgentGone, Host
 from benchbook.sites.kube import wait
@@ -25,6 +26,8 @@ from benchbook.sites.kube.api import LOST, OUT, Cluster, wait_for
 from benchbook.sites.kube.pods import HOME, IDLE
 from benchbook.sites.lab import Lab, lab_id
 
+# What is asked of a host beforehand; a pod's programs are its image's, and it is all a server's.
+LOOK = Look({"cores": 1}, {}, {}, "root", "/", True, "", 0.0, -1)
 LEASE_S, PATIENCE_S, TIMEOUT_S = 900.0, 300.0, 30.0
 CARRY_S = 7200.0
 # The file comes as one line: not every API can end what a command reads.

@@ -8,7 +8,6 @@ from typing import Any
 from benchbook.core import applied, traits
 from benchbook.core.errors import SiteError
 from benchbook.sites.agent.facts import Look
-from benchbook.sites.kube import wait
 from benchbook.sites.kube.facts import cluster
 from benchbook.sites.kube.layout import Chain, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.running import Arms
@@ -72,7 +71,7 @@ def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
         if part is None:
             continue
         kind = part.name if part in chain.clients[1:] else part.kind
-        pod = wait.look(arms.space.cluster, arms.space.namespace, pod_of(part))
+        pod = arms.space.look(pod_of(part))
         statuses = (pod.status.container_statuses or ()) if pod is not None else ()
         found |= {
             f"{kind}_pod": pod.metadata.uid if pod is not None else "gone",
@@ -160,7 +159,7 @@ def _sysbench(arms: Arms, pod: Any, far: Look | None) -> str | None:
 
 
 def _version(arms: Arms, pod: str, *argv: str) -> str | None:
-    match = VERSION.search(arms.space.cluster.must(arms.space.namespace, pod, argv))
+    match = VERSION.search(arms.space.run(pod, *argv))
     return match[0] if match else None
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import getpass
 import json
-import secrets
 import threading
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,14 @@ from kubernetes import client
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites.hosts import through_agent
+from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import layout, manifests, wait
-from benchbook.sites.kube.agent import PodHost
+from benchbook.sites.kube.agent import LOOK, PodHost
 from benchbook.sites.kube.api import Cluster, wait_for
-from benchbook.sites.machine.contract import Request
+from benchbook.sites.kube.layout import Part, pod_of
+from benchbook.sites.kube.pods import DIGEST
 
 GONE_S = 180.0
-LOOPBACK = "127.0.0.1"
 
 
 class StudyNamespace:
@@ -74,16 +73,23 @@ class StudyNamespace:
             threading.Thread(target=known.keep, args=(self._over,), daemon=True).start()
         return known
 
-    def host_of(self, name: str) -> PodHost:
-        """Return the pod of a name as it is now; ConnectionError if there is none."""
-        if name in self._hosts and not self._hosts[name].is_gone:
-            return self._hosts[name]
-        try:
-            if (pod := wait.look(self.cluster, self.namespace, name)) is None:
-                raise ConnectionError(f"{name}: no such pod")
-            return self.host(pod)
-        except SiteError as error:
-            raise ConnectionError(str(error)) from None
+    def machine(self, pod: Any) -> OnHost:
+        """Return a pod as what a program of its image is asked through."""
+        return OnHost(self.host(pod), LOOK, self.lab)
+
+    def look(self, pod: str) -> Any | None:
+        """Return a pod as the cluster sees it now, or None if there is none."""
+        return wait.look(self.cluster, self.namespace, pod)
+
+    def run(self, pod: str, *argv: str) -> str:
+        """Run a command in a pod's own container and return what it printed; SiteError if it fails."""
+        return self.cluster.must(self.namespace, pod, argv)
+
+    def up(self, part: Part, made: list[dict[str, Any]]) -> Any:
+        """Apply the manifests of a part, the last of which holds its pod; return that once it runs."""
+        self.apply(part.name, made)
+        digest = made[-1]["spec"]["template"]["metadata"]["annotations"][DIGEST]
+        return wait.running(self.cluster, self.namespace, pod_of(part), digest, self.here.wait_s)
 
     def end(self) -> None:
         """Let all agents go: they end with their pods, or what they started with their lease."""
@@ -91,21 +97,9 @@ class StudyNamespace:
         for host in self._hosts.values():
             host.close()
 
-    def request(self, address: str, port: int, asked: Request) -> str:
-        """Return what an HTTP server in a pod, whose name is the address here, answers inside it."""
-        return through_agent.request(self.host_of(address), LOOPBACK, port, asked)
-
     def text(self, *names: str) -> str:
         """Return what was applied under some names, as YAML."""
         return manifests.text([one for name in names for one in self.applied.get(name, [])])
-
-    def admin_password(self) -> str:
-        """Return the administrator's password, drawn when first asked for, known to the lab alone."""
-        file = self.lab.secret.with_name("admin")
-        if not file.exists():
-            self.lab.own("secrets", None)
-            labs.write_private(file, secrets.token_urlsafe(24))
-        return file.read_text(encoding="utf-8")
 
     def sweep(self, kinds: tuple[str, ...], wait_s: float = GONE_S) -> None:
         """Remove the StatefulSets of these kinds of parts, and wait until their pods are gone."""

@@ -16,7 +16,7 @@ from benchbook.sites.contract import Start
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import facts, layout, manifests, plan, pods, tidb, wait
+from benchbook.sites.kube import facts, layout, manifests, plan, tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.layout import Chain, Part, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
@@ -155,7 +155,7 @@ class Arms:
         """Return the pod of a client, neighbour or proxy, running; `address` is what a proxy leads to."""
         known = self._pods.get(part.name)
         if known is not None and (part.to is None or address is None or known[1] == address):
-            now = wait.look(self.space.cluster, self.space.namespace, pod_of(part))
+            now = self.space.look(pod_of(part))
             if now is not None and wait.same(now, known[0]):
                 return now
         space = self.space
@@ -164,11 +164,9 @@ class Arms:
             made = manifests.of_proxy(space.study, space.names, part, address)
         else:
             made = [manifests.of_client(space.study, space.names, part)]
-        space.apply(part.name, made)
-        digest = made[-1]["spec"]["template"]["metadata"]["annotations"][pods.DIGEST]
-        pod = wait.running(space.cluster, space.namespace, pod_of(part), digest, space.here.wait_s)
+        pod = space.up(part, made)
         if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
-            space.cluster.must(space.namespace, pod_of(part), ["taskset", "-acp", layout.listed(cores), "1"])
+            space.run(pod_of(part), "taskset", "-acp", layout.listed(cores), "1")
         # Its agent takes time to begin, which a run would lack.
         space.host(pod)
         self._pods[part.name] = (pod, address)
@@ -184,9 +182,8 @@ class Arms:
         asked = [(part, self.server(part).running().pid) for part in chain.servers]
         asked += [(chain.proxy, 1)] if chain.proxy is not None else []
         find = "grep Cpus_allowed_list /proc/{}/status"
-        run, named = self.space.cluster.must, self.space.namespace
         found = {
-            part.name: run(named, pod_of(part), ["sh", "-c", find.format(pid)]).split()[-1]
+            part.name: self.space.run(pod_of(part), "sh", "-c", find.format(pid)).split()[-1]
             for part, pid in asked
         }
         for part in chain.clients:
@@ -209,7 +206,7 @@ class Arms:
                 seen = wait.events(self.space.cluster, self.space.namespace, pod_of(server.part))
                 raise SiteError(f"{pod_of(server.part)} ended by itself; its events: {'; '.join(seen)}")
         for name, (pod, _) in self._pods.items():
-            now = wait.look(self.space.cluster, self.space.namespace, pod.metadata.name)
+            now = self.space.look(pod.metadata.name)
             if now is None or not wait.same(now, pod):
                 raise SiteError(f"{name} ended by itself")
 
@@ -242,7 +239,7 @@ class Arms:
     def watch(self, chain: Chain, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         """Return what watches an arm's clients and pods; all parts of a TiDB cluster are the server too."""
         found = [one for part in chain.servers for one in self.server(part).watched()]
-        found += [("proxy", pod_of(chain.proxy), 1)] if chain.proxy is not None else []
+        found += [("proxy", self._pods[chain.proxy.name][0], 1)] if chain.proxy is not None else []
         roles: dict[str, Host] = {}
         pids: dict[str, dict[str, list[int]]] = {}
         families: dict[str, list[int]] = {}
@@ -255,13 +252,13 @@ class Arms:
 
         for one in clients:
             add("client", one.host)
-        for part, name, pid in found:
-            host = self.space.host_of(name)
+        for part, pod, pid in found:
+            host = self.space.host(pod)
             add(part, host)
             whole = "proxy" if part == "proxy" else "server"
             if part in ("server", "proxy"):
                 # Its own sockets: the kernel of its pod's network knows them, and no other.
-                own = {"part": whole, "host": str(host.pod.status.pod_ip), "port": ports[name]}
+                own = {"part": whole, "host": str(host.pod.status.pod_ip), "port": ports[host.name]}
                 hops[host.name] = [{**own, "is_own": True}]
             for kind in {part, whole}:
                 pids.setdefault(kind, {}).setdefault(host.name, []).append(pid)
@@ -277,7 +274,7 @@ class Arms:
 
     def server_cores(self, chain: Chain) -> float:
         """Return the cores of the first server's node."""
-        pod = wait.look(self.space.cluster, self.space.namespace, pod_of(chain.server))
+        pod = self.space.look(pod_of(chain.server))
         name = pod.spec.node_name if pod is not None else None
         return float((self.node(name).get("cores") if name else None) or 1)
 

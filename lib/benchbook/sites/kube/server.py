@@ -16,12 +16,11 @@ from benchbook.core import traits
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import load
-from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.files import OF_VERSIONS
 from benchbook.sites.hosts.host import AgentGone
 from benchbook.sites.hosts.machine import Job, OnHost
 from benchbook.sites.kube import layout, manifests, wait
-from benchbook.sites.kube.agent import PodHost
+from benchbook.sites.kube.agent import LOOK, PodHost
 from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
@@ -47,13 +46,15 @@ class Server:
 
     @property
     def inner(self) -> Any:
-        """The engine's server on the pod as it is now, made at need; not started."""
-        host = self.space.host(self._pod or self.pod())
+        """The engine's server on the pod that was found last, made at need; not started."""
+        if self._pod is None:
+            self.find()
+        host = self.space.host(self._pod)
         if host is not self._host:
             machine = OnPod(self.space.cluster, host, self.space.lab)
             machine.end_left()
             peers = [labs.ANYWHERE_AT, *([labs.OVER_SOCKET] if self.space.here.client_in == "server" else [])]
-            place = labs.Place("server", self.address(host.pod), self.port, peers=lambda: peers)
+            place = labs.Place("server", str(host.pod.status.pod_ip), self.port, peers=lambda: peers)
             engine = self.space.study.engine
             self._inner = load(traits.engine(engine.name).code)(machine, engine, place)
             self._host = host
@@ -65,9 +66,17 @@ class Server:
         return self._inner.child if self._inner is not None else None
 
     def find(self) -> None:
-        """Find its pod again, made if need be, where that or its container is another one now."""
-        if not self.is_alive():
-            self.pod()
+        """Find its pod, made if need be; the server in it may be asleep."""
+        if self.is_alive():
+            return
+        space = self.space
+        self._pod = space.up(self.part, manifests.of_server(space.study, space.names, self.part))
+        wanted, made = self.part.where.room.qos_class, self._pod.status.qos_class
+        if made != wanted:
+            raise SiteError(
+                f"{pod_of(self.part)}: asked for {wanted}, the cluster made it {made}; "
+                "look for a LimitRange or a webhook that changes requests"
+            )
 
     def ensure(self) -> Any:
         """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
@@ -80,42 +89,21 @@ class Server:
         server.ensure()
         return self._pod
 
-    def pod(self) -> Any:
-        """Make the server's pod, or find it, and return it running; the server in it may be asleep."""
-        space = self.space
-        made = manifests.of_server(space.study, space.names, self.part)
-        space.apply(self.part.name, made)
-        digest = made[-1]["spec"]["template"]["metadata"]["annotations"][wait.DIGEST]
-        pod = wait.running(space.cluster, space.namespace, pod_of(self.part), digest, space.here.wait_s)
-        wanted = self.part.where.room.qos_class
-        if pod.status.qos_class != wanted:
-            raise SiteError(
-                f"{pod_of(self.part)}: asked for {wanted}, the cluster made it {pod.status.qos_class}; "
-                "look for a LimitRange or a webhook that changes requests"
-            )
-        self._pod = pod
-        return pod
-
-    def address(self, pod: Any) -> str:
-        """Return where the pod is reached: its own address, or its node's."""
-        return str(pod.status.pod_ip)
-
     def service(self, name: str) -> tuple[str, list[str], int]:
         """Return the Service of a name, the addresses to which it must lead, and its port."""
-        pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
-        return name, [self.address(pod)] if pod is not None else [], SERVICE_PORT
+        return name, [str(self._pod.status.pod_ip)], SERVICE_PORT
 
     def balancer(self, chain: Chain) -> dict[str, Any]:
         """Return the manifest of the Service by which it is reached from outside."""
         return manifests.service(self.space.names, self.part, service_of(chain))
 
-    def watched(self) -> list[tuple[str, str, int]]:
+    def watched(self) -> list[tuple[str, Any, int]]:
         """Return what is watched of it as (part, pod, number of the main process)."""
-        return [("server", pod_of(self.part), self.inner.running().pid)]
+        return [("server", self._pod, self.inner.running().pid)]
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other."""
-        pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
+        pod = self.space.look(pod_of(self.part))
         if pod is None or self.child is None:
             raise SiteError(f"{pod_of(self.part)}: the server does not run; call site.up(arm) first")
         status = pod.status.container_statuses[0]
@@ -136,15 +124,13 @@ class Server:
 
     def is_alive(self) -> bool:
         """Say whether pod and container are those that were found."""
-        pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
+        pod = self.space.look(pod_of(self.part))
         return pod is not None and self._pod is not None and wait.same(pod, self._pod)
 
     def run(self, *argv: str) -> str:
-        return self.space.cluster.must(self.space.namespace, pod_of(self.part), argv)
+        return self.space.run(pod_of(self.part), *argv)
 
 
-# What is asked of a host beforehand; a pod's programs are its image's, and it is all a server's.
-LOOK = Look({"cores": 1}, {}, {}, "root", "/", True, "", 0.0, -1)
 WANT, PID, ENDED = "run/want", "run/pid", "run/ended"
 BEGIN_S, KILL_S, LOOK_S = 30.0, 30.0, 0.05
 PATHS = " ".join(f"{folder}/$1" for folder in OF_VERSIONS)

@@ -23,7 +23,7 @@ from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import api, evidence, layout, plan, running, tidb_cluster
-from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
+from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
 from benchbook.sites.machine import lock, prepared
@@ -107,7 +107,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         places, chain = [self.up(arm)], self._chain(arm)
         for part in chain.others:
             server = self._arms.server(part)
-            address = server.address(server.ensure())
+            address = str(server.ensure().status.pod_ip)
             places.append(self._endpoint(address, part.port, server if clients_inside(chain) else None))
         return [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
@@ -168,7 +168,7 @@ class KubernetesSite(ArrangedSite[InPod]):
             return self._clients_outside().client(start)
         if clients_inside(chain):
             server = chain.servers[several.server_of(start.number, len(chain.servers))]
-            return RemoteClient(self.space.host_of(pod_of(server)), start)
+            return RemoteClient(self._arms.server(server).machine.on, start)
         pod = self._arms.pod(chain.clients[start.number])
         cores = self._arms.cores_of("client", pod.spec.node_name)
         return RemoteClient(self.space.host(pod), start, None if cores is None else tuple(cores))
@@ -184,23 +184,10 @@ class KubernetesSite(ArrangedSite[InPod]):
             else tidb_cluster.by_cluster(self.chains)
         )
 
-    def snapshot(self, label: str = "", arm: str | None = None) -> None:
-        """Keep a copy of the baseline's data for all; of a TiDB cluster note that it is loaded."""
-        if self.space.here.tidb is not None:
-            return tidb_cluster.note_loaded(self.lab.folder, label, self._server(arm))
-        prepared.keep(self._server(arm), self._awake(), label)
-
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        if self.space.here.tidb is not None:
-            return tidb_cluster.is_loaded(self.lab.folder, label, self._server(arm))
-        # A pod that was lost has lost its copy.
-        return all(prepared.is_kept(server, label) for server in self._awake())
-
-    def restore(self, label: str | None = None) -> None:
-        """Put the prepared data back on every server; a TiDB cluster keeps what it has."""
-        if self.space.here.tidb is not None:
-            return tidb_cluster.must_be_loaded(self.lab.folder, label, self._servers())
-        prepared.put_back(self._awake(), label)
+        # A pod that was lost has lost its copy; a TiDB cluster has its own tables.
+        servers = self._servers() if self.space.here.tidb is None else [self._server(arm)]
+        return all(prepared.is_kept(server, label) for server in servers)
 
     def chill(self, arm: str) -> None:
         # A pod's node has a memory of its own for files, which others use too.
@@ -227,11 +214,12 @@ class KubernetesSite(ArrangedSite[InPod]):
     def _made(self, part: layout.Part) -> Any:
         return self._arms.server(part)
 
-    def _awake(self) -> list[Any]:
+    def _servers(self) -> list[Any]:
         """Return every server with its pod as it is now, whether it serves or sleeps."""
-        servers = self._servers()
+        servers = super()._servers()
         for server in servers:
-            server.find()
+            if self.space.here.tidb is None:
+                server.find()
         return servers
 
 

@@ -6,212 +6,272 @@ back: they are loaded once, and taken as they are.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import sqlalchemy
 
-from benchbook.core import files
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
-from benchbook.sites.engines.postgresql_dialect import ADMIN
+from benchbook.sites.engines.tidb import CRASH
+from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import tidb, tidb_parts
 from benchbook.sites.kube.layout import Chain, Part
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.kube.tidb_parts import FIRST, PORT, Parts
+from benchbook.sites.kube.pods import HOME
+from benchbook.sites.kube.tidb import PARTS
+from benchbook.sites.kube.tidb_parts import PodPlacement
+from benchbook.sites.machine.contract import Request
+from benchbook.sites.machine.here import Here
+from benchbook.sites.machine.prepared import Loaded
 from benchbook.sites.tidb import config, data
-from benchbook.sites.tidb.status import NOT_COUNTED
+from benchbook.sites.tidb.status import Status, flat, threads
 
 PLURAL = "tidbclusters"
-LISTENING_S = 60.0
+# Ports that the operator gives the parts.
+PORT, STATUS, PD, TIKV_STATUS = 4000, 10080, 2379, 20180
+LISTENING_S, SETTLED_S = 60.0, 5.0
 # ER_ACCESS_DENIED_ERROR, of a server that does answer.
 DENIED = 1045
-# The account of a new TiDB that anybody may use.
-OPEN = "'root'@'%'"
-# Which tables were loaded into which cluster: one that was made again is another, and its tables are gone.
-LOADED = "loaded.json"
+NOT_SHOWN = "not available: PD's own port does not answer"
 
 
-class TidbCluster:
-    """One TidbCluster. Nothing is asked of the Kubernetes cluster before `ensure`."""
+class TidbCluster(Loaded):
+    """One TidbCluster. Nothing is asked of the Kubernetes cluster before `ensure`.
+
+    `pods` are its pods by part as they were when it was ready.
+    """
 
     port = PORT
-    has_children = False
 
     def __init__(self, space: StudyNamespace, part: Part, arm: str) -> None:
-        self.space, self.part, self.arm = space, part, arm
+        self.space, self.part, self.arm, self.role, self.lab = space, part, arm, part.name, space.lab
+        self.machine = self.notes = Here(space.lab)
         self.asked = tidb.asked_of(space.study, arm)
         self.child: str | None = None
-        self._parts: Parts | None = None
+        self.pods: dict[str, list[Any]] = {}
+        self._machines: dict[str, OnHost] = {}
 
     @property
-    def parts(self) -> Parts:
-        """Its pods; SiteError before `ensure`."""
-        if self._parts is None:
-            raise SiteError(f"TidbCluster {self.part.name}: not made yet; call site.up(arm) first")
-        return self._parts
+    def id(self) -> str | None:
+        found = self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.role)
+        return str(found["metadata"]["uid"]) if found is not None else None
+
+    @property
+    def first(self) -> Any:
+        """The pod of the first TiDB; SiteError before `ensure`."""
+        if not self.pods:
+            raise SiteError(f"TidbCluster {self.role}: not made yet; call site.up(arm) first")
+        return self.pods["tidb"][0]
+
+    @property
+    def all(self) -> list[Any]:
+        """Every PD, TiKV and TiDB."""
+        return [pod for part in PARTS for pod in self.pods[part]]
+
+    @property
+    def leads_to(self) -> list[str]:
+        """Where the TiDBs are reached, sorted."""
+        return sorted(str(pod.status.pod_ip) for pod in self.pods["tidb"])
+
+    @property
+    def statuses(self) -> list[Status]:
+        """The status port of each TiDB."""
+        return [Status(labs.LOOPBACK, STATUS, self._of(pod)) for pod in self.pods["tidb"]]
 
     def ensure(self) -> Any:
         """Bring the cluster up unless it is, set its accounts and variables; return its first pod."""
-        if self._parts is not None and self._parts.are_alive():
-            return self._parts.first
-        space, name = self.space, self.part.name
-        space.apply(name, [tidb.cluster(space.study, space.names, self.arm)])
-        found = tidb_parts.ready(space.cluster, space.namespace, name, self._look, space.here.wait_s)
-        self._parts = Parts(space, name, found)
-        for one in self._parts.all:
-            space.host(one)
-        self._admit()
-        self._must_be_closed()
-        with self.open() as connection, connection.cursor() as cursor:
+        if self.is_alive():
+            return self.first
+        space = self.space
+        space.apply(self.role, [tidb.cluster(space.study, space.names, self.arm)])
+        self.pods = tidb_parts.ready(space.cluster, space.namespace, self.role, self._look, space.here.wait_s)
+        self._machines = {pod.metadata.name: space.machine(pod) for pod in self.all}
+        self._close()
+        with self._connect() as connection, connection.cursor() as cursor:
             data.set_variables(cursor, self.asked.variables)
-        self.child = self.uid()
-        return self._parts.first
+            data.admit(cursor, self.lab.password(), (labs.ANYWHERE_AT,))
+        self.child = self.id
+        return self.first
 
-    def pod(self) -> Any:
+    def find(self) -> None:
         """Find it up: a cluster has no sleep."""
-        return self.ensure()
+        self.ensure()
 
     def stop(self) -> bool:
         """Leave it as it is: it goes with the study's namespace."""
         return True
 
     def is_alive(self) -> bool:
-        return self._parts is not None and self._parts.are_alive()
+        """Say whether every pod is the one it was: neither made again nor restarted."""
+        return bool(self.pods) and all(_tells(pod) == self._now(pod) for pod in self.all)
 
-    def service(self, name: str | None) -> tuple[str, list[str], int]:
-        inside = f"{self.part.name}-tidb"
-        return (inside if name in (None, self.part.name) else name), self.parts.addresses, PORT
+    def service(self, name: str) -> tuple[str, list[str], int]:
+        return (f"{self.role}-tidb" if name == self.role else name), self.leads_to, PORT
 
-    def balancer(self, chain: Any) -> dict[str, Any]:
+    def balancer(self, chain: Chain) -> dict[str, Any]:
         return tidb.balancer(self.space.names, chain)
-
-    def address(self, pod: Any) -> str:
-        return str(pod.status.pod_ip)
-
-    def open(self) -> pymysql.Connection:
-        """Return a connection of the administrator's, outside any engine."""
-        return tidb_parts.open_one(*self.parts.reached())
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account on the first TiDB; each connection is new, and tells of all."""
-        engine = tidb_parts.engine(*self.parts.reached())
-        sqlalchemy.event.listen(engine, "connect", self._inform)
-        return engine
+        return data.admin(self._connect, self.statuses, books=self.books)
 
-    def uid(self) -> str | None:
-        """Return what tells this cluster from one that is made again; None if there is none."""
-        found = self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.part.name)
-        return str(found["metadata"]["uid"]) if found is not None else None
+    def books(self) -> tuple[dict[str, int], float]:
+        """Return the added counters of all TiDBs, once only our session is left, and the shortest uptime."""
+        deadline = time.monotonic() + SETTLED_S
+        while sum(one.connected() for one in self.statuses) > 1 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return data.added(self.statuses)
 
     def identity(self) -> dict[str, Any]:
-        return {"cluster": self.uid(), **self.parts.identity()}
+        """Return every pod as the cluster sees it now, and what each TiDB answers to who it is."""
+        found: dict[str, Any] = {"cluster": self.id} | {one.metadata.name: self._now(one) for one in self.all}
+        for status in self.statuses:
+            try:
+                said = status.who()
+            except (OSError, ValueError) as error:
+                raise SiteError(f"{status.by.host}: the server does not answer: {error}") from None
+            found |= {"version": said["version"], f"{status.by.host}_git_hash": said["git_hash"]}
+        return found
 
     def facts(self) -> dict[str, Any]:
-        study, admin = self.space.study, self.admin()
-        variables = sql.variables(admin)
-        with admin.connect() as connection:
+        """Return versions, placement and settings; SettingsDiffer if one of the TiDBs did not take them."""
+        study, pods, variables = self.space.study, self.pods, sql.variables(self.admin())
+        with self.admin().connect() as connection:
             kept = data.stored(connection, config.of_parts(self.space.here.tidb, study.arms[self.arm].parts))
-        return self.parts.facts(self.asked, study.engine, variables) | {"cluster": {"stored": kept}}
+        read = [self.asked.taken(study.engine.settings, self._items(pod), variables) for pod in pods["tidb"]]
+        version = self.statuses[0].who()["version"].partition("TiDB-v")[2] or None
+        storage = f"{len(pods['tikv'])} TiKV, {len(pods['pd'])} PD, by TiDB Operator"
+        images = {part: sorted({_image(pod) for pod in pods[part]}) for part in PARTS}
+        return data.facts(version, storage, read[0], variables, Path(HOME)) | {
+            "parts": {part: {"pods": len(pods[part]), "images": images[part]} for part in PARTS},
+            "stores": self._stores(),
+            "nodes": {pod.metadata.name: pod.spec.node_name for pod in self.all},
+            "data": "loaded once and taken as they are: no copy can be put back",
+            "cluster": {"stored": kept},
+        }
 
     def applied(self) -> list[tuple[str, str]]:
         """Return nothing more than its manifests, which hold all its settings."""
         return []
 
-    def watched(self) -> list[tuple[str, str, int]]:
-        kinds = ("tidb", "tikv", "pd")
-        return [(kind, pod.metadata.name, 1) for kind in kinds for pod in self.parts.pods[kind]]
+    def watched(self) -> list[tuple[str, Any, int]]:
+        return [(kind, pod, 1) for kind in ("tidb", "tikv", "pd") for pod in self.pods[kind]]
 
     def threads(self) -> list[dict[str, float]] | None:
-        """Return the processor time of each thread pool of each TiKV; None if one does not tell."""
-        return self.parts.threads()
+        return threads((self._of(pod), labs.LOOPBACK, TIKV_STATUS) for pod in self.pods["tikv"])
 
     def look(self) -> dict[str, Any]:
-        """Return the state of its stores and leaders now."""
-        return self.parts.look()
+        """Return stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""
+        ended = [pod.metadata.name for pod in self.all if _tells(pod) != self._now(pod)]
+        pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
+        try:
+            placed = PodPlacement(labs.LOOPBACK, PD, pods, self._of(self.pods["pd"][0]))
+            return {**vars(placed.state()), "ended": ended}
+        except (SiteError, OSError, ValueError, KeyError) as error:
+            return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
 
     def log_mark(self) -> float:
         """Return now: its logs are asked for by time."""
         return time.monotonic()
 
     def log_errors(self, mark: float) -> list[str]:
-        return self.parts.log_errors(time.monotonic() - mark)
-
-    def run(self, *argv: str) -> str:
-        return self.space.cluster.must(self.space.namespace, self.parts.first.metadata.name, argv)
-
-    def _look(self) -> dict[str, Any]:
-        found = self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.part.name)
-        if found is None:
-            raise SiteError(f"TidbCluster {self.part.name} was removed by somebody else; run the stage again")
+        """Return the lines of every pod's log since a moment that tell of an error or a crash."""
+        found, since_s = [], int(time.monotonic() - mark) + 1
+        read = self.space.cluster.core.read_namespaced_pod_log
+        for pod in self.all:
+            name = pod.metadata.name
+            said = self.space.cluster.ask(read, name, self.space.namespace, since_seconds=since_s)
+            found += [f"{name}: {line}" for line in str(said or "").splitlines() if CRASH.search(line)]
         return found
 
-    def _admit(self) -> None:
-        """Make schema and accounts over the new cluster's open administrator, who is gone thereafter."""
-        if tidb_parts.ask(*self.parts.reached(), "SELECT 1") is not None:
-            return
-        statements = account_statements(self.space.lab.password(), self.space.admin_password())
-        with self._first() as connection, connection.cursor() as cursor:
-            for statement in statements.splitlines():
-                cursor.execute(statement)
+    def run(self, *argv: str) -> str:
+        return self.space.run(self.first.metadata.name, *argv)
 
-    def _must_be_closed(self) -> None:
-        """Raise SiteError if the administrator of a new cluster can still enter without a password."""
-        try:
-            tidb_parts.open_one(*self.parts.reached(), "", user=FIRST).close()
-        except pymysql.err.OperationalError as error:
-            if error.args[0] == DENIED:
-                return
-            raise SiteError(f"TidbCluster {self.part.name} does not answer: {error.args[-1]}") from None
-        raise SiteError(
-            f"TidbCluster {self.part.name} lets {FIRST} in without a password; run `make down`, then the "
-            "stage again"
-        )
+    def _look(self) -> dict[str, Any]:
+        found = self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.role)
+        if found is None:
+            raise SiteError(f"TidbCluster {self.role} was removed by somebody else; run the stage again")
+        return found
 
-    def _first(self) -> pymysql.Connection:
-        """Return a connection of a new cluster's administrator, as soon as its port answers."""
+    def _of(self, pod: Any) -> OnHost:
+        return self._machines[pod.metadata.name]
+
+    def _connect(self, pod: Any = None, password: str | None = None) -> pymysql.Connection:
+        """Return a new connection of the administrator's to a TiDB; None: to the first."""
+        known = self.lab.admin_password() if password is None else password
+        where = (labs.LOOPBACK, PORT)
+        return self._of(pod or self.first).connect(where, user=labs.ADMIN, password=known)
+
+    def _close(self) -> None:
+        """Let the administrator in from the pod itself alone, where its agent is, and with a password.
+
+        Whoever comes to a new cluster is let in as its administrator.
+        """
         deadline = time.monotonic() + LISTENING_S
         while True:
-            try:
-                return tidb_parts.open_one(*self.parts.reached(), "", user=FIRST)
-            except pymysql.err.OperationalError as error:
-                # Its pod is ready before its port answers, where nothing looks at that.
-                if time.monotonic() > deadline or error.args[0] == DENIED:
-                    raise SiteError(
-                        f"TidbCluster {self.part.name} lets neither us nor its first administrator in: "
-                        f"{error.args[-1]}; run `make down`, then the stage again"
-                    ) from None
+            refused = []
+            for password in (None, ""):
+                try:
+                    with self._connect(password=password) as connection, connection.cursor() as cursor:
+                        if password is not None:
+                            data.close(cursor, self.lab.admin_password(), (labs.LOOPBACK,))
+                    return
+                except pymysql.err.OperationalError as error:
+                    refused.append(error.args)
+            # Its pod is ready before its port answers, where nothing looks at that.
+            if time.monotonic() > deadline or all(args[0] == DENIED for args in refused):
+                raise SiteError(
+                    f"TidbCluster {self.role} lets neither us nor its first administrator in: "
+                    f"{refused[-1][-1]}; run `make down`, then the stage again"
+                )
             time.sleep(0.5)
 
-    def _inform(self, connection: Any, record: Any) -> None:
-        tidb_parts.tell(connection, record)
-        books: Callable[[], Any] = self.parts.books
-        record.info.update(books=books, connected=self.parts.connected, **NOT_COUNTED)
+    def _items(self, pod: Any) -> dict[str, Any]:
+        """Return the settings of a TiDB's file by dotted name, over SQL: old ones tell them nowhere else."""
+        try:
+            with self._connect(pod) as connection, connection.cursor() as cursor:
+                cursor.execute("SELECT @@tidb_config")
+                return flat(json.loads(cursor.fetchone()[0]))
+        except (pymysql.err.Error, OSError):
+            raise SiteError(f"{pod.metadata.name}: does not tell its settings") from None
+
+    def _stores(self) -> Any:
+        """Return version and state of every TiKV as PD knows them."""
+        asked = Request("/pd/api/v1/stores")
+        try:
+            stores = json.loads(self._of(self.pods["pd"][0]).request(labs.LOOPBACK, PD, asked))["stores"]
+        except (OSError, ValueError, KeyError):
+            return NOT_SHOWN
+        known = [(one["store"].get("version"), one["store"].get("state_name")) for one in stores]
+        return [f"{version} {state}" for version, state in sorted(known, key=str)]
+
+    def _now(self, pod: Any) -> dict[str, Any]:
+        found = self.space.look(pod.metadata.name)
+        return _tells(found) if found is not None else {"pod": "gone"}
 
 
-def account_statements(password: str, admin_password: str) -> str:
-    """Return the statements that make the schema and its two accounts, and remove the one that is open.
+def _tells(pod: Any) -> dict[str, Any]:
+    """Return what tells a pod from any other, and from itself before a restart."""
+    statuses = pod.status.container_statuses or ()
+    ended = [one.last_state.terminated for one in statuses if one.last_state.terminated is not None]
+    return {
+        "pod": pod.metadata.uid,
+        "node": pod.spec.node_name,
+        "image": _image(pod),
+        "restarts": sum(one.restart_count for one in statuses),
+        "last_end": f"{ended[0].reason} at {ended[0].finished_at}" if ended else "none",
+        "ending": pod.metadata.deletion_timestamp is not None,
+    }
 
-    The administrator is let in from the pod itself alone, where its agent is.
-    """
-    made = []
-    for name, host, word, right in (
-        (labs.USER, "%", password, f"ALL PRIVILEGES ON {labs.SCHEMA}.*"),
-        (ADMIN, "127.0.0.1", admin_password, "ALL PRIVILEGES ON *.*"),
-    ):
-        further = " WITH GRANT OPTION" if name == ADMIN else ""
-        account = f"'{name}'@'{host}'"
-        made += [
-            f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY '{word}';",
-            f"ALTER USER {account} IDENTIFIED BY '{word}';",
-            f"GRANT {right} TO {account}{further};",
-        ]
-    made.append(f"DROP USER IF EXISTS {OPEN};")
-    return "\n".join([f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA};", *made]) + "\n"
+
+def _image(pod: Any) -> str:
+    return str(pod.spec.containers[0].image)
 
 
 def by_cluster(chains: Mapping[str, Chain]) -> list[list[str]]:
@@ -220,29 +280,3 @@ def by_cluster(chains: Mapping[str, Chain]) -> list[list[str]]:
     for arm, chain in chains.items():
         found.setdefault(chain.server, []).append(arm)
     return list(found.values())
-
-
-def note_loaded(folder: Path, label: str, server: TidbCluster) -> None:
-    """Note that the tables of a label are loaded."""
-    path = folder / LOADED
-    known = files.read_json(path) if path.exists() else {}
-    files.write_json(path, known | {server.part.name: {"label": label, "cluster": server.uid()}})
-
-
-def is_loaded(folder: Path, label: str | None, server: TidbCluster) -> bool:
-    """Say whether the tables of a label (None: of any) were loaded into the cluster that is there now."""
-    path = folder / LOADED
-    known = (files.read_json(path) if path.exists() else {}).get(server.part.name)
-    if known is None or known["cluster"] != server.uid():
-        return False
-    return label is None or known["label"] == label
-
-
-def must_be_loaded(folder: Path, label: str | None, servers: Iterable[TidbCluster]) -> None:
-    """Take the tables as they are: what reads left whole is whole, what was changed is loaded again."""
-    for server in servers:
-        if not is_loaded(folder, label, server):
-            raise SiteError(
-                f"TidbCluster {server.part.name} holds no tables of this data set; run the prepare stage"
-            )
-        server.ensure()
