@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,11 @@ class RemoteClient:
     def send_signal(self, signum: int) -> None:
         self.host.call("signal", job=self.job, signum=int(signum))
 
+    def stop(self, grace_s: float) -> None:
+        """Ask it to end, by force after the grace, and wait until its output is here."""
+        self.host.call("stop", job=self.job, grace_s=grace_s)
+        self.wait()
+
     def kill(self) -> None:
         """End it at once; a host that can't be reached any more ends it when the lease is over."""
         with contextlib.suppress(SiteError):
@@ -119,6 +124,29 @@ class RemoteClient:
             ended_s = known.began_s + known.age_s - self.clock.ahead_s
             self._ran_s = None if self.begun_s is None else (self.begun_s, ended_s)
         self.host.call("remove", name=self.job)
+
+
+@contextlib.contextmanager
+def beside(
+    host: Host, start: Start, grace_s: float, cpus: tuple[int, ...] | None = None
+) -> Iterator[tuple[RemoteClient, dict[str, Any]]]:
+    """Run a program on a host while the block runs.
+
+    Yield it, and a record that has, once it has ended, the processor seconds that it got and whether it
+    `stayed`. What it printed is there then too, unless its host is not reached.
+    """
+    record: dict[str, Any] = {}
+    for path in (start.out, start.err):
+        path.unlink(missing_ok=True)
+    job = RemoteClient(host, start, cpus)
+    try:
+        yield job, record
+    finally:
+        record |= {"cpu_s": None, "stayed": False}
+        with contextlib.suppress(SiteError):
+            record["stayed"] = job.poll() is None
+            job.stop(grace_s)
+            record["cpu_s"] = round(job.cpu_s, 3)
 
 
 def carried(host: Host, argv: Sequence[str]) -> list[str]:

@@ -9,9 +9,7 @@ import contextlib
 import itertools
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from benchbook.core import traits
@@ -27,6 +25,7 @@ from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.kernel import OF_MACHINE, OF_NAMESPACE
 from benchbook.sites.arms import loads
 from benchbook.sites.arms.parts import of_others
+from benchbook.sites.contract import Start
 from benchbook.sites.hosts import archive, clean, through_agent
 from benchbook.sites.hosts.arrange import (
     Chain,
@@ -38,7 +37,7 @@ from benchbook.sites.hosts.arrange import (
     hosts_of,
     reached_at,
 )
-from benchbook.sites.hosts.client import carried
+from benchbook.sites.hosts.client import beside
 from benchbook.sites.hosts.cluster import Cluster
 from benchbook.sites.hosts.host import Host, Refused, Unreachable
 from benchbook.sites.hosts.machine import OnHost
@@ -258,9 +257,6 @@ class Running:
         threading.Thread(target=host.keep, args=(self._over,), daemon=True).start()
 
 
-WAIT_S = 2.0
-
-
 @contextlib.contextmanager
 def beside_run(arm: Arm, chain: Chain, running: Any, lab: Lab) -> Iterator[dict[str, Any]]:
     """Keep up an arm's load and capture while the block runs; the record tells at its end how they went."""
@@ -282,32 +278,14 @@ def _connected(
     if asked is None:
         yield record
         return
-    job = f"{loads.ROLE}.{uuid.uuid4().hex[:8]}"
-    host.call("own", name=job)
-    (account,) = carried(host, [str(lab.secret)])
-    program = ["python3", f"{PurePosixPath(host.folder).parent}/{archive.name()}", "drive"]
+    out, err = (lab.run / f"{loads.ROLE}.{name}" for name in ("out", "err"))
+    argv = ["python3", f"../../{archive.name()}", "drive", f"{to.address}:{to.port}", SCHEMA, str(lab.secret)]
     numbers = [str(asked.idle_connections), str(asked.new_connections_per_s)]
-    argv = [*program, f"{to.address}:{to.port}", SCHEMA, account, *numbers]
     # It ends with the agent, and goes on while we are cut off.
-    host.call("start", job=job, argv=argv, out=f"{job}/out", cpus=cpus)
-
-    def said() -> str:
-        return str(host.call("read", name=f"{job}/out") or "")
-
-    def is_alive() -> bool:
-        return host.job("wait", job, up_to_s=0.05).code is None
-
-    try:
-        record |= loads.begun(said, is_alive, asked)
+    with beside(host, Start([*argv, *numbers], out, err), loads.STOP_S, cpus) as (driver, kept):
+        file = f"{driver.job}/out"
+        record |= loads.begun(
+            lambda: str(host.call("read", name=file) or ""), lambda: driver.poll() is None, asked
+        )
         yield record
-    finally:
-        lines: list[dict[str, Any]] = []
-        stayed, cpu_s = False, None
-        with contextlib.suppress(SiteError):
-            stayed = is_alive()
-            known = host.job("stop", job, grace_s=loads.STOP_S)
-            while known.code is None:
-                known = host.job("wait", job, up_to_s=WAIT_S)
-            lines, cpu_s = loads.told(said()), round(known.cpu_s, 3)
-            host.call("remove", name=job)
-        record |= loads.ended(lines, asked, record) | {"stayed": stayed, "cpu_s": cpu_s}
+    record |= loads.ended(loads.told(out.read_text("utf-8") if out.exists() else ""), asked, record) | kept

@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -28,9 +29,7 @@ def of_study(names: Names) -> list[dict[str, Any]]:
 
 def of_server(study: Study, names: Names, server: Part) -> list[dict[str, Any]]:
     """Return a server's Service, and the StatefulSet that holds it."""
-    template = pods.server(study, server, digest({}))
-    storage = asked(study).storage
-    whole = _stateful(names, server, template)
+    storage, whole = asked(study).storage, stateful(study, names, server)
     if storage.storage_class is not None:
         whole["spec"]["volumeClaimTemplates"] = [
             {
@@ -55,39 +54,47 @@ def service(names: Names, server: Part, balancer: str | None = None) -> dict[str
     return names.manifest("Service", balancer or server.name, server.name, spec=spec)
 
 
-def of_arm(study: Study, names: Names, chain: Chain, address: str | None = None) -> list[dict[str, Any]]:
-    """Return all manifests of one arm; `address` is what a proxy leads to, None the server's Service."""
+def of_arm(study: Study, names: Names, chain: Chain) -> list[dict[str, Any]]:
+    """Return all manifests of one arm; its proxy leads to the server's Service."""
     found = [manifest for server in chain.servers for manifest in of_server(study, names, server)]
     if chain.arm.access == "load_balancer":
         found.append(service(names, chain.server, service_of(chain)))
     if chain.proxy is not None:
-        found += of_proxy(study, names, chain.proxy, address)
+        found += of_proxy(study, names, chain.proxy)
     for part in (chain.neighbour, *chain.clients):
         if part is not None:
-            found.append(of_client(study, names, part))
+            found.append(stateful(study, names, part))
     return found
 
 
-def of_client(study: Study, names: Names, part: Part) -> dict[str, Any]:
-    """Return the StatefulSet that holds a pod in which load is made."""
-    return _stateful(names, part, pods.client(study, part, digest({})))
+def stateful(
+    study: Study, names: Names, part: Part, files: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the StatefulSet that holds a part's pod; `files` are those of its settings."""
+    spec = pods.spec(study, part)
+    # Whoever waits for the pod must know it from the one that is about to be replaced.
+    whole = json.dumps([dict(files), spec], sort_keys=True).encode()
+    labels = dict(names.labels) | {"benchbook/part": part.name}
+    metadata = {"annotations": {pods.DIGEST: hashlib.sha256(whole).hexdigest()}, "labels": labels}
+    held = {
+        "replicas": 1,
+        "serviceName": part.name,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": metadata, "spec": spec},
+    }
+    return names.manifest("StatefulSet", part.name, part.name, "apps/v1", spec=held)
 
 
-def of_proxy(study: Study, names: Names, proxy: Part, address: str | None) -> list[dict[str, Any]]:
-    """Return a proxy's settings and the StatefulSet that holds it."""
+def of_proxy(study: Study, names: Names, proxy: Part, address: str | None = None) -> list[dict[str, Any]]:
+    """Return a proxy's settings and what holds it; it leads to `address`, None: to the server's Service."""
     assert proxy.to is not None
     leads_to = address or f"{proxy.to.name}.{names.namespace}.svc"
     behind, cores = proxy.to.port if address else SERVICE_PORT, proxy.where.room.limit_cpu
     files = proxies.of(proxy.program).files(proxy.port, leads_to, behind, cores)
     return [
         names.manifest("ConfigMap", proxy.name, proxy.name, data=files),
-        _stateful(names, proxy, pods.proxy(study, proxy, digest(files))),
+        stateful(study, names, proxy, files),
     ]
-
-
-def digest(files: Mapping[str, str]) -> str:
-    """Return the digest of a pod's files."""
-    return hashlib.sha256(json.dumps(dict(files), sort_keys=True).encode()).hexdigest()
 
 
 def text(manifests: list[dict[str, Any]]) -> str:
@@ -107,18 +114,3 @@ def _readable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_readable(item) for item in value]
     return LiteralScalarString(value) if isinstance(value, str) and "\n" in value else value
-
-
-def _stateful(names: Names, part: Part, template: dict[str, Any]) -> dict[str, Any]:
-    labels = dict(names.labels) | {"benchbook/part": part.name}
-    # Whoever waits for the pod must know it from the one that is about to be replaced.
-    whole = json.dumps([template["metadata"]["annotations"][pods.DIGEST], template["spec"]], sort_keys=True)
-    digest = hashlib.sha256(whole.encode()).hexdigest()
-    template = template | {"metadata": {"annotations": {pods.DIGEST: digest}, "labels": labels}}
-    spec = {
-        "replicas": 1,
-        "serviceName": part.name,
-        "selector": {"matchLabels": labels},
-        "template": template,
-    }
-    return names.manifest("StatefulSet", part.name, part.name, "apps/v1", spec=spec)

@@ -63,7 +63,7 @@ def applied(study: Study, names: Names) -> list[dict[str, Any]]:
     shared = manifests.of_study(names)
     if asked(study).tidb is not None:
         mine = dict.fromkeys(part for chain in layout.chains(study).values() for part in chain.clients)
-        clients = [manifests.of_client(study, names, part) for part in mine]
+        clients = [manifests.stateful(study, names, part) for part in mine]
         return [*shared, *tidb.manifests(study, names), *clients]
     made: dict[tuple[str, str], dict[str, Any]] = {}
     for chain in layout.chains(study).values():

@@ -22,52 +22,43 @@ IDLE = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 60 & wait $!; done"]
 OF_SERVER = ["sh", "-c", Path(__file__).with_name("pod").joinpath("server.sh").read_text("utf-8")]
 
 
-def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
-    """Return the template of a server's pod, which waits to be told; `digest` is that of no files."""
-    here = asked(study)
-    container = {
-        "name": "server",
-        "image": here.images.server,
-        "imagePullPolicy": "IfNotPresent",
-        "command": OF_SERVER,
-        **_ports(part),
-        "resources": resources(part.where.room),
-        "volumeMounts": [{"name": "data", "mountPath": HOME}],
-    }
-    volumes: list[dict[str, Any]] = []
-    if here.storage.storage_class is None:
-        volumes = [{"name": "data", "emptyDir": {}}]
-    return _template(here, part, container, volumes, SERVER_GRACE_S, digest)
-
-
-def proxy(study: Study, part: Part, digest: str) -> dict[str, Any]:
-    """Return the template of a proxy's pod; `digest` is that of its settings."""
-    here = asked(study)
-    container = {
-        "name": "proxy",
-        "image": here.images.proxy,
-        "imagePullPolicy": "IfNotPresent",
-        "command": proxies.of(part.program).command(CONFIG),
-        "ports": [{"name": "sql", "containerPort": part.port, "protocol": "TCP"}],
-        "resources": resources(part.where.room),
-        "volumeMounts": [{"name": "config", "mountPath": CONFIG, "readOnly": True}],
-    }
-    volumes = [{"name": "config", "configMap": {"name": part.name}}]
-    return _template(here, part, container, volumes, GRACE_S, digest)
-
-
-def client(study: Study, part: Part, digest: str) -> dict[str, Any]:
-    """Return the template of a pod in which load is made: the client's, or the neighbour's."""
-    here = asked(study)
+def spec(study: Study, part: Part) -> dict[str, Any]:
+    """Return what a part's pod is made of: a server waits to be told, a client for its agent."""
+    here, is_host = asked(study), part.where.network == "host"
+    image, command, grace_s = here.images.client, IDLE, GRACE_S
+    mount: dict[str, Any] = {"name": "data", "mountPath": HOME}
+    volume: dict[str, Any] = {"name": "data", "emptyDir": {}}
+    if part.kind == "server":
+        image, command, grace_s = here.images.server, OF_SERVER, SERVER_GRACE_S
+    elif part.kind == "proxy":
+        image, command = here.images.proxy, proxies.of(part.program).command(CONFIG)
+        mount = {"name": "config", "mountPath": CONFIG, "readOnly": True}
+        volume = {"name": "config", "configMap": {"name": part.name}}
+    # For people to read; one of the node would be reserved even in its sleep.
+    has_port = part.kind in ("server", "proxy") and not is_host
+    port = {"name": "sql", "containerPort": part.port, "protocol": "TCP"}
     container = {
         "name": part.kind,
-        "image": here.images.client,
+        "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": IDLE,
+        "command": command,
+        **({"ports": [port]} if has_port else {}),
         "resources": resources(part.where.room),
-        "volumeMounts": [{"name": "jobs", "mountPath": HOME}],
+        "volumeMounts": [mount],
     }
-    return _template(here, part, container, [{"name": "jobs", "emptyDir": {}}], GRACE_S, digest)
+    is_claimed = part.kind == "server" and here.storage.storage_class is not None
+    affinity = _affinity(part)
+    return {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": grace_s,
+        "containers": [container],
+        "volumes": [] if is_claimed else [volume],
+        **({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if is_host else {}),
+        **({"nodeSelector": dict(part.where.nodes)} if part.where.nodes else {}),
+        **({"tolerations": tolerations(here)} if here.tolerations else {}),
+        **({"affinity": affinity} if affinity else {}),
+    }
 
 
 def resources(room: Room) -> dict[str, Any]:
@@ -87,13 +78,6 @@ def resources(room: Room) -> dict[str, Any]:
     return {side: values for side, values in written.items() if values}
 
 
-def _ports(part: Part) -> dict[str, Any]:
-    """Return a server's port for people to read; one of the node would be reserved even in its sleep."""
-    if part.where.network == "host":
-        return {}
-    return {"ports": [{"name": "sql", "containerPort": part.port, "protocol": "TCP"}]}
-
-
 def tolerations(here: Kubernetes) -> list[dict[str, Any]]:
     """Return the taints that pods put up with, as Kubernetes writes them."""
     return [
@@ -105,29 +89,6 @@ def tolerations(here: Kubernetes) -> list[dict[str, Any]]:
         }
         for one in here.tolerations
     ]
-
-
-def _template(
-    here: Kubernetes,
-    part: Part,
-    container: dict[str, Any],
-    volumes: list[dict[str, Any]],
-    grace_s: int,
-    digest: str,
-) -> dict[str, Any]:
-    affinity, is_host = _affinity(part), part.where.network == "host"
-    spec = {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": grace_s,
-        "containers": [container],
-        "volumes": volumes,
-        **({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if is_host else {}),
-        **({"nodeSelector": dict(part.where.nodes)} if part.where.nodes else {}),
-        **({"tolerations": tolerations(here)} if here.tolerations else {}),
-        **({"affinity": affinity} if affinity else {}),
-    }
-    return {"metadata": {"annotations": {DIGEST: digest}}, "spec": spec}
 
 
 def _affinity(part: Part) -> dict[str, Any]:

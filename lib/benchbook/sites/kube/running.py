@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from kubernetes import client
 from benchbook.core.errors import SiteError
 from benchbook.core.study_kubernetes import operators
 from benchbook.sites.contract import Start
-from benchbook.sites.hosts.client import RemoteClient
+from benchbook.sites.hosts.client import RemoteClient, beside
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import facts, layout, manifests, plan, tidb, wait
@@ -48,39 +48,22 @@ class Arms:
         self.space, self.chains, self.outside = space, chains, outside
         self._servers: dict[str, Any] = {}
         self._pods: dict[str, Any] = {}
-        self._balancers: bool | None = None
-        self._has_operator: bool | None = None
-        self._operator: str | None = None
         self._nodes: dict[str, dict[str, Any]] = {}
 
     def obstacles(self, chain: Chain) -> list[str]:
         """Return why the cluster can't make an arm; what rules out any cluster is told without asking it."""
         if found := list(plan.obstacles(self.space.study, chain)):
             return found
-        asked = [
-            self._short_of_cores(chain),
-            self._lacks_balancer(chain) if chain.arm.access == "load_balancer" else None,
-            self._operator_lacks() if self.space.here.tidb is not None else None,
-        ]
+        asked = (self._short_of_cores(chain), self._lacks_balancer(chain), self._operator_lacks())
         return [why for why in asked if why is not None]
-
-    def _lacks_balancer(self, chain: Chain) -> str | None:
-        if self._balancers is None:
-            self._balancers = facts.has_balancers(self.space.cluster) is not False
-        if not self._balancers:
-            return NO_BALANCER
-        assert self.outside is not None
-        return self.outside.lacking(clients_outside(chain), facts.addresses(self.space.cluster))
 
     def _short_of_cores(self, chain: Chain) -> str | None:
         """Return why the nodes have no room for the cores that an arm's pods ask for, or None."""
-        space = self.space
-        wanted = space.here.cpu_manager
+        space, wanted = self.space, self.space.here.cpu_manager
         if wanted is not None:
-            nodes = facts.cpu_managers(space.cluster, dict(chain.server.where.nodes))
-            other = {name: policy for name, policy in nodes.items() if policy not in (wanted, None)}
-            for name, policy in other.items():
-                return f"site.kubernetes.cpu_manager: {wanted}: node {name} has {policy}"
+            for name, policy in facts.cpu_managers(space.cluster, dict(chain.server.where.nodes)).items():
+                if policy not in (wanted, None):
+                    return f"site.kubernetes.cpu_manager: {wanted}: node {name} has {policy}"
         for part in in_pods(chain):
             if part.where.room.request_cpu and part.where.beside is None:
                 asked = (part.where.room.request_cpu, dict(part.where.nodes), space.namespace)
@@ -88,32 +71,42 @@ class Arms:
                     return f"{part.name}: {why}"
         return None
 
+    def _lacks_balancer(self, chain: Chain) -> str | None:
+        if chain.arm.access != "load_balancer":
+            return None
+        if not self._has_balancers:
+            return NO_BALANCER
+        assert self.outside is not None
+        return self.outside.lacking(clients_outside(chain), facts.addresses(self.space.cluster))
+
     def _operator_lacks(self) -> str | None:
         """Return why the operator in the cluster, if any, can't make the study's TiDB, or None."""
-        asked = self.space.here.tidb
-        assert asked is not None
-        if self._has_operator is None:
-            self._has_operator = self.space.cluster.raw(f"/apis/{tidb.API}") is not None
-            self._operator = facts.operator_version(self.space.cluster) if self._has_operator else None
-        if not self._has_operator:
+        if (asked := self.space.here.tidb) is None:
+            return None
+        if (found := self._operator) is None:
             return NO_OPERATOR.format(version=asked.operator_version)
-        found = self._operator
-        if found is not None and found.rpartition(".")[0] not in operators(asked.version):
-            version = asked.operator_version
-            return OTHER_OPERATOR.format(found=found, tidb=asked.version, version=version)
+        if found and found.rpartition(".")[0] not in operators(asked.version):
+            return OTHER_OPERATOR.format(found=found, tidb=asked.version, version=asked.operator_version)
         return None
+
+    @functools.cached_property
+    def _has_balancers(self) -> bool:
+        return facts.has_balancers(self.space.cluster) is not False
+
+    @functools.cached_property
+    def _operator(self) -> str | None:
+        """The version of the operator in the cluster; None: there is none, empty: it is not seen."""
+        is_there = self.space.cluster.raw(f"/apis/{tidb.API}") is not None
+        return facts.operator_version(self.space.cluster) or "" if is_there else None
 
     def server(self, part: Part) -> Any:
         """Return a server, made but not started."""
         if part.name not in self._servers:
-            self._servers[part.name] = self._made(part)
+            arm = next(name for name, chain in self.chains.items() if part in chain.servers)
+            is_whole = self.space.here.tidb is not None
+            made = TidbCluster(self.space, part, arm) if is_whole else Server(self.space, part)
+            self._servers[part.name] = made
         return self._servers[part.name]
-
-    def _made(self, part: Part) -> Any:
-        if self.space.here.tidb is None:
-            return Server(self.space, part)
-        arm = next(name for name, chain in self.chains.items() if part in chain.servers)
-        return TidbCluster(self.space, part, arm)
 
     def ensure(self, chain: Chain) -> tuple[str, int]:
         """Bring up all that an arm needs, and return what its client connects to."""
@@ -163,7 +156,7 @@ class Arms:
             assert address is not None
             made = manifests.of_proxy(space.study, space.names, part, address)
         else:
-            made = [manifests.of_client(space.study, space.names, part)]
+            made = [manifests.stateful(space.study, space.names, part)]
         pod = space.up(part, made)
         if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
             space.run(pod_of(part), "taskset", "-acp", layout.listed(cores), "1")
@@ -219,22 +212,9 @@ class Arms:
             return
         busy = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
         out, err = (self.space.lab.run / f"neighbour.{name}" for name in ("out", "err"))
-        job = RemoteClient(self.space.host(self.pod(chain.neighbour)), Start(busy, out, err))
-        try:
+        with beside(self.space.host(self.pod(chain.neighbour)), Start(busy, out, err), 1.0) as (_, kept):
             yield
-        finally:
-            stayed, cpu_s = False, None
-            with contextlib.suppress(SiteError, subprocess.TimeoutExpired):
-                stayed = job.poll() is None
-                job.kill()
-                job.wait(20.0)
-                cpu_s = job.cpu_s
-            record["neighbour"] = {
-                "threads": asked.processes,
-                "shares": asked.shares,
-                "cpu_s": cpu_s,
-                "stayed": stayed,
-            }
+        record["neighbour"] = {"threads": asked.processes, "shares": asked.shares, **kept}
 
     def watch(self, chain: Chain, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         """Return what watches an arm's clients and pods; all parts of a TiDB cluster are the server too."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -260,11 +259,8 @@ class PodClock:
     def end(self) -> dict[str, Any]:
         """End the clock if it goes on; return what it wrote, by our monotonic clock, with its exit code."""
         if self.exit_code is None:
-            for signum in (signal.SIGTERM, signal.SIGKILL):
-                with contextlib.suppress(subprocess.TimeoutExpired, SiteError):
-                    self.job.send_signal(signum)
-                    self.job.wait(END_S)
-                    break
+            with contextlib.suppress(SiteError):
+                self.job.stop(END_S)
         for one in self.clients:
             with contextlib.suppress(SiteError):
                 one.send_signal(signal.SIGCONT)
