@@ -46,11 +46,12 @@ def facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[s
     `programs` has the paths of programs that are not where packages put them.
     """
     memory = _meminfo()
+    nodes = sorted((SYS / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
     return {
         "hostname": platform.node(),
         "cpu_model": procfs.processor(read("/proc/cpuinfo") or ""),
         "cores": len(os.sched_getaffinity(0)),
-        "numa": _numa(),
+        "numa": {path.name: read(path / "cpulist") for path in nodes},
         "memory_mib": memory.get("MemTotal", 0) >> 10,
         "swap_mib": memory.get("SwapTotal", 0) >> 10,
         "kernel": platform.release(),
@@ -104,11 +105,6 @@ def tool(name: str, by: Sequence[str], programs: dict[str, str] = NONE) -> str |
     said = files.says([path, *by], {**PLAIN, "HOME": _account().pw_dir})
     # A program that was built without being told its version has none to tell.
     return first(VERSION, said)
-
-
-def _numa() -> dict[str, str | None]:
-    nodes = sorted((SYS / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
-    return {path.name: read(path / "cpulist") for path in nodes}
 
 
 def _disk(folder: Path) -> dict[str, Any] | None:

@@ -149,18 +149,15 @@ def _purge(folder: Path) -> dict[str, list[str]]:
     if not done["left"] and folder.is_dir():
         shutil.rmtree(folder)
         done["removed"].append(str(folder))
-        _leave(folder.parent)
+        # Where no lab is left on this host, what labs share goes too, this file among it.
+        base = folder.parent
+        shared = {base / LOCK, *base.glob("agent-*.pyz*")}
+        if set(base.iterdir()) <= shared:
+            for path in shared:
+                path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                base.rmdir()
     return done
-
-
-def _leave(base: Path) -> None:
-    """Remove what labs share, this file among it, if no lab is left on this host."""
-    shared = {base / LOCK, *base.glob("agent-*.pyz*")}
-    if set(base.iterdir()) <= shared:
-        for path in shared:
-            path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            base.rmdir()
 
 
 def _ours(folder: Path) -> list[process.Child]:

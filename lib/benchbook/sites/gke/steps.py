@@ -40,24 +40,16 @@ class Step:
 
 def steps(asked: Gke, id: str, settings: Path) -> list[Step]:
     """Return the steps to a cluster, in order; `id` is the lab's, `settings` where `settings_file` writes."""
-    where, name = place(asked), asked.name
-    create = (GCLOUD, "container", "clusters", "create", name, *where, "--quiet", "--enable-ip-alias")
+    create = of_cluster(asked, "create", "--quiet", "--enable-ip-alias")
     locations = (f"--node-locations={','.join(asked.zones)}",)
     version = (f"--cluster-version={asked.version}",) if asked.version is not None else ()
     # The pool that Kubernetes itself needs: small machines, so that nothing of it meets a benchmark.
     first = ("--num-nodes=1", "--machine-type=e2-standard-4", *STEADY)
     owner = (f"--labels={LABEL}={id}", "--release-channel=None")
-    look = (GCLOUD, "container", "clusters", "describe", name, *where, "--format=value(status)")
-    found = [
-        Step(
-            f"cluster {name} in {where[-1].partition('=')[2]}",
-            look,
-            (*create, *locations, *version, *owner, *first),
-        )
-    ]
-    for pool, said in asked.pools.items():
-        found.append(_pool(asked, pool, said, settings))
-    return found
+    look = of_cluster(asked, "describe", "--format=value(status)")
+    named = f"cluster {asked.name} in {place(asked)[-1].partition('=')[2]}"
+    whole = Step(named, look, (*create, *locations, *version, *owner, *first))
+    return [whole, *(_pool(asked, pool, said, settings) for pool, said in asked.pools.items())]
 
 
 def place(asked: Gke) -> tuple[str, ...]:
@@ -67,20 +59,14 @@ def place(asked: Gke) -> tuple[str, ...]:
     return (*project, f"--location={zones[0] if len(zones) == 1 else asked.region}")
 
 
-def credentials(asked: Gke) -> tuple[str, ...]:
-    """Return the command that writes how the cluster is reached into the file that KUBECONFIG names."""
-    return (GCLOUD, "container", "clusters", "get-credentials", asked.name, *place(asked))
-
-
-def owner(asked: Gke) -> tuple[str, ...]:
-    """Return the command that prints which lab a cluster belongs to."""
-    described = (GCLOUD, "container", "clusters", "describe", asked.name, *place(asked))
-    return (*described, f"--format=value(resourceLabels.{LABEL})")
+def of_cluster(asked: Gke, verb: str, *more: str) -> tuple[str, ...]:
+    """Return a command about a cluster."""
+    return (GCLOUD, "container", "clusters", verb, asked.name, *place(asked), *more)
 
 
 def delete(asked: Gke) -> tuple[str, ...]:
     """Return the command that removes a cluster with all its nodes."""
-    return (GCLOUD, "container", "clusters", "delete", asked.name, *place(asked), "--quiet")
+    return of_cluster(asked, "delete", "--quiet")
 
 
 def node_settings(asked: Gke, pool: Pool) -> str:
@@ -136,7 +122,9 @@ class Gcloud:
                 continue
             say(f"{step.resource}: {shlex.join(step.make)}")
             self.must(step.make, f"{step.resource}: could not be made")
-        self.must(credentials(self.asked), f"cluster {self.asked.name}: no credentials for it", self.reached)
+        # They go into the file that KUBECONFIG names.
+        credentials = of_cluster(self.asked, "get-credentials")
+        self.must(credentials, f"cluster {self.asked.name}: no credentials for it", self.reached)
         return self.kubeconfig
 
     @property
@@ -164,7 +152,8 @@ class Gcloud:
         return True
 
     def _must_be_ours(self) -> None:
-        code, said = self.run(owner(self.asked), {})
+        owner = of_cluster(self.asked, "describe", f"--format=value(resourceLabels.{LABEL})")
+        code, said = self.run(owner, {})
         if code != 0 or said.strip() != self.id:
             raise SiteError(
                 f"cluster {self.asked.name}: there already, and not of this lab; "

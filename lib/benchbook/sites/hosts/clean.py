@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
 
 from benchbook.core.errors import SiteError
 from benchbook.core.files import write_text
@@ -21,7 +22,8 @@ RECORDS = ()
 
 def note(run: Path, host: Host, is_used: bool = True) -> None:
     """Write down, without a secret, how a host is reached that is used, or has only data of ours."""
-    text = json.dumps({"is_used": is_used, "target": asdict(host.target)}, indent=1, default=str)
+    known = TypeAdapter(Target).dump_python(host.target, mode="json")
+    text = json.dumps({"is_used": is_used, "target": known}, indent=1)
     write_text(run / FOLDER / f"{host.name}.json", text + "\n")
 
 
@@ -31,16 +33,8 @@ def noted(run: Path, idle_too: bool = False) -> list[Target]:
     for path in sorted((run / FOLDER).glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         if record["is_used"] or idle_too:
-            found.append(_target(record["target"]))
+            found.append(TypeAdapter(Target).validate_python(record["target"]))
     return found
-
-
-def _target(known: dict[str, Any]) -> Target:
-    paths = {key: Path(known[key]) if known[key] else None for key in ("key_file", "known_hosts")}
-    jump = known.get("gateway")
-    return Target(
-        **{**known, **paths, "roles": tuple(known["roles"]), "gateway": _target(jump) if jump else None}
-    )
 
 
 def end(run: Path, host: Host, purge: bool = False) -> dict[str, list[str]]:

@@ -72,10 +72,12 @@ class Host:
     @property
     def folder(self) -> str:
         """The agent's folder on the host."""
-        base = self._base or self._home()
-        path = f"{base}/{self.lab}-{self.name}"
+        if self._base is None:
+            home = self._persist(lambda: self._open().sftp().normalize("."))
+            self._base = "/var/lib/benchbook" if self.target.user == "root" else f"{home}/.benchbook"
+        path = f"{self._base}/{self.lab}-{self.name}"
         if len(path + LONGEST_SOCKET) > SOCKET_BYTES:
-            raise SiteError(f"{self.name}: {base}: too long for a socket's path; name a shorter folder")
+            raise SiteError(f"{self.name}: {self._base}: too long for a socket's path; name a shorter folder")
         return path
 
     def begin(self, owner: str) -> None:
@@ -119,16 +121,11 @@ class Host:
         Every request may be made twice without harm. Unreachable after `patience_s`, AgentGone if the agent
         has ended meanwhile, SiteError with the agent's words if it can't do what was asked.
         """
-        while (stream := self._to_be_closed()) is not None:
-            self._request("close", {"stream": stream})
-        return self._request(do, arguments)
-
-    def _to_be_closed(self) -> str | None:
         # Other threads take from it too.
-        try:
-            return self.closing.popleft()
-        except IndexError:
-            return None
+        with contextlib.suppress(IndexError):
+            while True:
+                self._request("close", {"stream": self.closing.popleft()})
+        return self._request(do, arguments)
 
     def _request(self, do: str, arguments: dict[str, Any]) -> Any:
         number = str(next(self._numbers))
@@ -265,11 +262,6 @@ class Host:
         if self._connection is None:
             self._connection = connect(self.target)
         return self._connection
-
-    def _home(self) -> str:
-        home = self._persist(lambda: self._open().sftp().normalize("."))
-        self._base = "/var/lib/benchbook" if self.target.user == "root" else f"{home}/.benchbook"
-        return self._base
 
     def _hang_up(self) -> None:
         if self._connection is not None:

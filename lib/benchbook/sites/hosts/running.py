@@ -6,6 +6,7 @@ Each is begun when it is first needed, and kept alive.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import threading
 import time
@@ -63,20 +64,18 @@ class Running:
 
     def host(self, name: str) -> Host:
         """Return a host, its agent begun and its lease kept; begun anew where the host was started anew."""
-        if name not in self._hosts:
-            host = Host(self.targets[name], lab_id(self.lab.token), self.lab.token)
+        host = self._hosts.get(name)
+        if host is None or host.is_gone:
+            host = host or Host(self.targets[name], lab_id(self.lab.token), self.lab.token)
             # Noted before anything is started there, so that `down` knows where to look whatever ends us.
             clean.note(self.lab.run, host)
             host.begin(self.owner)
             self._hosts[name] = host
-            self._kept(host)
-        elif self._hosts[name].is_gone:
-            self._hosts[name].begin(self.owner)
-            self._kept(self._hosts[name])
+            threading.Thread(target=host.keep, args=(self._over,), daemon=True).start()
             # What ran there has ended with the agent.
             for part in [part for part in self.parts if part.where.host == name]:
                 self.parts[part].child = None
-        return self._hosts[name]
+        return host
 
     def look(self, name: str) -> Look:
         """Return what a host was when it was first asked."""
@@ -96,11 +95,7 @@ class Running:
         return self.parts[part]
 
     def _make(self, part: Part) -> Any:
-        machine = self.machine(part.where.host)
-
-        def peers() -> list[str]:
-            return self._peers(part)
-
+        machine, peers = self.machine(part.where.host), functools.partial(self._peers, part)
         nofile = part.kernel.nofile if part.kernel is not None else None
         where = Where(part.cpus, nofile=nofile)
         place = labs.Place(
@@ -252,9 +247,6 @@ class Running:
                 for name, place in itertools.product(used, reached_at(server))
             }
         )
-
-    def _kept(self, host: Host) -> None:
-        threading.Thread(target=host.keep, args=(self._over,), daemon=True).start()
 
 
 @contextlib.contextmanager

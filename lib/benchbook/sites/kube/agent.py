@@ -113,7 +113,10 @@ class PodHost(Host):
             "imagePullPolicy": "IfNotPresent",
             "command": IDLE,
         }
-        made |= {"targetContainerName": own, "volumeMounts": _mounts(self.pod)}
+        # An operator's pod has no volume of ours.
+        has_ours = any(one.mount_path == HOME for one in self.pod.spec.containers[0].volume_mounts or ())
+        mounts = [{"name": "data", "mountPath": HOME}] if has_ours else []
+        made |= {"targetContainerName": own, "volumeMounts": mounts}
         body = {"spec": {"ephemeralContainers": [made]}}
         patch = cluster.core.patch_namespaced_pod_ephemeralcontainers
         cluster.ask(patch, self.name, self.namespace, body)
@@ -192,9 +195,3 @@ class PodHost(Host):
         if self._talks is not None:
             self._talks.close()
         self._talks, self._heard = None, b""
-
-
-def _mounts(pod: Any) -> list[dict[str, str]]:
-    """Return how a container beside a server gets to its volume; an operator's pod has none of ours."""
-    has_ours = any(one.mount_path == HOME for one in pod.spec.containers[0].volume_mounts or ())
-    return [{"name": "data", "mountPath": HOME}] if has_ours else []

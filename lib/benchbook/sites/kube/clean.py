@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,15 @@ def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> N
         return
     # The client of Kubernetes takes long to load.
     from benchbook.sites.kube import namespace
+    from benchbook.sites.kube.api import Cluster
 
+    known = json.loads(record.read_text(encoding="utf-8"))
+    cluster, name = Cluster(known["context"], Path(known["kubeconfig"])), known["namespace"]
     try:
-        report.removed += namespace.down(folder)
+        was_there = namespace.exists(cluster, name)
+        if not namespace.remove(cluster, name, known["token"]):
+            raise SiteError(f"the namespace {name} does not end; look at its objects")
+        record.unlink()
+        report.removed += [f"namespace {name}"] if was_there else []
     except SiteError as error:
         report.elsewhere.append(f"{error} (if that cluster is no more, remove {record})")

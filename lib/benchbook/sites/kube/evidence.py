@@ -7,7 +7,6 @@ from typing import Any
 
 from benchbook.core import applied, traits
 from benchbook.core.errors import SiteError
-from benchbook.sites.agent.facts import Look
 from benchbook.sites.kube.facts import cluster
 from benchbook.sites.kube.layout import Chain, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.running import Arms
@@ -50,7 +49,11 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
             "cores": node.get("cores"),
             "memory_mib": node.get("memory_mib"),
             "kernel": server.run("uname", "-r"),
-            "sysbench": _sysbench(arms, mine or lives, far),
+            "sysbench": (
+                far.facts["sysbench"]
+                if far is not None
+                else _version(arms, (mine or lives).metadata.name, "sysbench", "--version")
+            ),
         },
         "kernel": _kernel(arms, server, setting.network),
         "moment": {
@@ -149,13 +152,6 @@ def _client(arms: Arms, chain: Chain, lives: Any, mine: Any | None) -> dict[str,
     is_beside = lives.spec.node_name == mine.spec.node_name
     place = "on the server's node" if is_beside else "on another node"
     return {"client": place, "client_network": "pod"}
-
-
-def _sysbench(arms: Arms, pod: Any, far: Look | None) -> str | None:
-    """Return the version of sysbench that an arm's first client has, in a pod or on a host outside."""
-    if far is not None:
-        return str(far.facts["sysbench"])
-    return _version(arms, pod.metadata.name, "sysbench", "--version")
 
 
 def _version(arms: Arms, pod: str, *argv: str) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubernetes import client
+from kubernetes.utils import parse_quantity
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube.api import Cluster
@@ -55,7 +56,7 @@ def node(of: Cluster, name: str) -> dict[str, Any]:
         "runtime": info.container_runtime_version,
         "kubelet": info.kubelet_version,
         "cores": cores(found.status.capacity["cpu"]),
-        "memory_mib": _mib(found.status.capacity["memory"]),
+        "memory_mib": int(parse_quantity(found.status.capacity["memory"])) >> 20,
         "allocatable_cores": cores(found.status.allocatable["cpu"]),
         "kubelet_settings": kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")),
         "kube_proxy": _proxy_mode(of, name),
@@ -150,7 +151,7 @@ def operator_version(of: Cluster) -> str | None:
 
 def cores(quantity: str) -> float:
     """Return a quantity of processor time in cores: "500m" is 0.5."""
-    return float(quantity[:-1]) / 1000 if quantity.endswith("m") else float(quantity)
+    return float(parse_quantity(quantity))
 
 
 def _listed(of: Cluster, ask: Callable[..., Any], *words: str, **options: str) -> list[Any] | None:
@@ -163,12 +164,6 @@ def _listed(of: Cluster, ask: Callable[..., Any], *words: str, **options: str) -
 
 def _label(selector: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-
-
-def _mib(quantity: str) -> int:
-    units = {"Ki": 1 / 1024, "Mi": 1.0, "Gi": 1024.0, "Ti": 1024.0**2}
-    scale = units.get(quantity[-2:])
-    return int(float(quantity[:-2]) * scale) if scale else int(quantity) >> 20
 
 
 def _proxy_mode(of: Cluster, name: str) -> str | None:

@@ -20,6 +20,8 @@ from benchbook.sites.arms import parts
 from benchbook.sites.arms.parts import Arranged, Slot
 
 SERVICE_PORT = 3306
+# What a Service has after its server's name, by the way of access that it makes.
+SERVICES = {"service": "", "load_balancer": "-balancer"}
 MANAGER = "benchbook"
 # The file of a lab that tells where its namespace is.
 RECORD = "cluster.json"
@@ -153,8 +155,9 @@ def chains(study: Study) -> dict[str, Chain]:
         where = InPod(arm.network, room(arm, here), nodes.get("server", ()), spread, apart)
         servers = tuple(share("server", where, number=number) for number in range(arm.servers))
         hops: list[Part] = []
-        if (service := _service(arm, servers[0])) is not None:
-            hops.append(Part(service, "service", SERVICE_PORT, InPod(), to=servers[0]))
+        if arm.access in SERVICES:
+            name_of = servers[0].name + SERVICES[arm.access]
+            hops.append(Part(name_of, "service", SERVICE_PORT, InPod(), to=servers[0]))
         if arm.access in traits.proxies():
             quota = arm.cpu["proxy"].quota if "proxy" in arm.cpu else None
             where = InPod("pod", _limited(quota), nodes.get("proxy", ()))
@@ -193,11 +196,6 @@ def _apart(arm: Arm, here: Kubernetes, nodes: Mapping[str, Labels]) -> str:
     placed = {role: nodes[role] for role in ("pd", "tikv") if nodes.get(role)}
     own = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
     return json.dumps([placed, own], sort_keys=True)
-
-
-def _service(arm: Arm, server: Part) -> str | None:
-    names = {"service": server.name, "load_balancer": f"{server.name}-balancer"}
-    return names.get(arm.access)
 
 
 def _neighbour(arm: Arm, server: Part, share: Any) -> Part | None:

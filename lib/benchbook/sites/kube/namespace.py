@@ -9,7 +9,6 @@ from __future__ import annotations
 import getpass
 import json
 import threading
-from pathlib import Path
 from typing import Any
 
 from kubernetes import client
@@ -45,7 +44,15 @@ class StudyNamespace:
 
     def prepare(self) -> None:
         """Make the namespace, or find it; SiteError if the name is somebody else's."""
-        self._must_be_ours()
+
+        def ready() -> bool:
+            found = look(self.cluster, self.namespace)
+            if found is not None and (found.metadata.labels or {}).get("benchbook/lab") != self.lab.token:
+                raise SiteError(f"the namespace {self.namespace} is there and is not ours; rename the study")
+            return found is None or found.status.phase == "Active"
+
+        if not wait_for(ready, GONE_S):
+            raise SiteError(f"the namespace {self.namespace} is ending and does not end; look at its objects")
         record = {
             "kubeconfig": str(self.cluster.file),
             "context": self.here.context,
@@ -125,16 +132,6 @@ class StudyNamespace:
         found = self.cluster.ask(list_pods, self.namespace, label_selector=self.names.selector)
         return [pod.metadata.name for pod in found.items if _kind(pod.metadata.name) in kinds]
 
-    def _must_be_ours(self) -> None:
-        def ready() -> bool:
-            found = look(self.cluster, self.namespace)
-            if found is not None and (found.metadata.labels or {}).get("benchbook/lab") != self.lab.token:
-                raise SiteError(f"the namespace {self.namespace} is there and is not ours; rename the study")
-            return found is None or found.status.phase == "Active"
-
-        if not wait_for(ready, GONE_S):
-            raise SiteError(f"the namespace {self.namespace} is ending and does not end; look at its objects")
-
 
 def look(cluster: Cluster, namespace: str) -> Any | None:
     """Return a namespace as the cluster sees it, or None."""
@@ -158,20 +155,6 @@ def remove(cluster: Cluster, namespace: str, token: str, wait_s: float = GONE_S)
     if found.metadata.deletion_timestamp is None:
         cluster.ask(cluster.core.delete_namespace, namespace)
     return bool(wait_for(lambda: not exists(cluster, namespace), wait_s)) if wait_s else False
-
-
-def down(folder: Path) -> list[str]:
-    """Remove what a lab has in a cluster, by its record, and say what; SiteError if it can't be removed."""
-    record = folder / layout.RECORD
-    if not record.is_file():
-        return []
-    known = json.loads(record.read_text(encoding="utf-8"))
-    cluster = Cluster(known["context"], Path(known["kubeconfig"]))
-    was_there = exists(cluster, known["namespace"])
-    if not remove(cluster, known["namespace"], known["token"]):
-        raise SiteError(f"the namespace {known['namespace']} does not end; look at its objects")
-    record.unlink()
-    return [f"namespace {known['namespace']}"] if was_there else []
 
 
 def _kind(name: str) -> str:

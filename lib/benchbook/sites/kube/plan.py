@@ -125,7 +125,14 @@ OPERATED = "kubernetes.tidb"
 def obstacles(study: Study, chain: Chain) -> Iterator[str]:
     """Yield why an arm's parts can't be made in any cluster."""
     if asked(study).tidb is None:
-        yield from _open_at_first(study, chain)
+        own = chain.arm.engine
+        of = traits.engine((own and own.name) or study.engine.name)
+        version = (own and own.version) or study.engine.version
+        if of.closed_since and version is not None and _numbers(version) < _numbers(of.closed_since):
+            yield (
+                f"engine.version: {version}: before {of.closed_since} {of.product} lets anybody in before it "
+                f"has accounts; write {of.closed_since} or a later one"
+            )
         return
     if OPERATED not in traits.engine(study.engine.name).clusters_by:
         fit = ", ".join(one.name for one in traits.engines().values() if OPERATED in one.clusters_by)
@@ -134,18 +141,6 @@ def obstacles(study: Study, chain: Chain) -> Iterator[str]:
         yield f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.{OPERATED} says"
     if chain.proxy is not None:
         yield "a TiDB cluster is reached by direct, service or load_balancer"
-
-
-def _open_at_first(study: Study, chain: Chain) -> Iterator[str]:
-    """Yield why a server would be open to all of a cluster's pods for a moment."""
-    own = chain.arm.engine
-    of = traits.engine((own and own.name) or study.engine.name)
-    version = (own and own.version) or study.engine.version
-    if of.closed_since is not None and version is not None and _numbers(version) < _numbers(of.closed_since):
-        yield (
-            f"engine.version: {version}: before {of.closed_since} {of.product} lets anybody in before it has "
-            f"accounts; write {of.closed_since} or a later one"
-        )
 
 
 def _numbers(version: str) -> list[int]:
