@@ -116,7 +116,14 @@ class Files:
         return listening_of(pid)
 
     def strays(self, pid: int, allowed: str) -> list[str]:
-        return strays(pid, allowed)
+        found = []
+        for address, port in listening_of(pid):
+            its = ipaddress.ip_address(address)
+            # One of IPv6 may stand for one of IPv4.
+            is_loopback = (getattr(its, "ipv4_mapped", None) or its).is_loopback
+            if address != allowed and not is_loopback:
+                found.append(f"{address}:{port}")
+        return found
 
     def source(self, address: str, port: int) -> str:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -209,21 +216,6 @@ def listening_of(pid: int) -> list[tuple[str, int]]:
         return []
     listening = _listening(procfs.PROC / str(pid) / "net")
     return [(address, port) for address, port, inode in listening if f"socket:[{inode}]" in mine]
-
-
-def strays(pid: int, allowed: str) -> list[str]:
-    """Return ADDRESS:PORT of what a process listens on beside loopback and one address that it may have."""
-    return [
-        f"{address}:{port}"
-        for address, port in listening_of(pid)
-        if address != allowed and not _is_loopback(address)
-    ]
-
-
-def _is_loopback(address: str) -> bool:
-    found = ipaddress.ip_address(address)
-    mapped = getattr(found, "ipv4_mapped", None)
-    return (mapped or found).is_loopback
 
 
 def _owners(inodes: set[int]) -> dict[int, int]:

@@ -34,25 +34,7 @@ def up(study: Study, folder: Path, run: steps.Runner | None = None, which: Any =
     labs.write_private(folder / RECORD, json.dumps(record))
     tool = steps.Gcloud(asked, lab.token[:8], lab.run, run)
     kubeconfig = tool.up()
-    if version is not None:
-        _install(version, tool)
-    return kubeconfig
-
-
-def summary(study: Study) -> list[str]:
-    """Return, in lines for `plan`, what makes a study's cluster; none where it names no cluster to make."""
-    here = layout.asked(study)
-    if here.gke is None:
-        return []
-    installed = operator_steps(here.tidb.operator_version) if here.tidb is not None else []
-    return steps.summary(here.gke, plan.UNKNOWN[:8]) + [
-        f"  command   {shlex.join(step.make)}" for step in installed
-    ]
-
-
-def _install(version: str, tool: steps.Gcloud) -> None:
-    """Install the operator unless this version is there; SiteError if another one is."""
-    for number, step in enumerate(operator_steps(version)):
+    for number, step in enumerate(operator_steps(version) if version is not None else ()):
         code, said = tool.run(step.look, tool.reached)
         there = installed_operator(said) if number == 1 and code == 0 else None
         if there not in (None, version):
@@ -65,6 +47,18 @@ def _install(version: str, tool: steps.Gcloud) -> None:
             continue
         print(f"{step.resource}: {shlex.join(step.make)}")
         tool.must(step.make, f"{step.resource}: could not be installed", tool.reached)
+    return kubeconfig
+
+
+def summary(study: Study) -> list[str]:
+    """Return, in lines for `plan`, what makes a study's cluster; none where it names no cluster to make."""
+    here = layout.asked(study)
+    if here.gke is None:
+        return []
+    installed = operator_steps(here.tidb.operator_version) if here.tidb is not None else []
+    return steps.summary(here.gke, plan.UNKNOWN[:8]) + [
+        f"  command   {shlex.join(step.make)}" for step in installed
+    ]
 
 
 def prepare_nodes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import signal
 import ssl
 import uuid
@@ -18,14 +19,13 @@ from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts.host import AgentGone, Host, Unreachable
 from benchbook.sites.hosts.through_agent import FarSocket, FilesThere
 from benchbook.sites.lab import Lab
-from benchbook.sites.machine import contract
-from benchbook.sites.machine.contract import Env, Machine, Request
+from benchbook.sites.machine.contract import WAIT_S, Env, Machine, Request, fetch
 from benchbook.sites.processes.before_exec import Where
 
 if TYPE_CHECKING:
     import psycopg
 
-WAIT_S, READ_S, CARRY_S = 2.0, 600.0, 3600.0
+END_S, READ_S, CARRY_S = 2.0, 600.0, 3600.0
 PACKED = "carried.tar"
 LAST_LINES = 5
 UNREACHABLE = 2003
@@ -90,7 +90,7 @@ class OnHost(FilesThere, Machine):
         with contextlib.suppress(AgentGone):
             known = self.on.job("stop", process.name, grace_s=grace_s, signum=int(gentle))
             while known.code is None:
-                known = self.on.job("wait", process.name, up_to_s=WAIT_S)
+                known = self.on.job("wait", process.name, up_to_s=END_S)
             return known.was_asked and not known.was_killed
         return False
 
@@ -107,7 +107,7 @@ class OnHost(FilesThere, Machine):
         while known.code is None:
             if known.age_s > most_s:
                 self.call("stop", job=job, grace_s=2.0)
-            known = self.on.job("wait", job, up_to_s=WAIT_S)
+            known = self.on.job("wait", job, up_to_s=END_S)
         said = self.read("run/work.log") or ""
         if known.code != 0:
             last = "\n  ".join(said.splitlines()[-LAST_LINES:])
@@ -116,7 +116,7 @@ class OnHost(FilesThere, Machine):
 
     def ask(self, name: str, line: str) -> str:
         link = FarSocket(self.on, name)
-        link.settimeout(contract.WAIT_S)
+        link.settimeout(WAIT_S)
         try:
             link.sendall(f"{line}\n".encode())
             return b"".join(iter(link.receive, b"")).decode("utf-8", "replace")
@@ -124,7 +124,10 @@ class OnHost(FilesThere, Machine):
             link.close()
 
     def request(self, address: str, port: int, asked: Request) -> str:
-        return contract.fetch(FarSocket(self.on, (address, port)), address, port, asked)
+        connection, link = http.client.HTTPConnection(address, port), FarSocket(self.on, (address, port))
+        link.settimeout(WAIT_S)
+        connection.sock = link  # type: ignore[assignment]
+        return fetch(connection, asked)
 
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any

@@ -74,7 +74,11 @@ def settings(study: Study, part: Part) -> config.Asked:
     made = config.complete(asked, engine.version)
     if tuple(int(number) for number in re.findall(r"\d+", engine.version)[:3]) >= SINCE:
         return made
-    return config.Asked(*(_without(kept, asked) for kept in (made.items, made.variables)))
+    known = (
+        {key: value for key, value in kept.items() if key not in TELEMETRY or key in asked}
+        for kept in (made.items, made.variables)
+    )
+    return config.Asked(*known)
 
 
 def configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
@@ -155,7 +159,3 @@ def _cores(facts: Mapping[str, Any], node: int | None) -> int | None:
         return None
     ends = [one.split("-") for one in listed.split(",")]
     return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
-
-
-def _without(known: Mapping[str, Value], asked: Mapping[str, Value]) -> dict[str, Value]:
-    return {key: value for key, value in known.items() if key not in TELEMETRY or key in asked}

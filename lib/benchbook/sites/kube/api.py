@@ -154,38 +154,30 @@ class Cluster:
         A container that its node does not find is asked for again for some seconds: nothing was run there.
         """
         deadline = time.monotonic() + FIND_S
-        while (done := self._try(namespace, pod, argv, stdin, container)) is None:
-            if time.monotonic() > deadline:
-                raise SiteError(f"{pod}: {argv[0]} can't be run there: the container is not there now")
-            time.sleep(PAUSE_S)
-        return done
-
-    def _try(
-        self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes, container: str | None
-    ) -> Done | None:
-        """Run a command in a pod's container; None if its node doesn't find the container."""
-        try:
-            opened = self.open(namespace, pod, argv, bool(stdin), container)
-            # The command takes no more of it than its first line: not every API can end it.
-            if stdin:
-                opened.write_stdin(stdin)
-            # Kept by channel until the end, which the error channel's status tells.
-            opened.run_forever(timeout=600)
-            out, err = (opened.read_channel(channel) or b"" for channel in (OUT, ERR))
-            code = opened.returncode
-        except ApiException as error:
-            raise SiteError(f"{pod}: {argv[0]} can't be run there: {_said(error)}") from None
-        except ValueError as error:
-            # In place of an exit code the API says why there is none.
-            if "container not found" in str(error):
-                return None
-            raise SiteError(f"{pod}: {argv[0]} can't be run there: {error}") from None
-        except (*LOST, TypeError) as error:
-            raise SiteError(f"{pod}: the connection to it was lost: {error}") from None
-        if code is None:
-            opened.close()
-            raise SiteError(f"{pod}: {' '.join(argv[:3])} did not end within 600 s")
-        return Done(code, out, err)
+        while True:
+            try:
+                opened = self.open(namespace, pod, argv, bool(stdin), container)
+                # The command takes no more of it than its first line: not every API can end it.
+                if stdin:
+                    opened.write_stdin(stdin)
+                # Kept by channel until the end, which the error channel's status tells.
+                opened.run_forever(timeout=600)
+                out, err = (opened.read_channel(channel) or b"" for channel in (OUT, ERR))
+                code = opened.returncode
+            except ApiException as error:
+                raise SiteError(f"{pod}: {argv[0]} can't be run there: {_said(error)}") from None
+            except ValueError as error:
+                # In place of an exit code the API says why there is none.
+                if "container not found" not in str(error) or time.monotonic() > deadline:
+                    raise SiteError(f"{pod}: {argv[0]} can't be run there: {error}") from None
+                time.sleep(PAUSE_S)
+                continue
+            except (*LOST, TypeError) as error:
+                raise SiteError(f"{pod}: the connection to it was lost: {error}") from None
+            if code is None:
+                opened.close()
+                raise SiteError(f"{pod}: {' '.join(argv[:3])} did not end within 600 s")
+            return Done(code, out, err)
 
     def must(self, namespace: str, pod: str, argv: Sequence[str]) -> str:
         """Run a command in a pod and return what it printed; SiteError with its words if it fails."""

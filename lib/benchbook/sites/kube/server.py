@@ -21,10 +21,9 @@ from benchbook.sites.hosts.host import AgentGone
 from benchbook.sites.hosts.machine import Job, OnHost
 from benchbook.sites.kube import layout, manifests, wait
 from benchbook.sites.kube.agent import LOOK, PodHost
-from benchbook.sites.kube.api import Cluster, wait_for
+from benchbook.sites.kube.api import Done, wait_for
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.lab import Lab
 from benchbook.sites.machine.contract import Env
 from benchbook.sites.processes.before_exec import Where
 
@@ -51,7 +50,7 @@ class Server:
             self.find()
         host = self.space.host(self._pod)
         if host is not self._host:
-            machine = OnPod(self.space.cluster, host, self.space.lab)
+            machine = OnPod(host, LOOK, self.space.lab)
             machine.end_left()
             peers = [labs.ANYWHERE_AT, *([labs.OVER_SOCKET] if self.space.here.client_in == "server" else [])]
             place = labs.Place("server", str(host.pod.status.pod_ip), self.port, peers=lambda: peers)
@@ -154,13 +153,15 @@ class OnPod(OnHost):
 
     key = "in site.kubernetes.images.server"
 
-    def __init__(self, cluster: Cluster, host: PodHost, lab: Lab) -> None:
-        super().__init__(host, LOOK, lab)
-        self.cluster, self.pod = cluster, host
+    on: PodHost
+
+    def done(self, *argv: str) -> Done:
+        """Run a command in the pod's own container; return its exit code and what it printed."""
+        return self.on.cluster.run(self.on.namespace, self.on.name, argv)
 
     def run(self, *argv: str) -> str:
         """Return what a command prints in the pod's own container; SiteError if it fails."""
-        return self.cluster.must(self.pod.namespace, self.pod.name, argv)
+        return self.on.cluster.must(self.on.namespace, self.on.name, argv)
 
     def account(self, name: str) -> str | None:
         # What has no user of its own in its image is root, who is nobody else there.
@@ -175,7 +176,7 @@ class OnPod(OnHost):
         return sorted(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path)], reverse=True)
 
     def says(self, argv: list[str]) -> str:
-        done = self.cluster.run(self.pod.namespace, self.pod.name, argv)
+        done = self.done(*argv)
         return (done.out + done.err).decode("utf-8", "replace") if done.code < 126 else ""
 
     def sha256(self, path: str) -> str | None:
@@ -216,7 +217,7 @@ class OnPod(OnHost):
             last = self.run("tail", "-n", "5", f"{self.folder}/run/server.log")
             raise SiteError(f"{self.host}: {argv[0]} does not start:\n  {last}")
         pid, started = map(int, said.split())
-        return Program(self.pod, role, pid, started)
+        return Program(self.on, role, pid, started)
 
     def stop(self, process: Job, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
         with contextlib.suppress(AgentGone):
@@ -233,13 +234,13 @@ class OnPod(OnHost):
     def end_left(self) -> None:
         """End what an owner that is gone has left running."""
         if said := self.read(PID):
-            self.stop(Program(self.pod, "", *map(int, said.split())), KILL_S)
+            self.stop(Program(self.on, "", *map(int, said.split())), KILL_S)
 
     def work(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
         # What is named by its path is a program of the image; all else works on files.
         if not argv[0].startswith("/"):
             return super().work(argv, wrong, most_s, user)
-        done = self.cluster.run(self.pod.namespace, self.pod.name, [*_as(user), *argv])
+        done = self.done(*_as(user), *argv)
         if done.code:
             said = "\n  ".join((done.out + done.err).decode("utf-8", "replace").splitlines()[-5:])
             raise SiteError(f"{self.host}: {wrong} (exit code {done.code}):\n  {said}")

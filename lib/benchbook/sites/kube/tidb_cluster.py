@@ -30,7 +30,7 @@ from benchbook.sites.machine.contract import Request
 from benchbook.sites.machine.here import Here
 from benchbook.sites.machine.prepared import Loaded
 from benchbook.sites.tidb import config, data
-from benchbook.sites.tidb.status import Status, flat, threads
+from benchbook.sites.tidb.status import Status, threads
 
 PLURAL = "tidbclusters"
 # Ports that the operator gives the parts.
@@ -144,7 +144,8 @@ class TidbCluster(Loaded):
         study, pods, variables = self.space.study, self.pods, sql.variables(self.admin())
         with self.admin().connect() as connection:
             kept = data.stored(connection, config.of_parts(self.space.here.tidb, study.arms[self.arm].parts))
-        read = [self.asked.taken(study.engine.settings, self._items(pod), variables) for pod in pods["tidb"]]
+        mine = study.engine.settings
+        read = [self.asked.taken(mine, one.config(), variables) for one in self.statuses]
         version = self.statuses[0].who()["version"].partition("TiDB-v")[2] or None
         storage = f"{len(pods['tikv'])} TiKV, {len(pods['pd'])} PD, by TiDB Operator"
         images = {part: sorted({_image(pod) for pod in pods[part]}) for part in PARTS}
@@ -202,11 +203,10 @@ class TidbCluster(Loaded):
     def _of(self, pod: Any) -> OnHost:
         return self._machines[pod.metadata.name]
 
-    def _connect(self, pod: Any = None, password: str | None = None) -> pymysql.Connection:
-        """Return a new connection of the administrator's to a TiDB; None: to the first."""
+    def _connect(self, password: str | None = None) -> pymysql.Connection:
+        """Return a new connection of the administrator's to the first TiDB."""
         known = self.lab.admin_password() if password is None else password
-        where = (labs.LOOPBACK, PORT)
-        return self._of(pod or self.first).connect(where, user=labs.ADMIN, password=known)
+        return self._of(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=known)
 
     def _close(self) -> None:
         """Let the administrator in from the pod itself alone, where its agent is, and with a password.
@@ -218,7 +218,7 @@ class TidbCluster(Loaded):
             refused = []
             for password in (None, ""):
                 try:
-                    with self._connect(password=password) as connection, connection.cursor() as cursor:
+                    with self._connect(password) as connection, connection.cursor() as cursor:
                         if password is not None:
                             data.close(cursor, self.lab.admin_password(), (labs.LOOPBACK,))
                     return
@@ -231,15 +231,6 @@ class TidbCluster(Loaded):
                     f"{refused[-1][-1]}; run `make down`, then the stage again"
                 )
             time.sleep(0.5)
-
-    def _items(self, pod: Any) -> dict[str, Any]:
-        """Return the settings of a TiDB's file by dotted name, over SQL: old ones tell them nowhere else."""
-        try:
-            with self._connect(pod) as connection, connection.cursor() as cursor:
-                cursor.execute("SELECT @@tidb_config")
-                return flat(json.loads(cursor.fetchone()[0]))
-        except (pymysql.err.Error, OSError):
-            raise SiteError(f"{pod.metadata.name}: does not tell its settings") from None
 
     def _stores(self) -> Any:
         """Return version and state of every TiKV as PD knows them."""

@@ -77,7 +77,12 @@ def pods(cluster: Cluster, namespace: str, name: str) -> dict[str, list[Any]]:
     label = f"{INSTANCE}={name}"
     for pod in cluster.ask(cluster.core.list_namespaced_pod, namespace, label_selector=label).items:
         found.setdefault((pod.metadata.labels or {}).get(COMPONENT, "other"), []).append(pod)
-    return {part: sorted(some, key=_number) for part, some in found.items()}
+
+    def number(pod: Any) -> tuple[int, str]:
+        last = pod.metadata.name.rpartition("-")[2]
+        return (int(last) if last.isdigit() else 0, pod.metadata.name)
+
+    return {part: sorted(some, key=number) for part, some in found.items()}
 
 
 def lacking(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str | None:
@@ -87,7 +92,10 @@ def lacking(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str 
     running = _running(spec, found)
     ready = (one for one in status.get("conditions") or () if one["type"] == "Ready")
     said: Mapping[str, Any] = next(ready, {})
-    if said.get("status") == "True" and running == wanted and not _is_moving(status):
+    # Pods may still be made again with other settings.
+    sets = [(status.get(part) or {}).get("statefulSet") or {} for part in PARTS]
+    is_moving = any(one.get("currentRevision") != one.get("updateRevision") for one in sets)
+    if said.get("status") == "True" and running == wanted and not is_moving:
         return None
     counts = ", ".join(f"{NAMES[part]} {running[part]} of {wanted[part]}" for part in PARTS)
     return f"{counts}; the operator says: {said.get('message') or said.get('reason') or 'nothing yet'}"
@@ -95,18 +103,12 @@ def lacking(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str 
 
 def _running(spec: Mapping[str, Any], found: Mapping[str, list[Any]]) -> dict[str, int]:
     """Return how many pods of each part run that were made of what is asked now."""
-    return {part: sum(_is_as_asked(pod, spec[part]) for pod in found[part]) for part in PARTS}
 
+    def is_as_asked(pod: Any, asked: Mapping[str, Any]) -> bool:
+        env = {one.name: one.value for container in pod.spec.containers for one in container.env or ()}
+        return wait.state(pod) is None and all(env.get(one["name"]) == one["value"] for one in asked["env"])
 
-def _is_as_asked(pod: Any, asked: Mapping[str, Any]) -> bool:
-    env = {one.name: one.value for container in pod.spec.containers for one in container.env or ()}
-    return wait.state(pod) is None and all(env.get(one["name"]) == one["value"] for one in asked["env"])
-
-
-def _is_moving(status: Mapping[str, Any]) -> bool:
-    """Say whether pods are still being made again with other settings."""
-    sets = [(status.get(part) or {}).get("statefulSet") or {} for part in PARTS]
-    return any(one.get("currentRevision") != one.get("updateRevision") for one in sets)
+    return {part: sum(is_as_asked(pod, spec[part]) for pod in found[part]) for part in PARTS}
 
 
 def _whys(cluster: Cluster, namespace: str, name: str, found: Mapping[str, list[Any]]) -> str:
@@ -120,8 +122,3 @@ def _whys(cluster: Cluster, namespace: str, name: str, found: Mapping[str, list[
                 told.append(f"{pod.metadata.name}: {state} (its events: {seen})")
     of_all = "; ".join(wait.events(cluster, namespace, name)) or "none"
     return ". ".join(told) or f"No pod of it is in trouble; its own events: {of_all}"
-
-
-def _number(pod: Any) -> tuple[int, str]:
-    last = pod.metadata.name.rpartition("-")[2]
-    return (int(last) if last.isdigit() else 0, pod.metadata.name)

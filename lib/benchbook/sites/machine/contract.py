@@ -216,11 +216,8 @@ class Far(abc.ABC):
         return io.BufferedReader(_Arriving(self.receive), BUFFER)
 
 
-def fetch(link: Far, address: str, port: int, asked: Request) -> str:
+def fetch(connection: http.client.HTTPConnection, asked: Request) -> str:
     """Return what an HTTP server answers over a connection, which is used up; OSError if it says no."""
-    link.settimeout(WAIT_S)
-    connection = http.client.HTTPConnection(address, port)
-    connection.sock = link  # type: ignore[assignment]
     try:
         # Kept alive until we close it: http.client would else close what it still has to read from.
         connection.request(asked.method, asked.path, asked.body, {"Content-Type": asked.kind})
@@ -229,7 +226,7 @@ def fetch(link: Far, address: str, port: int, asked: Request) -> str:
     except http.client.HTTPException as error:
         raise ConnectionError(f"{type(error).__name__}: {error}") from None
     finally:
-        link.close()
+        connection.close()
     if answer.status >= 400:
         raise ConnectionError(f"{asked.method} {asked.path}: {answer.status} {text[:200]}")
     return text

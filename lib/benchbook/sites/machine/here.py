@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import pwd
 import resource
@@ -9,7 +10,6 @@ import shutil
 import signal
 import socket
 import ssl
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.agent import files
 from benchbook.sites.agent.files import Files
 from benchbook.sites.agent.watch import Watch
-from benchbook.sites.machine.contract import Env, Machine, Request
+from benchbook.sites.machine.contract import WAIT_S, Env, Machine, Request, fetch
 from benchbook.sites.processes import process, procfs
 from benchbook.sites.processes.before_exec import Where
 from benchbook.sites.processes.process import Child
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import psycopg
 
 
-WAIT_S = 10.0
 LAST_LINES = 5
 
 
@@ -48,16 +47,6 @@ def find(name: str) -> str | None:
     if named and os.access(named, os.X_OK):
         return os.path.realpath(named)
     return shutil.which(name, path=process.PATH) or shutil.which(name)
-
-
-def fetch(address: str, port: int, asked: Request) -> str:
-    """Return what an HTTP server answers to this machine, past any proxy of its own; OSError if none does."""
-    data = asked.body.encode() if asked.body is not None else None
-    url = f"http://{address}:{port}{asked.path}"
-    request = urllib.request.Request(url, data, {"Content-Type": asked.kind}, method=asked.method)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=WAIT_S) as answer:
-        return str(answer.read().decode("utf-8", "replace"))
 
 
 def variable(name: str) -> str:
@@ -136,7 +125,7 @@ class Here(Files, Machine):
             return b"".join(iter(lambda: client.recv(65536), b"")).decode("utf-8", "replace")
 
     def request(self, address: str, port: int, asked: Request) -> str:
-        return fetch(address, port, asked)
+        return fetch(http.client.HTTPConnection(address, port, WAIT_S), asked)
 
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import re
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -246,9 +244,8 @@ class Placement:
         try:
             if said:
                 self._ask("config", said)
-        except urllib.error.HTTPError as error:
-            why = error.read().decode("utf-8", "replace").strip()[:200]
-            raise SiteError(f"engine.cluster.pd_settings: {said}: PD says: {why}") from None
+        except ConnectionError as error:
+            raise SiteError(f"engine.cluster.pd_settings: {said}: PD says: {error}") from None
 
     def _name(self, address: str) -> str:
         return self.names.get(address, "unknown")
