@@ -62,7 +62,7 @@ def facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[s
         "swappiness": number("/proc/sys/vm/swappiness"),
         "somaxconn": number("/proc/sys/net/core/somaxconn"),
         "clocksource": read(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
-        "disk": _disk(folder),
+        "disk": disk(folder),
         **{name: tool(one["programs"][0], one["by"], programs) for name, one in asked.items()},
     }
 
@@ -107,7 +107,7 @@ def tool(name: str, by: Sequence[str], programs: dict[str, str] = NONE) -> str |
     return first(VERSION, said)
 
 
-def _disk(folder: Path) -> dict[str, Any] | None:
+def disk(folder: Path) -> dict[str, Any] | None:
     """Return device, file system and kind of the disk that a folder is on."""
     found, best = None, -1
     for line in (read("/proc/self/mountinfo") or "").splitlines():

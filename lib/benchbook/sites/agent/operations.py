@@ -94,24 +94,11 @@ class Operations(Files):
         """Ask a job to end by a signal, by force after the grace."""
         return self._jobs.stop(job, grace_s, signum).info
 
-    def watch(
-        self,
-        name: str,
-        parts: dict[str, list[int]],
-        machine: str,
-        clients: list[int] | None = None,
-        hops: list[dict[str, Any]] | None = None,
-        families: list[int] | None = None,
-        is_whole: bool = True,
-        counts_s: float = 0.0,
-    ) -> None:
-        """Begin to watch this host, some of its processes, and what their connections carry."""
+    def watch(self, name: str, hops: list[dict[str, Any]], **how: Any) -> None:
+        """Begin to watch this host, some of its processes, and what `hops` carry, `how` as `Watch` has it."""
         if name not in self._watches:
-            path = self._inside(f"{name}.csv")
-            counted = [Hop(**hop) for hop in hops or []]
-            self._watches[name] = Watch(
-                parts, machine, clients or [], path, counted, tuple(families or ()), is_whole, counts_s
-            )
+            path, counted = self._inside(f"{name}.csv"), [Hop(**hop) for hop in hops]
+            self._watches[name] = Watch(path=path, hops=counted, **how)
 
     def watched(self, name: str) -> dict[str, Any]:
         """End watching; return what was seen, and the table's rows."""

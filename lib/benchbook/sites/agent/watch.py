@@ -11,6 +11,7 @@ import math
 import os
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,7 +58,7 @@ class Watch:
         clients: list[int],
         path: Path,
         hops: list[Hop],
-        families: tuple[int, ...] = (),
+        families: Sequence[int] = (),
         has_pauses: bool = True,
         counts_s: float = 0.0,
     ) -> None:
@@ -176,7 +177,10 @@ def _machine(before: list[float], after: list[float], span: float) -> list[Any]:
     whole = sum(grown)
     busy = max(0.0, whole - grown[procfs.IDLE] - grown[procfs.IOWAIT]) / span
     stolen = round(100 * grown[procfs.STEAL] / whole, 3) if whole > 0 else ""
-    return [round(busy, 4), round(_used_mib(), 2), stolen]
+    lines = (line.split() for line in (PROC / "meminfo").read_text(encoding="ascii").splitlines())
+    kib = {words[0].rstrip(":"): int(words[1]) for words in lines}
+    used_mib = (kib["MemTotal"] - kib.get("MemAvailable", kib["MemFree"])) / 1024
+    return [round(busy, 4), round(used_mib, 2), stolen]
 
 
 def _costs(before: list[float], after: list[float], used: float, span: float) -> list[Any]:
@@ -191,12 +195,6 @@ def _costs(before: list[float], after: list[float], used: float, span: float) ->
     switches = [grown[usage.VOLUNTARY], grown[usage.INVOLUNTARY]]
     found = [system, *switches, grown[usage.WAIT], *disk, grown[usage.FAULTS], after[usage.THREADS]]
     return ["" if math.isnan(value) else round(value, 4) for value in found]
-
-
-def _used_mib() -> float:
-    lines = (line.split() for line in (PROC / "meminfo").read_text(encoding="ascii").splitlines())
-    kib = {words[0].rstrip(":"): int(words[1]) for words in lines}
-    return (kib["MemTotal"] - kib.get("MemAvailable", kib["MemFree"])) / 1024
 
 
 def _pressure() -> list[Any]:

@@ -63,7 +63,7 @@ class RemoteWatch(Watch):
                 clients=list(self.pids["client"].get(name, ())),
                 hops=list(self.hops.get(name, ())),
                 families=list(self.families.get(name, ())),
-                is_whole=host.is_whole,
+                has_pauses=host.is_whole,
                 counts_s=self.counts_s,
             )
 

@@ -14,9 +14,9 @@ from typing import Any
 import psutil
 
 from benchbook.core.wording import count
+from benchbook.sites.agent import facts as agent
 from benchbook.sites.agent.facts import VERSION, first, number, read
 from benchbook.sites.agent.files import says
-from benchbook.sites.lab import free_bytes
 from benchbook.sites.processes import procfs
 
 LOOK_S = 5.0
@@ -49,21 +49,8 @@ def facts() -> dict[str, Any]:
 
 def moment(folder: Path) -> dict[str, Any]:
     """Return what changes from hour to hour: load, free memory, and the disk a folder is on."""
-    disk = next(
-        (
-            part
-            for part in sorted(psutil.disk_partitions(all=True), key=lambda part: -len(part.mountpoint))
-            if folder.is_relative_to(part.mountpoint)
-        ),
-        None,
-    )
-    return {
-        "load_1min": os.getloadavg()[0],
-        "memory_available_mib": psutil.virtual_memory().available >> 20,
-        "disk_free_mib": free_bytes(folder) >> 20,
-        "disk": disk.device if disk else None,
-        "filesystem": disk.fstype if disk else None,
-    }
+    disk = agent.disk(folder) or {}
+    return agent.moment(folder) | {"disk": disk.get("device"), "filesystem": disk.get("filesystem")}
 
 
 def busy() -> str:
