@@ -144,18 +144,15 @@ class Jobs:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(job.pid, signal.SIGKILL)
 
-    def end_all(self, grace_s: float) -> list[str]:
-        """End everything, last started first; return the names of what ran."""
-        ended = []
+    def end_all(self, grace_s: float) -> None:
+        """End everything, last started first."""
         for job in reversed(list(self._jobs.values())):
             self.tick()
             if job.code is None:
-                ended.append(job.name)
                 self.stop(job.name, grace_s)
                 while job.code is None:
                     time.sleep(0.02)
                     self.tick()
-        return ended
 
 
 def _digest(path: Path) -> dict[str, Any]:

@@ -252,18 +252,6 @@ class Arms:
             self._nodes[name] = facts.node(self.space.cluster, name)
         return self._nodes[name]
 
-    def server_cores(self, chain: Chain) -> float:
-        """Return the cores of the first server's node."""
-        pod = self.space.look(pod_of(chain.server))
-        name = pod.spec.node_name if pod is not None else None
-        return float((self.node(name).get("cores") if name else None) or 1)
-
-    def client_cores(self, chain: Chain) -> float:
-        """Return the cores of the nodes on which an arm's clients are."""
-        nodes = {self.pod(part).spec.node_name for part in chain.clients}
-        cores = sum(float(self.node(name).get("cores") or 1) for name in nodes)
-        return cores - cores // 2 if self.space.here.split_cores and cores > 1 else cores
-
     def _service(self, name: str, addresses: list[str]) -> str:
         """Return a Service's address, once it has one and leads to our server and to nothing else."""
         wait_s = self.space.here.wait_s

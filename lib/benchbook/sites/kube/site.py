@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core import several, traits
-from benchbook.core.engines import data_groups
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
@@ -21,7 +20,7 @@ from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import api, evidence, layout, plan, running, tidb_cluster
+from benchbook.sites.kube import api, evidence, layout, plan, running
 from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
@@ -154,11 +153,12 @@ class KubernetesSite(ArrangedSite[InPod]):
         if clients_outside(chain):
             return self._clients_outside().cores(clients_outside(chain))
         limit = (chain.client if chain.clients else chain.server).where.room.limit_cpu
-        if not chain.clients:
-            return limit or self._arms.server_cores(chain)
         if limit:
-            return limit * len(chain.clients)
-        return self._arms.client_cores(chain)
+            return limit * max(1, len(chain.clients))
+        pods = [self._arms.pod(part) for part in chain.clients] or [self._server(arm).ensure()]
+        nodes = [self._arms.node(name) for name in {pod.spec.node_name for pod in pods}]
+        cores = sum(float(node.get("cores") or 1) for node in nodes)
+        return cores - cores // 2 if self.space.here.split_cores and cores > 1 else cores
 
     def client(self, start: Start) -> RemoteClient:
         """With `begin_at` it begins by the clock of its node, with `held` when the clock of turns lets it."""
@@ -177,11 +177,12 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     def data_groups(self) -> list[list[str]]:
         """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""
-        return (
-            data_groups(self.study.arms)
-            if self.space.here.tidb is None
-            else tidb_cluster.by_cluster(self.chains)
-        )
+        if self.space.here.tidb is None:
+            return super().data_groups()
+        found: dict[layout.Part, list[str]] = {}
+        for arm, chain in self.chains.items():
+            found.setdefault(chain.server, []).append(arm)
+        return list(found.values())
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         # A pod that was lost has lost its copy; a TiDB cluster has its own tables.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -263,11 +262,3 @@ def _tells(pod: Any) -> dict[str, Any]:
 
 def _image(pod: Any) -> str:
     return str(pod.spec.containers[0].image)
-
-
-def by_cluster(chains: Mapping[str, Chain]) -> list[list[str]]:
-    """Return the arms by the cluster that they share, those of the baseline first."""
-    found: dict[Part, list[str]] = {}
-    for arm, chain in chains.items():
-        found.setdefault(chain.server, []).append(arm)
-    return list(found.values())
