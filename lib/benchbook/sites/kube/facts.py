@@ -35,8 +35,11 @@ NOT_AVAILABLE = "not available"
 
 
 def cluster(of: Cluster) -> dict[str, Any]:
-    """Return version, network and proxy of a cluster, as far as they can be seen."""
-    return {"version": of.version(), "network": network(of), "load_balancers": has_balancers(of)}
+    """Return version, pod networks and balancers of a cluster, as far as they can be seen."""
+    pods = _listed(of, of.core.list_namespaced_pod, "kube-system")
+    seen = {name for pod in pods or () for name in NETWORKS if name in pod.metadata.name}
+    networks = ", ".join(sorted(seen)) or None
+    return {"version": of.version(), "network": networks, "load_balancers": has_balancers(of)}
 
 
 def node(of: Cluster, name: str) -> dict[str, Any]:
@@ -70,13 +73,6 @@ def kubelet(said: str | None) -> dict[str, Any] | str:
     except (ValueError, KeyError, TypeError):
         return f"{NOT_AVAILABLE}: the kubelet's settings may not be looked at"
     return {key: found[key] for key in KUBELET if key in found}
-
-
-def network(of: Cluster) -> str | None:
-    """Return the names of pod networks that run in kube-system, or None if none is seen."""
-    pods = _listed(of, of.core.list_namespaced_pod, "kube-system")
-    seen = {name for pod in pods or () for name in NETWORKS if name in pod.metadata.name}
-    return ", ".join(sorted(seen)) or None
 
 
 def has_balancers(of: Cluster) -> bool | None:

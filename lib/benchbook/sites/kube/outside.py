@@ -37,23 +37,19 @@ class Outside:
         self._running = Running(study, targets, lab, owner)
         self._reached: set[tuple[str, str, int]] = set()
 
-    def host(self, number: int) -> Host:
-        """Return the host of a client: they have them in turn."""
-        return self._running.host(self.names[number % len(self.names)])
-
-    def look(self, number: int) -> Look:
-        """Return what the host of a client was when it was first asked."""
-        return self._running.look(self.names[number % len(self.names)])
+    @property
+    def first(self) -> Look:
+        """What the first client's host was when it was first asked."""
+        return self._running.look(self.names[0])
 
     def lacking(self, clients: int, nodes: Container[str]) -> str | None:
         """Return why these hosts can't be the clients of an arm, or None; `nodes` are addresses of nodes."""
-        for number in range(min(clients, len(self.names))):
-            name = self.names[number]
+        for name in self.names[:clients]:
             target = self._running.targets[name]
             if target.host in nodes or target.address in nodes:
                 return f"{name}: a node of the cluster, whose kube-proxy leads it past the balancer"
             try:
-                for why in roles.absent(("sysbench",), self.look(number)):
+                for why in roles.absent(("sysbench",), self._running.look(name)):
                     return f"{name}: {why}"
             except Refused:
                 raise
@@ -63,26 +59,23 @@ class Outside:
 
     def must_reach(self, clients: int, address: str, port: int, wait_s: float) -> None:
         """Wait until a server greets each client's host at an address; SiteError if none does in time."""
-        for number in range(min(clients, len(self.names))):
-            host, place = self.host(number), (self.names[number], address, port)
-            if place in self._reached:
-                continue
+        for name in self.names[:clients]:
             # A provider gives the address before it leads anywhere.
-            if not wait_for(functools.partial(_greets, host, address, port), wait_s, 1.0):
+            greeted = functools.partial(_greets, self._running.host(name), address, port)
+            if (name, address, port) not in self._reached and not wait_for(greeted, wait_s, 1.0):
                 raise SiteError(
-                    f"{host.name}: no server answers at {address}:{port} after {wait_s:g} s; see that the "
+                    f"{name}: no server answers at {address}:{port} after {wait_s:g} s; see that the "
                     "balancer's address can be reached from there (routes, firewall)"
                 )
-            self._reached.add(place)
+            self._reached.add((name, address, port))
 
     def cores(self, clients: int) -> float:
         """Return the cores of all hosts on which an arm's clients are."""
-        used = range(min(clients, len(self.names)))
-        return float(sum(self.look(number).facts["cores"] for number in used))
+        return float(sum(self._running.look(name).facts["cores"] for name in self.names[:clients]))
 
     def client(self, start: Start) -> RemoteClient:
-        """Start a load client on its host."""
-        return RemoteClient(self.host(start.number), start)
+        """Start a load client on its host: they have them in turn."""
+        return RemoteClient(self._running.host(self.names[start.number % len(self.names)]), start)
 
     def end(self) -> None:
         """End the agents and let the hosts go."""

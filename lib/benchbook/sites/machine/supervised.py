@@ -299,7 +299,11 @@ class Supervised(Made):
 
     def _waiting(self, is_ready: Callable[[], bool], mark: int) -> steps.Steps:
         deadline = time.monotonic() + self.start_s
-        while not self._is_ready(is_ready):
+        while True:
+            self._must_listen_here()
+            with contextlib.suppress(OSError, KeyError):
+                if self.is_up and is_ready():
+                    break
             if not self.is_up:
                 last = self._last_words(mark)
                 raise SiteError(f"{self._named} did not start; see {self.log}:\n  {last}")
@@ -317,13 +321,6 @@ class Supervised(Made):
                 "stopped before anything connected. Look for a setting that opens it: bind_address, "
                 "extra_port, status-host and their like are not a study's to set"
             )
-
-    def _is_ready(self, ask: Callable[[], bool]) -> bool:
-        self._must_listen_here()
-        try:
-            return self.is_up and ask()
-        except (OSError, KeyError):
-            return False
 
     def _last_words(self, mark: int) -> str:
         """Return what the log says about why it ended."""
