@@ -18,20 +18,18 @@ from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
-from benchbook.core.study_arm import Arm, Kernel, Load
+from benchbook.core.study_arm import Kernel
 from benchbook.core.study_hosts import HostProxy
 from benchbook.sites import lab as labs
 from benchbook.sites import load
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.kernel import OF_MACHINE, OF_NAMESPACE
 from benchbook.sites.arms import loads
-from benchbook.sites.arms.parts import of_others
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import archive, clean, through_agent
 from benchbook.sites.hosts.arrange import (
     Chain,
     Part,
-    Place,
     chains,
     client_hosts,
     endpoints,
@@ -61,6 +59,10 @@ class Running:
         self._looks: dict[str, Look] = {}
         self._kernel: dict[tuple[str, str], int] = {}
         self._over = threading.Event()
+
+    @functools.cached_property
+    def _chains(self) -> dict[str, Chain]:
+        return chains(self.study, self.targets)
 
     def host(self, name: str) -> Host:
         """Return a host, its agent begun and its lease kept; begun anew where the host was started anew."""
@@ -113,7 +115,7 @@ class Running:
             names = {one.host for one in part.where.places} | {name for _, name in part.where.others}
             return Cluster(self.study, part, {name: self.machine(name) for name in names}, peers)
         engine = engine_of(self.study, part.arm)
-        chain = next(one for one in chains(self.study, self.targets).values() if part in one.servers)
+        chain = next(one for one in self._chains.values() if part in one.servers)
         is_closed = self.study.site.tls == "required"
         tls_from = {"tls_from": lambda: self.machine(chain.client.where.host)} if is_closed else {}
         return load(traits.engine(part.program).code)(machine, engine, place, **tls_from)
@@ -127,17 +129,14 @@ class Running:
             one, was = self.part(part), self.part(part).child
             server = one if part.kind == "server" else self.part(chain.server)
             one.ensure()
-            if one.child != was:
-                for name, place in itertools.product(client_hosts(chain), reached_at(part)):
-                    self._must_see(server, one, self.machine(name), place)
-
-    def _must_see(self, server: Any, part: Any, client: OnHost, place: Place) -> None:
-        if not server.seen_from(client, place.address, place.port):
-            part.stop()
-            raise SiteError(
-                f"{place.address}:{place.port}, seen from {client.host}, is another server than ours; "
-                "correct `address` in the inventory, or set another site.port in the study"
-            )
+            is_new = one.child != was
+            for name, place in itertools.product(client_hosts(chain) if is_new else (), reached_at(part)):
+                if not server.seen_from(self.machine(name), place.address, place.port):
+                    one.stop()
+                    raise SiteError(
+                        f"{place.address}:{place.port}, seen from {name}, is another server than ours; "
+                        "correct `address` in the inventory, or set another site.port in the study"
+                    )
 
     def persevere(self, do: Callable[[], None]) -> None:
         """Do something, and again if a host or a part was lost meanwhile; what can't be helped is raised."""
@@ -167,15 +166,10 @@ class Running:
     @property
     def ready_s(self) -> float:
         """Seconds by which all clients of an arm can be ready: their files put there, clocks compared."""
-        made = chains(self.study, self.targets).values()
+        made = self._chains.values()
         hosts = {name for chain in made for name in client_hosts(chain)}
         slowest = max(through_agent.clock(self.host(name), rounds=3).round_trip_s for name in hosts)
         return READY_S + CALLS * slowest * max(len(chain.clients) for chain in made)
-
-    def others(self, chain: Chain) -> dict[str, dict[str, Any]]:
-        """Return what is told of servers after the first, which have the same settings."""
-        said = {part.name: self.part(part).facts() for part in chain.servers[1:]}
-        return of_others(said)
 
     def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
         """Return the processes of an arm's parts by part and host; a cluster's are the server's too."""
@@ -233,8 +227,7 @@ class Running:
 
     def _peers(self, server: Part) -> list[str]:
         """Return the addresses from which a server's connections come: those of its clients and proxies."""
-        made = chains(self.study, self.targets).values()
-        roles = [hosts_of(chain) for chain in made if server in chain.parts]
+        roles = [hosts_of(chain) for chain in self._chains.values() if server in chain.parts]
         used = {
             name
             for hosts in roles
@@ -248,36 +241,30 @@ class Running:
             }
         )
 
+    @contextlib.contextmanager
+    def beside(self, chain: Chain) -> Iterator[dict[str, Any]]:
+        """Keep up an arm's load and capture while the block runs; the record tells at its end how it went."""
+        proxy = self.part(chain.proxy) if chain.proxy is not None else None
+        with self._load(chain) as borne, loads.capture(proxy, chain.arm.capture) as taken:
+            yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})
 
-@contextlib.contextmanager
-def beside_run(arm: Arm, chain: Chain, running: Any, lab: Lab) -> Iterator[dict[str, Any]]:
-    """Keep up an arm's load and capture while the block runs; the record tells at its end how they went."""
-    first, cpus = running.host(chain.client.where.host), chain.client.cpus
-    proxy = running.part(chain.proxy) if chain.proxy is not None else None
-    with (
-        _connected(first, lab, arm.load, endpoints(chain)[0], cpus) as borne,
-        loads.capture(proxy, arm.capture) as taken,
-    ):
-        yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})
-
-
-@contextlib.contextmanager
-def _connected(
-    host: Host, lab: Lab, asked: Load | None, to: Place, cpus: tuple[int, ...] | None
-) -> Iterator[dict[str, Any]]:
-    """Hold and make connections from a host while the block runs; the record is of `loads.connections`."""
-    record: dict[str, Any] = {}
-    if asked is None:
-        yield record
-        return
-    out, err = (lab.run / f"{loads.ROLE}.{name}" for name in ("out", "err"))
-    argv = ["python3", f"../../{archive.name()}", "drive", f"{to.address}:{to.port}", SCHEMA, str(lab.secret)]
-    numbers = [str(asked.idle_connections), str(asked.new_connections_per_s)]
-    # It ends with the agent, and goes on while we are cut off.
-    with beside(host, Start([*argv, *numbers], out, err), loads.STOP_S, cpus) as (driver, kept):
-        file = f"{driver.job}/out"
-        record |= loads.begun(
-            lambda: str(host.call("read", name=file) or ""), lambda: driver.poll() is None, asked
-        )
-        yield record
-    record |= loads.ended(loads.told(out.read_text("utf-8") if out.exists() else ""), asked, record) | kept
+    @contextlib.contextmanager
+    def _load(self, chain: Chain) -> Iterator[dict[str, Any]]:
+        """Hold and make connections from the first client's host; the record is of `loads.connections`."""
+        record: dict[str, Any] = {}
+        if (asked := chain.arm.load) is None:
+            yield record
+            return
+        host, to = self.host(chain.client.where.host), endpoints(chain)[0]
+        out, err = (self.lab.run / f"{loads.ROLE}.{name}" for name in ("out", "err"))
+        argv = ["python3", f"../../{archive.name()}", "drive", f"{to.address}:{to.port}", SCHEMA]
+        argv += [str(self.lab.secret), str(asked.idle_connections), str(asked.new_connections_per_s)]
+        # It ends with the agent, and goes on while we are cut off.
+        with beside(host, Start(argv, out, err), loads.STOP_S, chain.client.cpus) as (driver, kept):
+            file = f"{driver.job}/out"
+            record |= loads.begun(
+                lambda: str(host.call("read", name=file) or ""), lambda: driver.poll() is None, asked
+            )
+            yield record
+        said = out.read_text("utf-8") if out.exists() else ""
+        record |= loads.ended(loads.told(said), asked, record) | kept

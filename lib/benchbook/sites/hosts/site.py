@@ -19,7 +19,7 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import probes
-from benchbook.sites.arms.parts import Part
+from benchbook.sites.arms.parts import Part, of_others
 from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Start
 from benchbook.sites.engines import tls
@@ -28,7 +28,7 @@ from benchbook.sites.hosts.arrange import OnHosts
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Refused
 from benchbook.sites.hosts.roles import summary
-from benchbook.sites.hosts.running import Running, beside_run
+from benchbook.sites.hosts.running import Running
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock
 from benchbook.sites.tidb.status import pools_spent
@@ -130,7 +130,8 @@ class HostsSite(ArrangedSite[OnHosts]):
         roles = arrange.hosts_of(chain)
         looks = {role: self._running.host(name).look_again() for role, name in roles.items()}
         parts = {part.kind: self._running.part(part).facts() for part in reversed(chain.parts)}
-        others, server = self._running.others(chain), looks["server"].facts
+        others = of_others({part.name: self._running.part(part).facts() for part in chain.others})
+        server = looks["server"].facts
         cluster, entry = parts["server"].pop("cluster", None), arrange.endpoints(chain)[0]
         return {
             "arm": arm,
@@ -223,7 +224,7 @@ class HostsSite(ArrangedSite[OnHosts]):
             record["pools_sessions"] = True
         threads = self._server(arm).threads if chain.server.where.places else None
         started = threads() if threads is not None else None
-        with beside_run(self.study.arms[arm], chain, self._running, self.lab) as kept:
+        with self._running.beside(chain) as kept:
             record |= kept
             yield record
         if threads is not None and started is not None and (ended := threads()) is not None:
