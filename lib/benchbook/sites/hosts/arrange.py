@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,13 +71,12 @@ def server_hosts(chain: Chain) -> tuple[str, ...]:
 
 def hosts_of(chain: Chain) -> dict[str, str]:
     """Return the host of each role of an arm; of several the second is `server-2`, and so on."""
-    found = dict(_numbered("server", server_hosts(chain)))
+    others = [other for one in chain.servers for other in one.where.others]
+    named = {"server": server_hosts(chain)}
     for role in ("tikv", "pd", "control"):
-        named = [name for one in chain.servers for what, name in one.where.others if what == role]
-        found |= dict(_numbered(role, named))
-    if chain.proxy:
-        found["proxy"] = chain.proxy.where.host
-    return found | dict(_numbered("client", client_hosts(chain)))
+        named[role] = tuple(name for what, name in others if what == role)
+    named |= {"proxy": (chain.proxy.where.host,) if chain.proxy else (), "client": client_hosts(chain)}
+    return {numbered(role, rank): name for role, names in named.items() for rank, name in enumerate(names)}
 
 
 def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
@@ -187,8 +186,3 @@ class _Makes:
             return Part(slot.name, "server", places[0].port, where, slot.rank, program="cluster", **asked)
 
         return self.arranged.once(("cluster", made), "server", make, CLUSTER_PORTS, used)
-
-
-def _numbered(role: str, names: tuple[str, ...] | list[str]) -> Iterator[tuple[str, str]]:
-    for rank, name in enumerate(names):
-        yield numbered(role, rank), name

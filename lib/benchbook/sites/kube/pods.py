@@ -63,30 +63,21 @@ def spec(study: Study, part: Part) -> dict[str, Any]:
 
 def resources(room: Room) -> dict[str, Any]:
     """Return requests and limits as Kubernetes writes them; nothing said is nothing asked."""
-    sides = {
-        "requests": {"cpu": room.request_cpu, "memory": room.request_mib},
-        "limits": {"cpu": room.limit_cpu, "memory": room.limit_mib},
-    }
-    written = {
-        side: {
-            key: f"{round(value * 1000)}m" if key == "cpu" else f"{value}Mi"
-            for key, value in asked_for.items()
-            if value is not None
-        }
-        for side, asked_for in sides.items()
-    }
-    return {side: values for side, values in written.items() if values}
+    found: dict[str, dict[str, str]] = {}
+    for side, cpu, mib in (
+        ("requests", room.request_cpu, room.request_mib),
+        ("limits", room.limit_cpu, room.limit_mib),
+    ):
+        asked_for = {"cpu": f"{round(cpu * 1000)}m"} if cpu is not None else {}
+        asked_for |= {"memory": f"{mib}Mi"} if mib is not None else {}
+        found |= {side: asked_for} if asked_for else {}
+    return found
 
 
 def tolerations(here: Kubernetes) -> list[dict[str, Any]]:
     """Return the taints that pods put up with, as Kubernetes writes them."""
     return [
-        {
-            "key": one.key,
-            "operator": "Equal" if one.value is not None else "Exists",
-            **({"value": one.value} if one.value is not None else {}),
-            **({"effect": one.effect} if one.effect is not None else {}),
-        }
+        one.model_dump(exclude_none=True) | {"operator": "Exists" if one.value is None else "Equal"}
         for one in here.tolerations
     ]
 

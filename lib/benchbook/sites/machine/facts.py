@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -115,12 +113,8 @@ def system_name() -> str:
 
 def virtualization() -> str | None:
     """Return what hypervisor the processor reports, `none` on bare metal, or None if that cannot be seen."""
-    if shutil.which("systemd-detect-virt"):
-        said = subprocess.run(
-            ["systemd-detect-virt"], capture_output=True, text=True, timeout=10
-        ).stdout.strip()
-        if said:
-            return said
+    if said := says(["systemd-detect-virt"], os.environ).strip():
+        return said
     text = read("/proc/cpuinfo")
     if text is None:
         return None
