@@ -15,7 +15,7 @@ from benchbook.core.study_kubernetes import Gke
 from benchbook.sites import lab as labs
 from benchbook.sites.gke import nodes, steps
 from benchbook.sites.gke.steps import Step
-from benchbook.sites.kube import layout, plan, wait
+from benchbook.sites.kube import layout, manifests, plan, wait
 from benchbook.sites.kube.api import Cluster, wait_for
 
 RECORD = "gke.json"
@@ -69,8 +69,7 @@ def prepare_nodes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
     if settings is None and not mounts:
         return []
     cluster = Cluster(None, kubeconfig)
-    space = {"apiVersion": "v1", "kind": "Namespace"}
-    cluster.apply({**space, "metadata": {"name": names.namespace, "labels": dict(names.labels)}})
+    cluster.apply(*manifests.of_study(names))
     for made in filter(None, (settings, *mounts)):
         _on_all_nodes(cluster, made)
     if not mounts:

@@ -40,10 +40,10 @@ def lines(name: str, study: Study) -> list[str]:
     for role, labels in sorted({item for arm in study.arms for item in _nodes(study, arm)}):
         found.append(f"  nodes     for {role}: {labels}")
     found.append(f"makes in namespace {names.namespace[: -len(UNKNOWN[:8])]}…")
+    parts = {part.name: part for chain in chains.values() for part in in_pods(chain)}
     for manifest in applied(study, names):
-        found.append(
-            f"  {manifest['kind']:12}{manifest['metadata']['name']}{_room(manifest, chains.values())}"
-        )
+        kind, what = manifest["kind"], manifest["metadata"]["name"]
+        found.append(f"  {kind:12}{what}{_room(parts[what]) if kind == 'StatefulSet' else ''}")
     return found
 
 
@@ -73,16 +73,12 @@ def applied(study: Study, names: Names) -> list[dict[str, Any]]:
 
 
 def _images(study: Study) -> list[str]:
-    here = asked(study)
-    has_pods = any(chain.clients for chain in layout.chains(study).values())
-    clients = [here.images.client] if has_pods else []
+    here, chains = asked(study), layout.chains(study).values()
+    clients = [here.images.client] if any(chain.clients for chain in chains) else []
     if here.tidb is not None:
-        parts = [f"pingcap/{part}:{here.tidb.version}" for part in tidb.PARTS]
-        return [*parts, *clients]
-    used = [here.images.server, *clients]
-    if any(chain.proxy is not None for chain in layout.chains(study).values()):
-        used.append(here.images.proxy)
-    return used
+        return [*(f"pingcap/{part}:{here.tidb.version}" for part in tidb.PARTS), *clients]
+    proxies = [here.images.proxy] if any(chain.proxy is not None for chain in chains) else []
+    return [here.images.server, *clients, *proxies]
 
 
 def _nodes(study: Study, arm: str) -> Iterable[tuple[str, str]]:
@@ -105,11 +101,7 @@ def _data(study: Study) -> str:
     return f"about {max(1.0, share):.0f} GiB in each TiKV of a cluster, of which no copy is kept"
 
 
-def _room(manifest: dict[str, Any], chains: Iterable[layout.Chain]) -> str:
-    if manifest["kind"] != "StatefulSet":
-        return ""
-    parts: dict[str, Part] = {part.name: part for chain in chains for part in in_pods(chain)}
-    part = parts[manifest["metadata"]["name"]]
+def _room(part: Part) -> str:
     room = part.where.room
     wanted = [
         f"{room.request_cpu:g} cores" if room.request_cpu else "",
