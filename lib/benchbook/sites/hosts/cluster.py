@@ -29,7 +29,6 @@ from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts import tiup
 from benchbook.sites.hosts.arrange import PD_AT, TIKV_AT, Part, Place
 from benchbook.sites.hosts.machine import OnHost
-from benchbook.sites.hosts.tiup import Commands
 from benchbook.sites.lab import ADMIN
 from benchbook.sites.machine import prepared
 from benchbook.sites.tidb import data
@@ -64,7 +63,8 @@ class Cluster(prepared.Loaded):
         for folder in folders.values():  # It is what it is wherever ours are.
             self.config_text = self.config_text.replace(folder, "FOLDER")
         self.config_hash = applied.digest(self.config_text)
-        self.commands = Commands(self.control, self.tiup, f"{self.control.on.lab}-{part.name}")
+        self.name = f"{self.control.on.lab}-{part.name}"
+        self.binary, self.env = str(self.control.program("tiup")), {"HOME": self.control.look.home}
         self.statuses = [Status(one.address, one.port + 1, machines[one.host]) for one in part.where.places]
         self._admins: dict[int, sqlalchemy.Engine] = {}
 
@@ -115,12 +115,13 @@ class Cluster(prepared.Loaded):
             "topology_sha256": hashlib.sha256(self.topology.encode()).hexdigest(),
             "locks": self.lab.locks(),
         }
+        # What ends the cluster, whoever ends us.
+        end, purge = ([self.binary, "cluster", what, self.name, "--yes"] for what in ("stop", "destroy"))
+        self.control.call("at_end", name=self.name, end=end, purge=purge, env=self.env)
         known = self._made
         if {key: known.get(key) for key in made} != made:
             self._deploy(bool(known), made)
-        else:
-            self.commands.note()
-        self.commands.do("start", "--yes")
+        self._do("start", "--yes")
         self._await()
         self.child = uuid.uuid4().hex
         try:
@@ -137,7 +138,7 @@ class Cluster(prepared.Loaded):
         """Stop it, its data kept, and say that it went by itself."""
         if self.child is not None:
             self.child = None
-            self.commands.do("stop", "--yes")
+            self._do("stop", "--yes")
         return True
 
     def running(self) -> str:
@@ -174,7 +175,7 @@ class Cluster(prepared.Loaded):
         told, differing = self._settings()
         if differing:
             raise SettingsDiffer(differing)
-        shown, variables = self.commands.shown(), sql.variables(self.admin())
+        shown, variables = self._shown(), sql.variables(self.admin())
         with self.admin().connect() as connection:
             kept = data.stored(connection, self.configs)
         parts = [{key: one.get(key) for key in ("id", "role", "status")} for one in shown["instances"]]
@@ -227,13 +228,28 @@ class Cluster(prepared.Loaded):
         return found
 
     def _deploy(self, is_there: bool, made: Mapping[str, Any]) -> None:
-        self.commands.note()
         if is_there:
-            self.commands.do("destroy", "--yes")
+            self._do("destroy", "--yes")
         self.control.remove(f"{self.role}/loaded.json")
         self.control.write(f"{self.role}/topology.yaml", self.topology)
-        self.commands.deploy(self.version, f"{self.control.folder}/{self.role}/topology.yaml")
+        words = ["--user", self.tiup.login, "--yes"]
+        if (key := self.tiup.identity_file) is not None:
+            words += ["--identity_file", key.replace("~", self.env["HOME"], 1)]
+        self._do("deploy", self.version, f"{self.control.folder}/{self.role}/topology.yaml", *words)
         self.control.write(f"{self.role}/made.json", json.dumps({**made, "id": uuid.uuid4().hex}))
+
+    def _do(self, what: str, *words: str) -> str:
+        """Run one command of `tiup` on the cluster and return what it printed."""
+        argv = [self.binary, "cluster", what, self.name, *words]
+        wrong = f"`tiup cluster {what}` failed"
+        return self.control.printed(argv, wrong, self.tiup.wait_s, env=self.env)
+
+    def _shown(self) -> dict[str, Any]:
+        """Return what `tiup` says of it: `cluster_meta`, and `instances` with id, role and status."""
+        said = self._do("display", "--format", "json")
+        # It may greet before that.
+        known = json.loads(said[said.index("{") :]) if "{" in said else {}
+        return {"cluster_meta": {}, "instances": [], **known}
 
     def _await(self) -> None:
         """Wait until every TiDB answers and tiup says of every part that it is up."""
@@ -242,7 +258,7 @@ class Cluster(prepared.Loaded):
             if all(status.answers for status in self.statuses):
                 down = [
                     f"{one['role']} {one['id']}: {one['status']}"
-                    for one in self.commands.shown()["instances"]
+                    for one in self._shown()["instances"]
                     if not str(one["status"]).startswith(("Up", "Healthy"))
                 ]
                 if not down:
@@ -251,7 +267,7 @@ class Cluster(prepared.Loaded):
                 silent = [one for one in self.statuses if not one.answers]
                 down = [f"tidb {one.address}:{one.port}: no answer" for one in silent]
             if time.monotonic() > deadline:
-                raise SiteError(f"the cluster {self.commands.name} did not get up: {', '.join(down)}")
+                raise SiteError(f"the cluster {self.name} did not get up: {', '.join(down)}")
             time.sleep(LOOK_S)
 
     def _close(self, place: Place) -> None:

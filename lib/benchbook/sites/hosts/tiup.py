@@ -1,12 +1,8 @@
-"""What `tiup` makes a TiDB cluster from, and the commands that make, start, show, stop and remove it.
-
-The topology file is written from study and inventory alone; the control host's agent runs the commands.
-"""
+"""What `tiup` makes a TiDB cluster from: its topology, from study and inventory alone; pure."""
 
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,50 +12,10 @@ from ruamel.yaml import YAML
 from benchbook.core.engines import engine_of
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
-from benchbook.core.study_hosts import Numa, Tiup
+from benchbook.core.study_hosts import Numa
 from benchbook.sites.hosts.arrange import EXPORTERS_AT, PD_AT, TIKV_AT, Part
-from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.settings import Value
 from benchbook.sites.tidb import config
-
-
-class Commands:
-    """What can be asked of `tiup` for one cluster on its control host."""
-
-    def __init__(self, control: OnHost, tiup: Tiup, name: str) -> None:
-        self.control, self.tiup, self.name = control, tiup, name
-        self.binary, self.env = str(control.program("tiup")), {"HOME": control.look.home}
-
-    def deploy(self, version: str, topology: str) -> None:
-        """Make the cluster from a topology file on the control host."""
-        key = self.tiup.identity_file
-        words = ["--user", self.tiup.login, "--yes"]
-        words += [] if key is None else ["--identity_file", key.replace("~", self.env["HOME"], 1)]
-        self.do("deploy", version, topology, *words)
-
-    def shown(self) -> dict[str, Any]:
-        """Return what it says of the cluster: `cluster_meta`, and `instances` with id, role and status."""
-        said = self.do("display", "--format", "json")
-        # It may greet before that.
-        known = json.loads(said[said.index("{") :]) if "{" in said else {}
-        return {"cluster_meta": {}, "instances": [], **known}
-
-    def note(self) -> None:
-        """Write down on the control host what ends the cluster, whoever ends us."""
-        self.control.call(
-            "at_end",
-            name=self.name,
-            end=[self.binary, "cluster", "stop", self.name, "--yes"],
-            purge=[self.binary, "cluster", "destroy", self.name, "--yes"],
-            env=self.env,
-        )
-
-    def do(self, what: str, *words: str) -> str:
-        """Run one command on the cluster and return what it printed."""
-        argv = [self.binary, "cluster", what, self.name, *words]
-        wrong = f"`tiup cluster {what}` failed"
-        return self.control.printed(argv, wrong, self.tiup.wait_s, env=self.env)
-
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 # These came with 4.0.2; older servers would refuse, or not know them.
