@@ -143,7 +143,6 @@ def _end(folder: Path) -> dict[str, list[str]]:
 
 
 def _purge(folder: Path) -> dict[str, list[str]]:
-    """End what runs for a folder and remove the folder."""
     done = _end(folder)
     done["removed"] += jobs.run_at_end(folder, purge=True) if folder.is_dir() else []
     if not done["left"] and folder.is_dir():

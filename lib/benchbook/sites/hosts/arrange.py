@@ -102,8 +102,6 @@ def hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
 
 
 class _Makes:
-    """Makes parts, each once."""
-
     def __init__(self, study: Study, hosts: Mapping[str, Target]) -> None:
         self.study, self.hosts = study, hosts
         self.arranged = Arranged[Part](study.site.port)

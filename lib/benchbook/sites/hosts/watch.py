@@ -98,7 +98,6 @@ class RemoteWatch(Watch):
         ]
 
     def _label(self, host: Host) -> str:
-        """Return what the rows of a host's machine are called."""
         first = next(role for role, its in self.roles.items() if its is host)
         return "machine" if host is self.roles["client"] else f"machine_{first}"
 

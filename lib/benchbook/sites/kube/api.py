@@ -233,7 +233,6 @@ def wait_for(what: Callable[[], Any], seconds: float, pause_s: float = 0.2) -> A
 
 
 def _said(error: Any) -> str:
-    """Return the message in the API's answer."""
     body = error.body.decode() if isinstance(error.body, bytes) else str(error.body or error.reason)
     try:
         return str(json.loads(body).get("message", body))

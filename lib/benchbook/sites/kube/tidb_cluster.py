@@ -20,6 +20,7 @@ from benchbook.sites import sql
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import tidb, tidb_parts
+from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.layout import Chain, Part
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
@@ -58,7 +59,7 @@ class TidbCluster(Loaded):
 
     @property
     def id(self) -> str | None:
-        found = self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.role)
+        found = self._resource()
         return str(found["metadata"]["uid"]) if found is not None else None
 
     @property
@@ -89,7 +90,8 @@ class TidbCluster(Loaded):
             return self.first
         space = self.space
         space.apply(self.role, [tidb.cluster(space.study, space.names, self.arm)])
-        self.pods = tidb_parts.ready(space.cluster, space.namespace, self.role, self._look, space.here.wait_s)
+        where = (space.cluster, space.namespace, self.role)
+        self.pods = tidb_parts.ready(*where, self._resource, space.here.wait_s)
         self._machines = {pod.metadata.name: space.machine(pod) for pod in self.all}
         self._close()
         with self._connect() as connection, connection.cursor() as cursor:
@@ -122,9 +124,7 @@ class TidbCluster(Loaded):
 
     def books(self) -> tuple[dict[str, int], float]:
         """Return the added counters of all TiDBs, once only our session is left, and the shortest uptime."""
-        deadline = time.monotonic() + SETTLED_S
-        while sum(one.connected() for one in self.statuses) > 1 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(lambda: sum(one.connected() for one in self.statuses) <= 1, SETTLED_S, 0.05)
         return data.added(self.statuses)
 
     def identity(self) -> dict[str, Any]:
@@ -193,11 +193,8 @@ class TidbCluster(Loaded):
     def run(self, *argv: str) -> str:
         return self.space.run(self.first.metadata.name, *argv)
 
-    def _look(self) -> dict[str, Any]:
-        found = self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.role)
-        if found is None:
-            raise SiteError(f"TidbCluster {self.role} was removed by somebody else; run the stage again")
-        return found
+    def _resource(self) -> dict[str, Any] | None:
+        return self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.role)
 
     def _of(self, pod: Any) -> OnHost:
         return self._machines[pod.metadata.name]

@@ -35,7 +35,7 @@ def ready(
     cluster: Cluster,
     namespace: str,
     name: str,
-    look: Callable[[], Mapping[str, Any]],
+    look: Callable[[], Mapping[str, Any] | None],
     wait_s: float,
 ) -> dict[str, list[Any]]:
     """Wait until a cluster is ready, and return its pods by part; `look` returns the custom resource.
@@ -46,7 +46,8 @@ def ready(
     began = moved = told_at = time.monotonic()
     told, most, stuck_since = "", -1, None
     while True:
-        resource = look()
+        if (resource := look()) is None:
+            raise SiteError(f"TidbCluster {name} was removed by somebody else; run the stage again")
         found = pods(cluster, namespace, name)
         state = lacking(resource, found)
         if state is None:

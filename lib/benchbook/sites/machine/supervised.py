@@ -323,7 +323,6 @@ class Supervised(Made):
             )
 
     def _last_words(self, mark: int) -> str:
-        """Return what the log says about why it ended."""
         return "\n  ".join(self._telling(mark)[-LAST_LINES:])
 
     def _telling(self, mark: int) -> list[str]:
