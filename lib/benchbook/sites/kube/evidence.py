@@ -7,6 +7,7 @@ from typing import Any
 
 from benchbook.core import applied, traits
 from benchbook.core.errors import SiteError
+from benchbook.sites.kube import wait
 from benchbook.sites.kube.facts import cluster
 from benchbook.sites.kube.layout import Chain, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.running import Arms
@@ -79,12 +80,8 @@ def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
             continue
         kind = part.name if part in chain.clients[1:] else part.kind
         pod = arms.space.look(pod_of(part))
-        statuses = (pod.status.container_statuses or ()) if pod is not None else ()
-        found |= {
-            f"{kind}_pod": pod.metadata.uid if pod is not None else "gone",
-            f"{kind}_node": pod.spec.node_name if pod is not None else None,
-            f"{kind}_restarts": statuses[0].restart_count if statuses else None,
-        }
+        told = wait.tells(pod) if pod is not None else {"pod": "gone"}
+        found |= {f"{kind}_{key}": told.get(key) for key in ("pod", "node", "restarts")}
     if (service := service_of(chain)) is not None:
         name, _, _ = arms.server(chain.server).service(service)
         found["service_leads_to"] = arms.ends(name)

@@ -105,18 +105,9 @@ class Server:
         pod = self.space.look(pod_of(self.part))
         if pod is None or self.child is None:
             raise SiteError(f"{pod_of(self.part)}: the server does not run; call site.up(arm) first")
-        status = pod.status.container_statuses[0]
-        last = status.last_state.terminated
-        return {
-            **self.inner.identity(),
-            "pod": pod.metadata.uid,
-            "node": pod.spec.node_name,
-            "container": status.container_id,
-            "image": status.image_id or status.image,
-            "qos": pod.status.qos_class,
-            "restarts": status.restart_count,
-            "last_end": f"{last.reason} at {last.finished_at}" if last is not None else "none",
-        }
+        status, qos = pod.status.container_statuses[0], pod.status.qos_class
+        own = {"container": status.container_id, "image": status.image_id or status.image, "qos": qos}
+        return {**self.inner.identity(), **wait.tells(pod), **own}
 
     def facts(self) -> dict[str, Any]:
         return {**self.inner.facts(), "image": self.space.here.images.server}

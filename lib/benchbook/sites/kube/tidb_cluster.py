@@ -26,6 +26,7 @@ from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.tidb import PARTS
 from benchbook.sites.kube.tidb_parts import PodPlacement
+from benchbook.sites.kube.wait import tells
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.machine.here import Here
 from benchbook.sites.machine.prepared import Loaded
@@ -110,7 +111,7 @@ class TidbCluster(Loaded):
 
     def is_alive(self) -> bool:
         """Say whether every pod is the one it was: neither made again nor restarted."""
-        return bool(self.pods) and all(_tells(pod) == self._now(pod) for pod in self.all)
+        return bool(self.pods) and all(tells(pod) == self._now(pod) for pod in self.all)
 
     def service(self, name: str) -> tuple[str, list[str], int]:
         return (f"{self.role}-tidb" if name == self.role else name), self.leads_to, PORT
@@ -147,7 +148,7 @@ class TidbCluster(Loaded):
         read = [self.asked.taken(mine, one.config(), variables) for one in self.statuses]
         version = self.statuses[0].who()["version"].partition("TiDB-v")[2] or None
         storage = f"{len(pods['tikv'])} TiKV, {len(pods['pd'])} PD, by TiDB Operator"
-        images = {part: sorted({_image(pod) for pod in pods[part]}) for part in PARTS}
+        images = {part: sorted({tells(pod)["image"] for pod in pods[part]}) for part in PARTS}
         return data.facts(version, storage, read[0], variables, Path(HOME)) | {
             "parts": {part: {"pods": len(pods[part]), "images": images[part]} for part in PARTS},
             "stores": self._stores(),
@@ -168,7 +169,7 @@ class TidbCluster(Loaded):
 
     def look(self) -> dict[str, Any]:
         """Return stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""
-        ended = [pod.metadata.name for pod in self.all if _tells(pod) != self._now(pod)]
+        ended = [pod.metadata.name for pod in self.all if tells(pod) != self._now(pod)]
         pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
         try:
             placed = PodPlacement(labs.LOOPBACK, PD, pods, self._of(self.pods["pd"][0]))
@@ -240,22 +241,4 @@ class TidbCluster(Loaded):
 
     def _now(self, pod: Any) -> dict[str, Any]:
         found = self.space.look(pod.metadata.name)
-        return _tells(found) if found is not None else {"pod": "gone"}
-
-
-def _tells(pod: Any) -> dict[str, Any]:
-    """Return what tells a pod from any other, and from itself before a restart."""
-    statuses = pod.status.container_statuses or ()
-    ended = [one.last_state.terminated for one in statuses if one.last_state.terminated is not None]
-    return {
-        "pod": pod.metadata.uid,
-        "node": pod.spec.node_name,
-        "image": _image(pod),
-        "restarts": sum(one.restart_count for one in statuses),
-        "last_end": f"{ended[0].reason} at {ended[0].finished_at}" if ended else "none",
-        "ending": pod.metadata.deletion_timestamp is not None,
-    }
-
-
-def _image(pod: Any) -> str:
-    return str(pod.spec.containers[0].image)
+        return tells(found) if found is not None else {"pod": "gone"}

@@ -95,6 +95,20 @@ def state(pod: Any | None, digest: str | None = None) -> str | None:
     return None
 
 
+def tells(pod: Any) -> dict[str, Any]:
+    """Return what tells a pod from any other, and from itself before a restart."""
+    statuses = pod.status.container_statuses or ()
+    ended = [one.last_state.terminated for one in statuses if one.last_state.terminated is not None]
+    return {
+        "pod": pod.metadata.uid,
+        "node": pod.spec.node_name,
+        "image": str(pod.spec.containers[0].image),
+        "restarts": sum(one.restart_count for one in statuses),
+        "last_end": f"{ended[0].reason} at {ended[0].finished_at}" if ended else "none",
+        "ending": pod.metadata.deletion_timestamp is not None,
+    }
+
+
 def told(pod: Any) -> tuple[str, int] | None:
     """Return what tells a pod's own container from the one after a restart; None of a pod that is ending."""
     statuses = pod.status.container_statuses or ()
