@@ -139,7 +139,7 @@ class PodHost(Host):
             now = wait.look(self.cluster, self.namespace, self.name)
         except SiteError as error:
             raise ConnectionError(str(error)) from None
-        if now is None or wait.told(now) != wait.told(self.pod):
+        if now is None or wait.tells(now) != wait.tells(self.pod):
             self.is_gone = True
             raise AgentGone(f"{self.name}: the pod is gone or was restarted, and what ran in it has ended")
 

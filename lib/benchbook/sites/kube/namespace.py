@@ -73,7 +73,7 @@ class StudyNamespace:
         """Return a pod as what an agent does in it and tells of it; the agent is begun and kept."""
         name, first = pod.metadata.name, pod.spec.containers[0].name
         known = self._hosts.get(name)
-        if known is None or known.is_gone or wait.told(known.pod) != wait.told(pod):
+        if known is None or known.is_gone or wait.tells(known.pod) != wait.tells(pod):
             has_python = first in ("client", "neighbour") or self.here.client_in == "server"
             known = self._hosts[name] = PodHost(self.cluster, pod, self.lab, self.here, not has_python)
             known.begin(f"{getpass.getuser()}, {self.lab.folder}")

@@ -109,14 +109,7 @@ def tells(pod: Any) -> dict[str, Any]:
     }
 
 
-def told(pod: Any) -> tuple[str, int] | None:
-    """Return what tells a pod's own container from the one after a restart; None of a pod that is ending."""
-    statuses = pod.status.container_statuses or ()
-    restarts = statuses[0].restart_count if statuses else 0
-    return (pod.metadata.uid, restarts) if pod.metadata.deletion_timestamp is None else None
-
-
 def same(now: Any, before: Any) -> bool:
     """Say whether a pod is the one it was: neither made again, nor restarted, nor ending."""
-    statuses = now.status.container_statuses or []
-    return told(now) is not None and told(now) == told(before) and bool(statuses) and statuses[0].ready
+    statuses, its = now.status.container_statuses or (), tells(now)
+    return its == tells(before) and not its["ending"] and bool(statuses) and bool(statuses[0].ready)
