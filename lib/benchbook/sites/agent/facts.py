@@ -22,6 +22,11 @@ NONE: dict[str, str] = {}
 # What is looked for on a host, by the name of its version among the facts: its `programs`, and what asks the
 # first of them (`by`), as `core.traits` has it.
 Asked = Mapping[str, Mapping[str, Sequence[str]]]
+# What of these facts is told of each machine, so that a report finds it where it always does.
+TOLD = (
+    *("cpu_model", "cores", "memory_mib", "kernel", "system", "architecture", "governor", "swap_mib"),
+    *("transparent_hugepages", "swappiness", "clocksource"),
+)
 # The first number with a point in what a program prints of itself.
 VERSION = r"(\d+\.\d+[\w.~+-]*)"
 
@@ -50,7 +55,7 @@ def facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[s
     return {
         "hostname": platform.node(),
         "cpu_model": procfs.processor(read("/proc/cpuinfo") or ""),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "numa": {path.name: read(path / "cpulist") for path in nodes},
         "memory_mib": memory.get("MemTotal", 0) >> 10,
         "swap_mib": memory.get("SwapTotal", 0) >> 10,

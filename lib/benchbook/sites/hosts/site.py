@@ -19,6 +19,7 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import probes
+from benchbook.sites.agent.facts import TOLD
 from benchbook.sites.arms.parts import Part, of_others
 from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Start
@@ -32,12 +33,6 @@ from benchbook.sites.hosts.running import Running
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock
 from benchbook.sites.tidb.status import pools_spent
-
-# Names of this machine's own facts, so that a report finds them where it always does.
-OF_SERVER = (
-    *("cpu_model", "cores", "memory_mib", "kernel", "system", "architecture", "governor", "swap_mib"),
-    *("transparent_hugepages", "swappiness", "clocksource"),
-)
 
 
 class HostsSite(ArrangedSite[OnHosts]):
@@ -149,7 +144,7 @@ class HostsSite(ArrangedSite[OnHosts]):
                 if part is not None
             },
             "kernel": self._running.kernel_of(chain.server) or None,
-            "machine": {name: server[name] for name in OF_SERVER}
+            "machine": {name: server[name] for name in TOLD}
             | {"sysbench": looks["client"].facts["sysbench"]},
             "hosts": {
                 role: {"name": roles[role], **look.facts, "python": None} for role, look in looks.items()

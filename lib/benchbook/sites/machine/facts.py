@@ -13,7 +13,7 @@ import psutil
 
 from benchbook.core.wording import count
 from benchbook.sites.agent import facts as agent
-from benchbook.sites.agent.facts import VERSION, first, number, read
+from benchbook.sites.agent.facts import VERSION, first, read
 from benchbook.sites.agent.files import says
 from benchbook.sites.processes import procfs
 
@@ -25,19 +25,12 @@ MOST_LOAD = 2.0
 
 def facts() -> dict[str, Any]:
     """Return what stays the same from run to run: processor, memory, kernel, tools. Unknown is None."""
-    return {
+    found = agent.facts(Path("/"), {})
+    return {name: found[name] for name in agent.TOLD} | {
         "cpu_model": cpu_model(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_mib": psutil.virtual_memory().total >> 20,
-        "kernel": platform.release(),
         "system": system_name(),
-        "architecture": platform.machine(),
         "python": platform.python_version(),
-        "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "transparent_hugepages": first(r"\[(\w+)\]", read("/sys/kernel/mm/transparent_hugepage/enabled")),
-        "swappiness": number("/proc/sys/vm/swappiness"),
-        "swap_mib": psutil.swap_memory().total >> 20,
-        "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control"),
         "virtualization": virtualization(),
         "cgroup": cgroup_version(),
