@@ -87,7 +87,7 @@ class TidbCluster(Loaded):
 
     def ensure(self) -> Any:
         """Bring the cluster up unless it is, set its accounts and variables; return its first pod."""
-        if self.is_alive():
+        if self.child is not None and self.is_alive():
             return self.first
         space = self.space
         space.apply(self.role, [tidb.cluster(space.study, space.names, self.arm)])
@@ -100,10 +100,6 @@ class TidbCluster(Loaded):
             data.admit(cursor, self.lab.password(), (labs.ANYWHERE_AT,))
         self.child = self.id
         return self.first
-
-    def find(self) -> None:
-        """Find it up: a cluster has no sleep."""
-        self.ensure()
 
     def stop(self) -> bool:
         """Leave it as it is: it goes with the study's namespace."""
