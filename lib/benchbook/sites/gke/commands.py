@@ -69,7 +69,7 @@ def prepare_nodes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
     if settings is None and not mounts:
         return []
     cluster = Cluster(None, kubeconfig)
-    cluster.apply(*manifests.of_study(names))
+    cluster.apply(manifests.of_study(names)[0])
     for made in filter(None, (settings, *mounts)):
         _on_all_nodes(cluster, made)
     if not mounts:

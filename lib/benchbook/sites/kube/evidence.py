@@ -23,11 +23,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
     server = arms.server(chain.server)
     seen, lives = server.facts(), server.ensure()
     mine = arms.pod(chain.client) if chain.clients else None
-    far = (
-        arms.outside.look(arms.outside.names[0])
-        if arms.outside is not None and clients_outside(chain)
-        else None
-    )
+    far = arms.outside.first if arms.outside is not None and clients_outside(chain) else None
     setting = arms.space.study.arms[arm]
     node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name) if mine is not None else None
     several = _several(arms, chain, lives.spec.node_name) if chain.others or chain.clients[1:] else {}

@@ -111,5 +111,5 @@ def tells(pod: Any) -> dict[str, Any]:
 
 def same(now: Any, before: Any) -> bool:
     """Say whether a pod is the one it was: neither made again, nor restarted, nor ending."""
-    statuses, its = now.status.container_statuses or (), tells(now)
-    return its == tells(before) and not its["ending"] and bool(statuses) and bool(statuses[0].ready)
+    its, statuses = tells(now), now.status.container_statuses
+    return its == tells(before) and not its["ending"] and bool(statuses and statuses[0].ready)
