@@ -8,6 +8,7 @@ import io
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchbook.core.errors import SiteError
@@ -38,11 +39,10 @@ class RemoteWatch(Watch):
         pids: Pids,
         clients: Sequence[RemoteClient],
         path: Path,
-        hops: Hops | None = None,
-        families: Mapping[str, Sequence[int]] | None = None,
+        hops: Hops = MappingProxyType({}),
+        families: Mapping[str, Sequence[int]] = MappingProxyType({}),
     ) -> None:
-        self.families = families or {}
-        self.roles, self.clients, self.path, self.hops = roles, clients, path, hops or {}
+        self.roles, self.clients, self.path, self.hops, self.families = roles, clients, path, hops, families
         mine: dict[str, list[int]] = {}
         for client in clients:
             mine.setdefault(client.host.name, []).append(client.pid)

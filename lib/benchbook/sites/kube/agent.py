@@ -107,15 +107,10 @@ class PodHost(Host):
         # One that has ended, with the container whose processes it saw, is never started again.
         restarts = self.pod.status.container_statuses[0].restart_count
         name = f"agent-{restarts}-{hashlib.sha256(image.encode()).hexdigest()[:6]}"
-        made: dict[str, Any] = {
-            "name": name,
-            "image": image,
-            "imagePullPolicy": "IfNotPresent",
-            "command": IDLE,
-        }
         # An operator's pod has no volume of ours.
         has_ours = any(one.mount_path == HOME for one in self.pod.spec.containers[0].volume_mounts or ())
         mounts = [{"name": "data", "mountPath": HOME}] if has_ours else []
+        made = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent", "command": IDLE}
         made |= {"targetContainerName": own, "volumeMounts": mounts}
         body = {"spec": {"ephemeralContainers": [made]}}
         patch = cluster.core.patch_namespaced_pod_ephemeralcontainers
