@@ -110,8 +110,8 @@ class PodHost(Host):
         # An operator's pod has no volume of ours.
         has_ours = any(one.mount_path == HOME for one in self.pod.spec.containers[0].volume_mounts or ())
         mounts = [{"name": "data", "mountPath": HOME}] if has_ours else []
-        made = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent", "command": IDLE}
-        made |= {"targetContainerName": own, "volumeMounts": mounts}
+        made: dict[str, Any] = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent"}
+        made |= {"command": IDLE, "targetContainerName": own, "volumeMounts": mounts}
         body = {"spec": {"ephemeralContainers": [made]}}
         patch = cluster.core.patch_namespaced_pod_ephemeralcontainers
         cluster.ask(patch, self.name, self.namespace, body)
