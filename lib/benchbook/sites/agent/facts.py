@@ -22,7 +22,7 @@ NONE: dict[str, str] = {}
 # What is looked for on a host, by the name of its version among the facts: its `programs`, and what asks the
 # first of them (`by`), as `core.traits` has it.
 Asked = Mapping[str, Mapping[str, Sequence[str]]]
-# What of these facts is told of each machine, so that a report finds it where it always does.
+# The facts that every machine has, so that a report finds them where it always does.
 TOLD = (
     *("cpu_model", "cores", "memory_mib", "kernel", "system", "architecture", "governor", "swap_mib"),
     *("transparent_hugepages", "swappiness", "clocksource"),

@@ -115,7 +115,7 @@ class Cluster(prepared.Loaded):
             "topology_sha256": hashlib.sha256(self.topology.encode()).hexdigest(),
             "locks": self.lab.locks(),
         }
-        # What ends the cluster, whoever ends us.
+        # These end the cluster, also after our own end.
         end, purge = ([self.binary, "cluster", what, self.name, "--yes"] for what in ("stop", "destroy"))
         self.control.call("at_end", name=self.name, end=end, purge=purge, env=self.env)
         known = self._made

@@ -204,7 +204,7 @@ class TidbCluster(Loaded):
     def _close(self) -> None:
         """Let the administrator in from the pod itself alone, where its agent is, and with a password.
 
-        Whoever comes to a new cluster is let in as its administrator.
+        A new cluster lets anybody in as its administrator.
         """
         deadline = time.monotonic() + LISTENING_S
         while True:
