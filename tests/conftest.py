@@ -16,7 +16,7 @@ import hypothesis  # noqa: F401
 import pytest
 
 from benchbook.sites.arms import clean
-from tests import browser, rooms
+from tests import browser, install_db, rooms
 from tests.faults.book import BOOK
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
@@ -31,6 +31,10 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
+    # Workers have it from the process that starts them.
+    if not hasattr(config, "workerinput"):
+        folder = install_db.begin()
+        config.add_cleanup(lambda: install_db.end(folder))
 
 
 @pytest.hookimpl(wrapper=True)
