@@ -323,9 +323,7 @@ def _dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:
             for pid in procfs.descendants(os.getpid()) if number == signal.SIGINT else [child.pid]:
                 supervise.tell(pid, signal.Signals(number))
 
-    child = subprocess.Popen(
-        [sys.executable, "-m", "dvc", *arguments], cwd=root, preexec_fn=before_exec.dies_with(os.getpid())
-    )
+    child = before_exec.popen([sys.executable, "-m", "dvc", *arguments], cwd=root)
     wanted = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
     before = {number: signal.signal(number, pass_on) for number in wanted}
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import resource
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.processes import process, procfs
+from benchbook.sites.processes.before_exec import Where
 
 
 @pytest.fixture
@@ -116,6 +118,32 @@ def test_a_missing_program_and_one_that_hangs_are_site_errors(tmp_path: Path) ->
     with pytest.raises(SiteError, match="did not end within 0 s"):
         process.wait(slow, 0.05)
     assert not slow.is_alive
+
+
+def test_a_child_is_where_it_was_put_and_hears_all_signals(tmp_path: Path) -> None:
+    core = max(os.sched_getaffinity(0))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    try:
+        where = Where(cpus=(core,), nofile=123)
+        child = process.start(
+            "x", ["/bin/sleep", "60"], token="t", folder=tmp_path, out=tmp_path / "out", where=where
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert os.sched_getaffinity(child.pid) == {core}
+    assert resource.prlimit(child.pid, resource.RLIMIT_NOFILE) == (123, 123)
+    told = dict(line.split(":", 1) for line in Path(f"/proc/{child.pid}/status").read_text().splitlines())
+    # This process has blocked the first, and Python ignores the others.
+    for name, signum in (("SigBlk", signal.SIGUSR1), ("SigIgn", signal.SIGPIPE), ("SigIgn", signal.SIGXFSZ)):
+        assert not int(told[name], 16) & 1 << signum - 1, signum
+    assert child.exe == os.path.realpath("/bin/sleep"), "what is known of it is the program's"
+    process.stop(child)
+
+
+def test_a_place_that_is_not_there_is_named(tmp_path: Path) -> None:
+    where = Where(groups=(tmp_path / "no group",))
+    with pytest.raises(SiteError, match=r"/bin/true could not be started: .*no group/cgroup\.procs"):
+        process.start("x", ["/bin/true"], token="t", folder=tmp_path, out=tmp_path / "out", where=where)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give rights away")

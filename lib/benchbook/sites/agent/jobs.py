@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import json
 import os
-import pwd
 import signal
 import subprocess
 import time
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites.processes import before_exec, procfs
-from benchbook.sites.processes.before_exec import Where, dies_with
+from benchbook.sites.processes.before_exec import Where
 from benchbook.sites.processes.process import FOLDER, PLAIN, TOKEN
 
 GRACE_S, GENTLE = 20.0, int(signal.SIGTERM)
@@ -80,21 +79,19 @@ class Jobs:
         """Start a program unless one has this name; `how` may have cwd, env, user, cpus, nofile, append."""
         if name in self._jobs:
             return self._jobs[name]
-        account = pwd.getpwnam(how["user"]) if how.get("user") else None
         where = Where(tuple(how["cpus"]) if how.get("cpus") else None, nofile=how.get("nofile"))
         try:
             popen = before_exec.popen(
-                argv,
-                out,
-                err,
-                bool(how.get("append")),
-                pass_fds=self.keep,
+                *(argv, out, err),
+                append=bool(how.get("append")),
+                user=how.get("user"),
+                where=where,
+                keep=self.keep,
                 cwd=how.get("cwd") or self.folder,
                 start_new_session=True,
-                preexec_fn=dies_with(os.getpid(), account, where),
                 env={**PLAIN, **(how.get("env") or {}), TOKEN: self.token, FOLDER: str(self.folder)},
             )
-        except (OSError, subprocess.SubprocessError) as error:
+        except OSError as error:
             raise SiteError(f"{argv[0]} could not be started: {error}; check that it is installed") from None
         # We collect its end ourselves, with the CPU time that the kernel counted for it alone.
         popen.returncode = 0

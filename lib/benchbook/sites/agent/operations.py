@@ -72,10 +72,8 @@ class Operations(Files):
         `note` says when that was.
         """
         begin_at, held, note = (how.pop(name, None) for name in ("begin_at", "held", "note"))
-        if begin_at is not None and job not in self._jobs:
-            argv = process.waiting(argv, float(begin_at), self._inside(note))
-        elif held and job not in self._jobs:
-            argv = process.held(argv, self._inside(note))
+        if (held or begin_at is not None) and job not in self._jobs:
+            argv = process.waiting(argv, begin_at, self._inside(note))
         how["cwd"] = self._inside(how["cwd"]) if how.get("cwd") else None
         return self._jobs.start(job, argv, self._inside(out), self._inside(err) if err else None, **how).info
 

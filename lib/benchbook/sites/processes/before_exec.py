@@ -10,11 +10,9 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
-import resource
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,6 @@ from benchbook.core.errors import SiteError
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-CLONE_NEWNET = 0x40000000
-
-_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 @dataclass(frozen=True)
@@ -41,63 +36,99 @@ class Where:
 ANYWHERE = Where()
 
 
-def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process; OSError where the kernel refuses, SiteError where there is none."""
-    if _libc is None:
+def libc() -> ctypes.CDLL:
+    """Return the C library; SiteError where it is not Linux's."""
+    if sys.platform != "linux":
         raise SiteError(
             "processes can be supervised on Linux only; run Benchbook on a Linux machine or in a virtual one"
         )
-    if _libc.prctl(option, value, 0, 0, 0) != 0:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process; OSError where the kernel refuses, SiteError where there is none."""
+    if libc().prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
+# sys.argv: whom to tell of an error, the owner, control groups, cores, namespace, open files, user and group,
+# the program's command line. The module `signal` takes as long to load as all that is done here.
+BECOME = """
+import ctypes, os, resource, sys
+from _signal import SIG_DFL, SIG_SETMASK, SIGKILL, SIGPIPE, SIGXFSZ, pthread_sigmask, signal
+
+tell, owner, groups, cores, namespace, files, rights = sys.argv[1:8]
+libc = ctypes.CDLL(None, use_errno=True)
+
+def must(code, what):
+    if code != 0:
+        raise OSError(ctypes.get_errno(), "", what)
+
+try:
+    os.set_inheritable(int(tell), False)
+    for group in filter(None, groups.split(os.pathsep)):
+        with open(f"{group}/cgroup.procs", "w") as file:
+            file.write(str(os.getpid()))
+    if cores:
+        os.sched_setaffinity(0, map(int, cores.split(",")))
+    if namespace:
+        must(libc.setns(os.open(namespace, os.O_RDONLY), 0x40000000), namespace)  # CLONE_NEWNET
+    if files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(files), int(files)))
+    if rights:
+        user, group = map(int, rights.split(":"))
+        os.setgroups([])
+        os.setgid(group)
+        os.setuid(user)
+    # Python ignores them, and a program goes on ignoring what was ignored before it.
+    signal(SIGPIPE, SIG_DFL)
+    signal(SIGXFSZ, SIG_DFL)
+    pthread_sigmask(SIG_SETMASK, ())
+    must(libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "prctl")
+    # The owner may have ended before the request stood: then nothing would ever end this child.
+    if os.getppid() != int(owner):
+        os.kill(os.getpid(), SIGKILL)
+    os.execvp(sys.argv[8], sys.argv[8:])
+except OSError as error:
+    os.write(int(tell), f"{error.errno} {error.filename or sys.argv[8]}".encode())
+    os._exit(127)
+""".replace("PR_SET_PDEATHSIG", str(PR_SET_PDEATHSIG))
+
+
 def popen(
-    argv: Sequence[str], out: Path, err: Path | None, append: bool, **how: Any
+    argv: Sequence[str],
+    out: Path | None = None,
+    err: Path | None = None,
+    *,
+    append: bool = False,
+    user: str | None = None,
+    where: Where = ANYWHERE,
+    keep: Sequence[int] = (),
+    **how: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a program that reads nothing; its output goes into `out` and `err`, `how` is for Popen."""
+    """Start a program that dies with this process; `how` is for Popen. OSError if it can't be started.
+
+    With `out` it reads nothing, and its output goes there (and into `err`). A small Python becomes the
+    program: a copy of this process, which may be large, takes longer and stops its threads meanwhile.
+    """
+    account = pwd.getpwnam(user) if user is not None else None
     mode = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC) | os.O_CLOEXEC
     fds = [os.open(path, mode, 0o600) for path in (out, err) if path is not None]
-    try:
-        return subprocess.Popen(
-            list(argv), stdin=subprocess.DEVNULL, stdout=fds[0], stderr=fds[-1], close_fds=True, **how
-        )
-    finally:
-        for fd in fds:
-            os.close(fd)
-
-
-def dies_with(
-    parent: int, user: pwd.struct_passwd | None = None, where: Where = ANYWHERE
-) -> Callable[[], None]:
-    """Return what a child does before its program starts: place, rights, then the kernel's promise."""
-
-    def prepare() -> None:
-        for group in where.groups:
-            with open(group / "cgroup.procs", "w") as file:
-                file.write(str(os.getpid()))
-        if where.cpus is not None:
-            os.sched_setaffinity(0, where.cpus)
-        if where.namespace is not None:
-            _enter(where.namespace)
-        if where.nofile is not None:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (where.nofile, where.nofile))
-        if user is not None:
-            os.setgroups([])
-            os.setgid(user.pw_gid)
-            os.setuid(user.pw_uid)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The owner may have ended before the request stood: then nothing would ever end this child.
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return prepare
-
-
-def _enter(namespace: Path) -> None:
-    fd = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if _libc is None or _libc.setns(fd, CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), "setns", str(namespace))
-    finally:
-        os.close(fd)
+    its: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": fds[0], "stderr": fds[-1]} if fds else {}
+    hears, tells = os.pipe()
+    groups, cores = os.pathsep.join(map(str, where.groups)), ",".join(map(str, where.cpus or ()))
+    rights = f"{account.pw_uid}:{account.pw_gid}" if account else ""
+    words = [tells, os.getpid(), groups, cores, where.namespace or "", where.nofile or "", rights]
+    become = [sys.executable, "-I", "-S", "-c", BECOME, *map(str, words), *argv]
+    with open(hears, "rb") as told:
+        try:
+            child = subprocess.Popen(become, pass_fds=(tells, *keep), **its, **how)
+        finally:
+            for fd in (*fds, tells):
+                os.close(fd)
+        # It ends as the program begins.
+        number, _, what = told.read().decode().partition(" ")
+    if number:
+        child.wait()
+        raise OSError(int(number), os.strerror(int(number)), what)
+    return child

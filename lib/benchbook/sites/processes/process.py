@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pwd
 import signal
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.processes import before_exec, procfs
-from benchbook.sites.processes.before_exec import ANYWHERE, Where, dies_with
+from benchbook.sites.processes.before_exec import ANYWHERE, Where
 
 TOKEN = "BENCHBOOK_LAB"
 FOLDER = "BENCHBOOK_LAB_FOLDER"
@@ -77,20 +76,18 @@ def start(
             f"{role} must be started from the main thread: a child dies with the thread that started it; "
             "call this directly in a cell or a script"
         )
-    account = pwd.getpwnam(user) if user is not None else None
     try:
         popen = before_exec.popen(
-            argv,
-            out,
-            err,
-            append,
-            pass_fds=tuple(keep),
+            *(argv, out, err),
+            append=append,
+            user=user,
+            where=where,
+            keep=keep,
             cwd=cwd or folder,
             process_group=0,
-            preexec_fn=dies_with(os.getpid(), account, where),
             env=PLAIN | {**(env or {}), TOKEN: token, FOLDER: str(folder)},
         )
-    except (OSError, subprocess.SubprocessError) as error:
+    except OSError as error:
         raise SiteError(
             f"{role}: {argv[0]} could not be started: {error}; "
             "check that the program exists and the lab folder can be reached by its user"
@@ -229,25 +226,18 @@ def before_others() -> Iterator[None]:
                 procfs.set_session_nice(me, raised)
 
 
-# sys.argv: the moment, the file for the note, the program's command line.
+# sys.argv: the moment (none: when it is let go on), the file for the note, the program's command line.
 WAIT = """
 import os, sys, time
+from _signal import SIGSTOP
 note = open(sys.argv[2], "w")
-left = float(sys.argv[1]) - time.monotonic()
-if left > 0:
-    time.sleep(left)
+if sys.argv[1]:
+    time.sleep(max(0.0, float(sys.argv[1]) - time.monotonic()))
+else:
+    os.kill(os.getpid(), SIGSTOP)
 note.write(repr(time.monotonic()))
 note.close()
 os.execvp(sys.argv[3], sys.argv[3:])
-"""
-
-# sys.argv: the file for the note, the program's command line.
-HELD = """
-import os, signal, sys, time
-os.kill(os.getpid(), signal.SIGSTOP)
-with open(sys.argv[1], "w") as note:
-    note.write(repr(time.monotonic()))
-os.execvp(sys.argv[2], sys.argv[2:])
 """
 
 
@@ -268,17 +258,13 @@ class Timed(Child):
             return None
 
 
-def waiting(argv: Sequence[str], at: float, note: Path) -> list[str]:
-    """Return the command line of what becomes a program at a moment, or at once if that has passed."""
+def waiting(argv: Sequence[str], at: float | None, note: Path) -> list[str]:
+    """Return the command line of what becomes a program at a moment, or at once if that has passed; without
+    one it stands still until it is let go on."""
     note.unlink(missing_ok=True)
     # Without the site packages it is ready in a few hundredths of a second.
-    return [sys.executable, "-I", "-S", "-c", WAIT, repr(at), str(note), *argv]
-
-
-def held(argv: Sequence[str], note: Path) -> list[str]:
-    """Return the command line of what stands still until it is let go, and then becomes a program."""
-    note.unlink(missing_ok=True)
-    return [sys.executable, "-I", "-S", "-c", HELD, str(note), *argv]
+    moment = "" if at is None else repr(at)
+    return [sys.executable, "-I", "-S", "-c", WAIT, moment, str(note), *argv]
 
 
 def timed(child: Child, note: Path | None) -> Timed:

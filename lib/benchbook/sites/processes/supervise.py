@@ -19,9 +19,8 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
-from benchbook.core.errors import SiteError
-from benchbook.sites.processes import procfs
-from benchbook.sites.processes.before_exec import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, dies_with, prctl
+from benchbook.sites.processes import before_exec, procfs
+from benchbook.sites.processes.before_exec import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
 
 OWNER = "BENCHBOOK_OWNER"
 GRACE_S = 3.0
@@ -50,13 +49,8 @@ def run(argv: Sequence[str]) -> int:
 
 def _watch(argv: Sequence[str], signals: Signals, watched: list[int]) -> int:
     try:
-        child = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=dies_with(os.getpid()),
-            env={**os.environ, OWNER: str(os.getpid())},
-        )
+        env = {**os.environ, OWNER: str(os.getpid())}
+        child = before_exec.popen(argv, stdin=subprocess.DEVNULL, start_new_session=True, env=env)
     except OSError as error:
         print(f"{argv[0]}: cannot be started: {error.strerror}; check that it is installed", file=sys.stderr)
         return 127
@@ -153,22 +147,18 @@ RECORD_BYTES, NUMBER_BYTES = 128, 4
 # sigset_t of glibc and musl alike.
 SET_BYTES = 128
 
-_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-
 
 class Signals:
     """The given signals, blocked from here to `close` and handed out by `wait`; SiteError off Linux."""
 
     def __init__(self, wanted: Iterable[signal.Signals]) -> None:
-        if _libc is None:
-            raise SiteError("signals can be waited for on Linux only; run Benchbook on a Linux machine")
-        wanted = list(wanted)
+        libc, wanted = before_exec.libc(), list(wanted)
         self._before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
         mask = ctypes.create_string_buffer(SET_BYTES)
-        _libc.sigemptyset(mask)
+        libc.sigemptyset(mask)
         for signum in wanted:
-            _libc.sigaddset(mask, int(signum))
-        self._fd = _libc.signalfd(-1, mask, SFD_CLOEXEC | SFD_NONBLOCK)
+            libc.sigaddset(mask, int(signum))
+        self._fd = libc.signalfd(-1, mask, SFD_CLOEXEC | SFD_NONBLOCK)
         if self._fd < 0:
             signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
             raise OSError(ctypes.get_errno(), "signalfd")
