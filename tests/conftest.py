@@ -137,7 +137,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def open_folder():
     """A folder that a server's own user can reach, unlike pytest's."""
-    folder = Path(tempfile.mkdtemp(prefix="bb-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="bb-", dir=rooms.folder()))
     folder.chmod(0o711)
     yield folder
     assert clean.down(folder).is_clean

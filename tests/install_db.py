@@ -10,6 +10,7 @@ from pathlib import Path
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites.machine import here
+from tests import rooms
 
 PROGRAM, ACCOUNT = "mariadb-install-db", "mysql"
 # It makes a log of 96 MiB, which a server of a test makes one of 8 MiB at its first start.
@@ -49,7 +50,7 @@ def begin() -> Path | None:
         account = labs.service_user(ACCOUNT)
     except SiteError:
         return None
-    folder = Path(tempfile.mkdtemp(prefix="bb-install-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="bb-install-", dir=rooms.folder()))
     folder.chmod(0o755)
     if account is not None:
         shutil.chown(folder, account)

@@ -1,4 +1,4 @@
-"""What tests on this machine share, be they of another worker or of another clone: ports, and its cores.
+"""What tests on this machine share, be they of another worker or of another clone: ports, cores, memory.
 
     PORT = rooms.port(60)
 
@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
+
+import psutil
 
 from tests import ports as listening
 
@@ -51,6 +53,21 @@ def port(offset: int) -> int:
     """Return a port of this process's room, 0 to 499."""
     assert 0 <= offset < ROOM
     return FIRST + number() * ROOM + offset
+
+
+MEMORY, DISK = "/dev/shm", "/var/tmp"
+# What the labs of five processes take at the most is half of it.
+NEEDED_BYTES = 8 << 30
+
+
+@cache
+def folder() -> str:
+    """Return where labs lie: in memory, where no server waits for a disk, if there is room for them."""
+    if not os.path.ismount(MEMORY) or not os.access(MEMORY, os.W_OK):
+        return DISK
+    seen = os.statvfs(MEMORY)
+    free = min(seen.f_bavail * seen.f_frsize, psutil.virtual_memory().available)
+    return MEMORY if free > NEEDED_BYTES and not seen.f_flag & os.ST_NOEXEC else DISK
 
 
 PATIENCE_S = 300.0

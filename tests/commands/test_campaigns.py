@@ -223,7 +223,7 @@ def test_the_recorded_table_follows_from_the_recorded_logs():
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder for labs that a server's own user can reach; nothing of it stays."""
-    folder = Path(tempfile.mkdtemp(prefix="bb-campaigns-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="bb-campaigns-", dir=rooms.folder()))
     folder.chmod(0o711)
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(folder / "labs"))
     monkeypatch.setenv("BENCHBOOK_LOCK", str(folder / "machine.lock"))

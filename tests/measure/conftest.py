@@ -33,7 +33,7 @@ def make_study() -> Callable[..., Study]:
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Path]:
     """A folder that a server's own user can reach, unlike pytest's; nothing of it stays."""
-    folder = Path(tempfile.mkdtemp(prefix="bb-measure-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="bb-measure-", dir=rooms.folder()))
     folder.chmod(0o711)
     yield folder / "lab"
     assert clean.down(folder).is_clean

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.measure import dataset, ledger
 from benchbook.read import validity
+from benchbook.sites.arms import clean
+from tests import rooms
 from tests.walks import Store
 
 Make = Callable[..., Study]
@@ -38,10 +41,20 @@ def asked(make_study: Make) -> Study:
     )
 
 
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder on the disk, from which a cold server has to read: other labs may lie in memory."""
+    with tempfile.TemporaryDirectory(prefix="bb-cold-", dir=rooms.DISK) as name:
+        made = Path(name)
+        made.chmod(0o711)
+        yield made
+        assert clean.down(made).is_clean
+
+
 @pytest.fixture
-def store(asked: Study, lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
-    with sites.open_site(asked, lab.parent / "cold") as opened:
+def store(asked: Study, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(folder / "machine.lock"))
+    with sites.open_site(asked, folder / "cold") as opened:
         if not opened.has_snapshot(dataset.label(asked)):
             dataset.load(opened, asked)
         yield Store(opened, asked, tmp_path)

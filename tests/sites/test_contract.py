@@ -63,7 +63,7 @@ def of_hosts(port: int, stack: ExitStack, patch: pytest.MonkeyPatch) -> tuple[St
     """Three hosts in namespaces, each with a real sshd."""
     if (reason := unable()) is not None:
         pytest.skip(str(reason))
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp")))
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bb-", dir=rooms.folder())))
     folder.chmod(0o711)
     rack = stack.enter_context(Rack(folder, 100 + rooms.number()))
     for name in ("server1", "proxy1", "client1"):

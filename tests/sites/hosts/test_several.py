@@ -36,7 +36,7 @@ TIPROXY = os.environ.get("BENCHBOOK_TIPROXY", "")
 @pytest.fixture(scope="module")
 def rack() -> Iterator[Rack]:
     """Two servers, a proxy, two clients and a host to jump over, on a bridge; nothing of them stays."""
-    with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="bb-", dir=rooms.folder()) as folder:
         Path(folder).chmod(0o711)
         with Rack(Path(folder), 120 + rooms.number()) as made:
             for name in ("server1", "server2", "proxy1", "client1", "client2"):

@@ -49,7 +49,7 @@ PATIENCE = {"timeout_s": 2.0, "patience_s": 25.0, "lease_s": 30.0}
 def rack() -> Iterator[Rack]:
     """A server, a proxy and a client on a bridge; nothing of them stays."""
     number = 100 + rooms.number()
-    with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="bb-", dir=rooms.folder()) as folder:
         Path(folder).chmod(0o711)
         with Rack(Path(folder), number) as made:
             for name in ("server1", "proxy1", "client1"):

@@ -47,7 +47,7 @@ needs_parts = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def rack() -> Iterator[Rack]:
     """A server with every role of a cluster, and a client; the program of TiDB beside them."""
-    with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="bb-", dir=rooms.folder()) as folder:
         Path(folder).chmod(0o711)
         with Rack(Path(folder), 140 + rooms.number()) as made:
             made.add("server1")
