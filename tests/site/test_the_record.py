@@ -125,7 +125,12 @@ def repacked(archive: Path, change, mtime: int = 1) -> None:
 
 
 @pytest.fixture
-def broken(at: Path, tmp_path: Path) -> Iterator[Path]:
+def broken(at: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The archive of the made-up study, which a test may change; what it says is made again in this process.
+
+    With one core none is started for it, which would import everything first.
+    """
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     archive, entries = index.places("made").archive, index.read()
     shutil.copyfile(archive, tmp_path / "whole")
     shutil.rmtree(at / "data" / "recorded", ignore_errors=True)
