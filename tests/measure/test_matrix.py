@@ -29,7 +29,8 @@ Make = Callable[..., Study]
 def store(site: Any, make_study: Make, tmp_path: Path, request: pytest.FixtureRequest) -> Store:
     """A walk with one connection and few transactions; with more connections as many as they can."""
     threads = getattr(request, "param", 1)
-    return Store(site, make_study(threads=(threads,), **({} if threads > 1 else {"workloads": CALM})), tmp_path)
+    load = {} if threads > 1 else {"workloads": CALM}
+    return Store(site, make_study(threads=(threads,), **load), tmp_path)
 
 
 @pytest.mark.server

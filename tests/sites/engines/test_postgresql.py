@@ -186,7 +186,7 @@ def loaded(open_folder: Path, port: int) -> Iterator[Any]:
 
 def planned(site: Any, arm: str, workload: str = "oltp_read_write") -> Any:
     asked = site.study.model_copy(
-        update={"workloads": {workload: type(site.study.workloads["oltp_read_write"])()}}
+        update={"workloads": {workload: type(site.study.workloads["oltp_read_write"])(rate=50)}}
     )
     return next(run for run in schedule.plan_runs("test", asked, {}) if run.arm == arm)
 
