@@ -11,16 +11,14 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import edges, seconds
+from benchbook.compare import edges, seconds, sentences
 from benchbook.compare.claims.blocks import Evidence
-from benchbook.compare.sentences import listing
 from benchbook.compare.verdicts import holm
 from benchbook.compare.words import sentence_case
 from benchbook.core.errors import given
 from benchbook.core.findings import Attempts, Check, Contrast, Difference, Doubt, Finding, Voids
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
-from benchbook.core.wording import count
 
 FISHER_P = 0.05
 SHORT_RUN_S = 45
@@ -85,9 +83,14 @@ def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[Difference
     return found
 
 
-def doubt(title: str, text: str, favours: Sequence[str] = ()) -> Doubt:
-    """Return one doubt: what it is about, what it is, and the arms that it can favour."""
-    return Doubt(title=title, text=text, favours=list(favours))
+def told(template: str, favours: Mapping[str, Sequence[str]] | None = None, **values: object) -> list[Doubt]:
+    """Return the doubts that a template of `wording` says, each as `Title: text`.
+
+    `favours` are by title the arms that a doubt can favour.
+    """
+    favours = favours or {}
+    said = (text.split(": ", 1) for text in sentences.told(template, favours=favours, **values))
+    return [Doubt(title=title, text=text, favours=list(favours.get(title, ()))) for title, text in said]
 
 
 def leaves_zero_out(found: Contrast) -> bool:
@@ -122,36 +125,26 @@ def warnings(
     voids: Voids,
     checks: Sequence[Check],
     arms: Mapping[str, str] | None = None,
-) -> Iterator[Doubt]:
-    """Yield in plain words what weakens the study before any finding is read; `arms` has readable names."""
-    plan = study.plan
-    if plan.run_s < SHORT_RUN_S or plan.discard_s < SHORT_DISCARD_S:
-        which = "Runs are" if plan.run_s < SHORT_RUN_S else "The discard is"
-        text = (
-            f"{which} short: {plan.run_s} s measured after {plan.discard_s} s of discard. Read the numbers "
-            "as a trial; 45 s (105 s with writes) after 15 s is a sound length."
-        )
-        yield doubt("Short runs", text)
-    for arm in study.arms:
-        if not (runs.arm == arm).any():
-            yield doubt("Missing arm", f"Arm {arm} has no run.")
-    voided = sum(count.voided for count in voids.by_arm.values())
-    if voided:
-        p = "" if voids.fisher_p is None else f" (Fisher p = {voids.fisher_p:.2g})"
-        yield doubt("Voided runs", f"{count(voided, 'run')} voided; {voids.note}{p}.")
-    marked = int(runs.warnings.fillna("").ne("").sum())
-    if marked:
-        by_arm = runs[runs.warnings.fillna("").ne("")].groupby("arm").size()
-        sentence = listing([f"{number} of {(arms or {}).get(arm, arm)}" for arm, number in by_arm.items()])
-        text = f"{marked} of {count(len(runs), 'run')} carry warnings of their own: {sentence}."
-        yield doubt("Runs with warnings", text)
+) -> list[Doubt]:
+    """Return in plain words what weakens the study before any finding is read; `arms` has readable names."""
+    marked = runs[runs.warnings.fillna("").ne("")].groupby("arm").size()
     failed: dict[str, list[str]] = {}
     for check in checks:
         if check.passed is False:
             failed.setdefault(check.check, []).append(check.where)
-    for name, places in failed.items():
-        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        yield doubt("Failed check", f"Check failed: {name} ({places[0]}{more}).")
+    return told(
+        "runs.j2",
+        plan=study.plan,
+        is_short=study.plan.run_s < SHORT_RUN_S,
+        is_discard_short=study.plan.discard_s < SHORT_DISCARD_S,
+        missing=[arm for arm in study.arms if not (runs.arm == arm).any()],
+        voided=sum(count.voided for count in voids.by_arm.values()),
+        voids=voids,
+        runs=len(runs),
+        marked=marked,
+        arms=arms or {},
+        failed=failed,
+    )
 
 
 def _fisher(baseline: Attempts, arm: Attempts) -> float:
@@ -192,46 +185,11 @@ def described(evidence: Evidence, names: Mapping[str, str]) -> list[str] | None:
         return None
     arms = dict(zip(runs.run_id, runs.arm, strict=True))
     cost = seconds.dips(runs, intervals, seconds.events(evidence.facts))
-    told = _events([(names[arms[one.run_id]], one) for one in cost]) or [
-        _steadiness(names[arms[one.run_id]], one) for one in seconds.long_runs(runs, intervals)
-    ]
-    return told or None
-
-
-def _events(found: Sequence[tuple[str, seconds.Dip]]) -> list[str]:
-    """Say for each arm with an event how long its runs were all but silent, and when they were as before."""
-    told = []
-    for arm in dict.fromkeys(name for name, one in found if one.has_event):
-        own = [one for name, one in found if name == arm]
-        back = [one.recovered_s for one in own if one.recovered_s is not None]
-        again = f"as fast as before after {_seconds(back)}" if back else "not as fast as before in any run"
-        if back and len(back) < len(own):
-            again += f" in {len(back)} of them"
-        silent = _seconds([one.silent_s for one in own])
-        text = (
-            f"{arm} answered less than a tenth as fast as before for {silent} after its event and was "
-            f"{again} ({count(len(own), 'run')})."
-        )
-        told.append(sentence_case(text, arm))
-    for arm in dict.fromkeys(name for name, one in found if not one.has_event):
-        still = [one.silent_s for name, one in found if name == arm]
-        did = f"fell so low for {_seconds(still)}" if any(still) else "never fell so low"
-        told.append(sentence_case(f"{arm} {did} ({count(len(still), 'run')}).", arm))
-    return told
-
-
-def _steadiness(arm: str, one: seconds.Stability) -> str:
-    """Say at which levels a long run stayed, and how often it stalled."""
-    levels = [f"{100 * mode.share:.0f} % of its seconds at {mode.qps:,.0f}" for mode in one.modes]
-    where = f"at {len(levels)} levels, {listing(levels)}" if len(levels) > 1 else "at one level"
-    text = (
-        f"{arm} stayed {where if levels else 'at levels that too few seconds tell apart'} (median "
-        f"{one.median_qps:,.0f} queries per second, slowest second {one.lowest_qps:,.0f}, "
-        f"{count(len(one.stalls), 'stall')} in {one.seconds:,} s)."
-    )
-    return sentence_case(text, arm)
-
-
-def _seconds(values: Sequence[int]) -> str:
-    low, high = min(values), max(values)
-    return f"{low} s" if low == high else f"{low} to {high} s"
+    in_arms: dict[str, list[seconds.Dip]] = {}
+    # Arms with an event come first.
+    for one in sorted(cost, key=lambda dip: not dip.has_event):
+        in_arms.setdefault(names[arms[one.run_id]], []).append(one)
+    long = [] if cost else [(names[arms[one.run_id]], one) for one in seconds.long_runs(runs, intervals)]
+    said = sentences.told("described.j2", dips=in_arms, long=long)
+    called = [*in_arms, *(name for name, _ in long)]
+    return [sentence_case(text, arm) for text, arm in zip(said, called, strict=True)] or None

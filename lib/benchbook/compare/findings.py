@@ -7,7 +7,7 @@ Effects are fractions; what could not be computed is null and has a reason besid
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -33,7 +33,7 @@ from benchbook.compare.contrasts import judged, metrics
 from benchbook.compare.entries import Context, entry, more_for_aa, q_values, with_support
 from benchbook.compare.judgement import Judged
 from benchbook.compare.scaling import scaling
-from benchbook.compare.sentences import listing, percent
+from benchbook.compare.sentences import percent
 from benchbook.compare.stopping import stopped_at
 from benchbook.compare.verdicts import MARGIN, next_look, reached_look
 from benchbook.core import canonical
@@ -41,7 +41,7 @@ from benchbook.core.causes import Causes
 from benchbook.core.claim import Claim
 from benchbook.core.document import Facts
 from benchbook.core.errors import given
-from benchbook.core.findings import Check, Finding, Findings, Look, Partners, Scaling
+from benchbook.core.findings import Check, Doubt, Finding, Findings, Look, Partners, Scaling
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.core.wording import count
@@ -74,7 +74,8 @@ def of_study(
     facts.json and dataset.json.
     """
     checks = consistency.of_runs(tidy["runs"])
-    unanswered = [*put.left, *arrangements.notes(study, facts, shown)]
+    left = [Doubt(title="Claim left open", text=text, favours=[]) for text in put.left]
+    unanswered = [*left, *arrangements.notes(study, facts, shown)]
     given = (put.effects, checks, facts.arms, unanswered, put.asked, dataset.get("loads"))
     return make(name, study, tidy, analysis, *given, rows=sum(dataset.get("rows", {}).values()) or None)
 
@@ -87,7 +88,7 @@ def make(
     claims: Sequence[ClaimedEffect] = (),
     checks: Sequence[Check] = (),
     facts: Mapping[str, Mapping[str, Any]] | None = None,
-    unanswered: Sequence[str] = (),
+    unanswered: Sequence[Doubt] = (),
     asked: Sequence[measured.Asked] = (),
     loads: Mapping[str, Mapping[str, Any]] | None = None,
     rows: int | None = None,
@@ -96,7 +97,7 @@ def make(
 
     `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `checks` are
     consistency checks already made, `facts` one nested mapping by arm,
-    `unanswered` sentences on claims that the study cannot answer, `asked` the claims that are no finding
+    `unanswered` what is said of claims that the study cannot answer, `asked` the claims that are no finding
     between two arms, `loads` how long loading took by arm, `rows` how many there are. Floats have 8
     significant digits. Complete are the blocks of every contrast but those of arms without any run. What only
     some studies ask for is None in others, whose findings so keep their bytes.
@@ -134,10 +135,10 @@ def make(
         "partners": partners,
         "verdicts": {"number": verdicts, "expected_false_at_most": FALSE_VERDICTS * verdicts},
         "warnings": [
-            *(doubts.doubt(*one) for one in _warnings(study, complete, looks[0], aa, entries, found)),
+            *_warnings(study, complete, looks[0], aa, entries, found),
             *quiet.doubts(runs, facts, tidy.get("monitor"), names, accompanied),
             *doubts.warnings(study, runs, voids, checks, names.arms),
-            *(doubts.doubt(*one) for one in _beside(other_order, caused, partners, apart, unanswered)),
+            *_beside(other_order, caused, partners, apart, unanswered),
         ],
         "scaling": _scalings(study, runs),
         "causes": caused,
@@ -180,20 +181,12 @@ def _beside(
     other_order: Sequence[str],
     caused: Causes | None,
     partners: Sequence[Partners],
-    left_out: Sequence[str],
-    unanswered: Sequence[str],
-) -> Iterator[tuple[str, str]]:
-    """Yield what else is a doubt: what it is about, and what it is."""
-    yield from (("Order of measuring", text) for text in other_order)
-    for told in laws.broken(caused):
-        yield "Books that don't add up", f"By physics {told}: no effect here is sure."
-    yield from (("Time between partners", text) for text in left_out)
+    apart: Sequence[str],
+    unanswered: Sequence[Doubt],
+) -> list[Doubt]:
     far = [one for one in partners if one.is_far and one.left_out is None]
-    if far:
-        which = listing([f"block {one.block} ({pairs.span(one.max_s)})" for one in far])
-        text = f"Partners started far more apart than is usual in this study: {which}."
-        yield "Time between partners", f"{text} What changed on the machine meanwhile is part of their ratio."
-    yield from ((arrangements.title(text), text) for text in unanswered)
+    values = {"other_order": other_order, "broken": laws.broken(caused), "apart": apart}
+    return [*doubts.told("beside.j2", **values, far=far, span=pairs.span), *unanswered]
 
 
 def _where(facts: Mapping[str, Mapping[str, Any]]) -> str:
@@ -237,31 +230,21 @@ def _warnings(
     aa: Finding | None,
     entries: Sequence[Finding],
     judged: Sequence[Judged],
-) -> Iterator[tuple[str, str]]:
-    """Yield what each doubt is about, and what it is."""
-    stopped = stopped_at(study, judged) if complete < study.plan.blocks else None
-    if stopped is not None:
-        text = (
-            f"Stopped after {complete} of {study.plan.blocks} planned blocks: everything was decided at the "
-            f"look at {stopped}, as the study had planned."
-        )
-        yield "Blocks", text
-    elif complete < study.plan.blocks:
-        yield "Blocks", f"{complete} of {count(study.plan.blocks, 'planned block')} complete."
-    if complete < first_look:
-        yield "Blocks", f"The first look is at {count(first_look, 'block')}; until then nothing is decided."
-    if aa is None:
-        yield "A/A", "There is no A/A pair, so nothing shows that equal arms would come out equal."
-    elif _shown(aa):
-        yield "A/A", f"The A/A pair differs: {aa.sentence} Something other than the arms makes a difference."
-    elif not aa.withheld and (aa.low is None or not edges.is_inside(aa.low, given(aa.high), -MARGIN, MARGIN)):
-        yield "A/A", f"The A/A pair leaves room for differences beyond {100 * MARGIN:g} % between equal arms."
-    elif not aa.withheld and _differs(aa):
-        bounds = f"{percent(given(aa.low))} to {percent(given(aa.high))}"
-        yield "A/A", f"Equal arms differed a little ({bounds}): take effects of that size for noise."
-    heavy = [one.id for one in entries if one.second_opinion and one.second_opinion.agrees is False]
-    if heavy:
-        yield "Heavy tails", f"Heavy-tailed blocks, where two kinds of interval disagree: {', '.join(heavy)}."
+) -> list[Doubt]:
+    is_inside = aa and aa.low is not None and edges.is_inside(aa.low, given(aa.high), -MARGIN, MARGIN)
+    return doubts.told(
+        "study.j2",
+        complete=complete,
+        planned=study.plan.blocks,
+        stopped=stopped_at(study, judged) if complete < study.plan.blocks else None,
+        first_look=first_look,
+        aa=aa,
+        is_aa_shown=aa and _shown(aa),
+        is_aa_inside=is_inside,
+        is_aa_apart=aa and _differs(aa),
+        margin=MARGIN,
+        heavy=[one.id for one in entries if one.second_opinion and one.second_opinion.agrees is False],
+    )
 
 
 def _scalings(study: Study, runs: pd.DataFrame) -> list[Scaling]:

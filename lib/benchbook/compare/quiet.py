@@ -5,18 +5,17 @@ Everything here looks at signals of the machine, never at what was measured.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import edges, turns
-from benchbook.compare.doubts import STEAL_PCT, doubt
-from benchbook.compare.sentences import ends, listing
+from benchbook.compare import edges, sentences, turns
+from benchbook.compare.doubts import STEAL_PCT, told
 from benchbook.core import traits
 from benchbook.core.findings import Doubt, Finding, Named, Quiet
 from benchbook.core.study import Study
-from benchbook.core.wording import count
+from benchbook.core.wording import sentence
 
 Facts = Mapping[str, Mapping[str, Any]]
 
@@ -61,7 +60,9 @@ def seen(
         steal_pct=float(steal.mean()) if len(steal) else None,
         line="",
     )
-    return found.model_copy(update={"line": _line(found, aa)})
+    parts = sentences.told("machine.j2", found=found, aa=aa)
+    line = sentence("; ".join(parts)) if parts else "Nothing was recorded about it."
+    return found.model_copy(update={"line": line})
 
 
 def doubts(
@@ -73,145 +74,60 @@ def doubts(
 ) -> list[Doubt]:
     """Return what other work, the host or the kernel's pace can have done, with the arms it can favour."""
     own = runs[runs.arm.isin(facts)] if facts else runs
-    arms = names.arms
-    return [
-        *_load(facts, arms),
-        *_other_work(own, facts, arms, unmeasured),
-        *_waiting(own, facts, monitor, arms),
-        *_steal(own, arms),
-        *_paced(own, facts, monitor, names),
-    ]
-
-
-def _line(found: Quiet, aa: Finding | None) -> str:
-    cores = "" if found.cores is None else f" on {count(found.cores, 'core')}"
-    parts = []
-    if found.load_1min is not None:
-        parts.append(f"load {found.load_1min:.1f}{cores} before measuring")
-    if found.others_cores is not None:
-        parts.append(f"other programs used {found.others_cores:.2f} cores during runs")
-    if found.psi_cpu_pct is not None:
-        parts.append(f"some task waited for a core {found.psi_cpu_pct:.0f}\N{NO-BREAK SPACE}% of the time")
-    if found.steal_pct is not None:
-        parts.append(f"the host took {found.steal_pct:.1f}\N{NO-BREAK SPACE}% of the time for others (steal)")
-    if aa is not None and aa.low is not None:
-        parts.append(f"equal arms (A/A) came out within {ends(aa.low, aa.high)} of each other")
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}." if text else "Nothing was recorded about it."
-
-
-def _load(facts: Facts, arms: Mapping[str, str]) -> Iterator[Doubt]:
-    worst, cores = max(_loads(facts), default=None), _cores(facts)
-    if worst is None or cores is None or edges.is_below(worst, BUSY * cores):
-        return
-    favoured = _simplest(facts)
-    yield doubt(
-        "Load",
-        f"The load was {worst:.1f} on {count(cores, 'core')} before measuring began, so other programs "
-        f"wanted the same cores. {_favour(favoured, arms, 'fewer programs take part in a query there')}",
-        favoured,
+    cores, load = _cores(facts), max(_loads(facts), default=None)
+    is_loaded = load is not None and cores is not None and not edges.is_below(load, BUSY * cores)
+    used, least_used = _by_arm(
+        _others(own, cores, unmeasured), own, OTHERS * (cores or 0), OTHERS_APART * (cores or 0)
     )
-
-
-def _other_work(
-    runs: pd.DataFrame, facts: Facts, arms: Mapping[str, str], unmeasured: Collection[str]
-) -> Iterator[Doubt]:
-    cores = _cores(facts)
-    others = _others(runs, cores, unmeasured)
-    if others is None or cores is None:
-        return
-    told = _by_arm(others, runs, (OTHERS * cores, OTHERS_APART * cores), "{:.2f} cores beside {}", arms)
-    for sentence, favoured in told:
-        yield doubt(
-            "Other programs",
-            f"Programs that are no part of an arm used {sentence}, of {cores}. "
-            f"{_favour(favoured, arms, 'less of it ran there')}",
-            favoured,
-        )
-
-
-def _by_arm(
-    values: pd.Series, runs: pd.DataFrame, bounds: tuple[float, float], text: str, arms: Mapping[str, str]
-) -> Iterator[tuple[str, list[str]]]:
-    """Yield values by arm in words, with the arm that has least where they are far apart.
-
-    Nothing where their mean and what they are apart are below the two bounds.
-    """
-    by_arm = values.groupby(runs.arm).mean().dropna()
-    apart = by_arm.max() - by_arm.min()
-    if len(by_arm) and not (edges.is_below(values.mean(), bounds[0]) and edges.is_below(apart, bounds[1])):
-        sentence = listing([text.format(value, arms.get(arm, arm)) for arm, value in by_arm.items()])
-        yield sentence, [by_arm.idxmin()] if edges.is_above(apart, bounds[1]) else []
-
-
-def _waiting(
-    runs: pd.DataFrame, facts: Facts, monitor: pd.DataFrame | None, arms: Mapping[str, str]
-) -> Iterator[Doubt]:
-    fewest = runs[runs.threads == runs.threads.min()] if len(runs) else runs
+    stolen, least_stolen = _by_arm(own.get("steal_pct"), own, STEAL_PCT, STEAL_APART_PCT)
+    fewest = own[own.threads == own.threads.min()] if len(own) else own
     pressure = _pressure(fewest, monitor)
-    if pressure is None or edges.is_below(pressure.mean(), PRESSURE_PCT):
-        return
-    favoured = _simplest(facts)
-    threads = count(int(fewest.threads.iloc[0]), "thread")
-    yield doubt(
-        "CPU pressure",
-        f"At {threads} some task waited for a core {pressure.mean():.0f} % of the time, more than the arms' "
-        f"own work explains. {_favour(favoured, arms, 'fewer programs take part in a query there')}",
-        favoured,
-    )
-
-
-def _steal(runs: pd.DataFrame, arms: Mapping[str, str]) -> Iterator[Doubt]:
-    if "steal_pct" not in runs or runs.empty:
-        return
-    bounds = STEAL_PCT, STEAL_APART_PCT
-    for sentence, favoured in _by_arm(runs.steal_pct, runs, bounds, "{:.1f} % in runs of {}", arms):
-        yield doubt(
-            "Steal",
-            f"The machine's host took part of its time: {sentence}. "
-            f"{_favour(favoured, arms, 'less was taken there')}",
-            favoured,
-        )
-
-
-def _paced(runs: pd.DataFrame, facts: Facts, monitor: pd.DataFrame | None, names: Named) -> Iterator[Doubt]:
     paced = [
         arm
         for arm, found in facts.items()
         if any(one.get("congestion_control") == "bbr" for one in _machines(found))
     ]
-    sent = _sent(runs, monitor)
-    if not paced or sent is None:
-        return
-    sizes = (1024 * sent / runs.qps.where(runs.qps > 0)).groupby(runs.workload).mean()
-    large = sizes[sizes >= LARGE_KIB]
-    if large.empty:
-        return
-    sentence = listing(
-        [f"{size:.0f} KiB a query on {names.workloads.get(on, on)}" for on, size in large.items()]
-    )
-    favoured = [
-        arm for arm in paced if facts[arm].get("proxy") or facts[arm].get("access") in traits.proxies()
-    ]
-    yield doubt(
-        "BBR",
-        f"TCP is paced by BBR (congestion_control: bbr), on loopback too, and results are large: {sentence}. "
-        "Large results came at half the speed when this project measured it, and a proxy changes the pace. "
-        f"{_favour(favoured, names.arms, 'results cross a second connection there')}",
-        favoured,
-    )
-
-
-def _favour(favoured: list[str], arms: Mapping[str, str], why: str) -> str:
-    if not favoured:
-        return "It met all arms alike."
-    return f"This can favour {listing([arms.get(arm, arm) for arm in favoured])}, because {why}."
-
-
-def _simplest(facts: Facts) -> list[str]:
-    """Return the arms without a proxy, if others have one: fewer programs have to get a core for a query."""
+    sent = _sent(own, monitor) if paced else None
+    sizes = pd.Series(dtype=float)
+    if sent is not None:
+        sizes = (1024 * sent / own.qps.where(own.qps > 0)).groupby(own.workload).mean()
+    # Without a proxy fewer programs have to get a core for a query.
     plain = [arm for arm, found in facts.items() if not found.get("proxy")]
-    return plain if 0 < len(plain) < len(facts) else []
+    simplest = plain if 0 < len(plain) < len(facts) else []
+    favours = {
+        **{"Load": simplest, "Other programs": least_used, "CPU pressure": simplest, "Steal": least_stolen},
+        "BBR": [
+            arm for arm in paced if facts[arm].get("proxy") or facts[arm].get("access") in traits.proxies()
+        ],
+    }
+    return told(
+        "quiet.j2",
+        favours=favours,
+        names=names,
+        cores=cores,
+        load=load if is_loaded else None,
+        used=used,
+        threads=fewest.threads.min(),
+        waited=None if pressure is None or edges.is_below(pressure.mean(), PRESSURE_PCT) else pressure.mean(),
+        stolen=stolen,
+        large=sizes[sizes >= LARGE_KIB],
+    )
+
+
+def _by_arm(
+    values: pd.Series | None, runs: pd.DataFrame, least: float, apart: float
+) -> tuple[dict[str, float], list[str]]:
+    """Return values by arm, and the arm that has least where they are far apart.
+
+    Nothing where their mean and what they are apart are below the two bounds.
+    """
+    if values is None or values.empty:
+        return {}, []
+    by_arm = values.groupby(runs.arm).mean().dropna()
+    spread = by_arm.max() - by_arm.min()
+    if by_arm.empty or (edges.is_below(values.mean(), least) and edges.is_below(spread, apart)):
+        return {}, []
+    return by_arm.to_dict(), [by_arm.idxmin()] if edges.is_above(spread, apart) else []
 
 
 def _machines(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
