@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from benchbook.compare import words
 from benchbook.compare.pooled_words import SERVED, begun, ends_of, fitting, percent, range_of, span, unsigned
 from benchbook.compare.sentences import listing
+from benchbook.compare.sentences import told as told_by
 from benchbook.core.pooled import Contrast, PooledEffect
 from benchbook.core.wording import count
 
@@ -35,8 +36,24 @@ def sentence(own: Sequence[Contrast]) -> str:
     if len(known) < 2:
         return (known or told)[0][1].headline
     treatment, baseline = map(words.in_sentence, (own[0].names.treatment, own[0].names.baseline))
-    text = fitting(_Said(treatment, baseline, own[0].metric, _clauses(known)).variants())
-    return begun(text, treatment, baseline)
+    clauses = _clauses(known)
+    some = [one for clause in clauses for one in clause.some]
+    lows, highs = zip(*map(range_of, some), strict=True)
+    variants = told_by(
+        "contrast.j2",
+        treatment=treatment,
+        baseline=baseline,
+        metric=own[0].metric,
+        served=SERVED.get(own[0].metric),
+        clauses=clauses,
+        depends=_DEPENDS,
+        less_and_less=_LESS_AND_LESS,
+        some=sorted((one.effect or 0.0, one.threads) for one in some if one.threads),
+        span=span(min(lows), max(highs)),
+        percent=percent,
+        unsigned=unsigned,
+    )
+    return begun(fitting(variants), treatment, baseline)
 
 
 @dataclass(frozen=True)
@@ -58,13 +75,6 @@ class _Clause:
         """`at 1 thread`; nothing where the levels are all there are."""
         return f"at {listing([*map(str, self.levels[:-1]), count(self.levels[-1], 'thread')])}"
 
-    def on(self, is_exact: bool) -> str:
-        """Say on how many workloads it is so; nothing where on all, or where nothing is claimed of any."""
-        some, is_claim = len(self.workloads), self.word not in ("", _DEPENDS)
-        return (
-            f" on {some} of {count(self.of, 'workload')}" if some < self.of and (is_exact or is_claim) else ""
-        )
-
     @property
     def ends(self) -> str:
         """From where to where: as expected elsewhere, or as seen."""
@@ -75,11 +85,6 @@ class _Clause:
     def is_expected(self) -> bool:
         """Whether the ends are where a further session is expected."""
         return self.word != _DEPENDS and all(one.prediction_low is not None for one in self.some)
-
-    @property
-    def brief(self) -> str:
-        """The ends as they stand in brackets."""
-        return f"expect {self.ends} elsewhere" if self.is_expected else f"seen {self.ends}"
 
     @property
     def tail(self) -> str:
@@ -126,82 +131,3 @@ def _word(one: PooledEffect) -> str:
         return _DEPENDS
     is_shown = one.label in _SHOWN or (one.label == "one session" and one.occasions[0].sign)
     return ("more" if (one.effect or 0.0) > 0 else "fewer") if is_shown else ""
-
-
-@dataclass(frozen=True)
-class _Said:
-    """What a sentence is made of: the names of two arms, a metric, and what the levels came to."""
-
-    treatment: str
-    baseline: str
-    metric: str
-    clauses: Sequence[_Clause]
-
-    def variants(self) -> Iterator[str]:
-        """Yield the sentence in full, then with less and less of what the page says as well."""
-        if len(self.clauses) > 2:
-            yield self._many()
-            return
-        tell = self._one if len(self.clauses) == 1 else self._two
-        for against, with_ends, with_on in _LESS_AND_LESS:
-            yield tell(self.baseline if against else "", with_ends, with_on)
-
-    def _one(self, against: str, with_ends: bool, with_on: bool) -> str:
-        (clause,) = self.clauses
-        ends = f"{clause.tail}{clause.rest}" if with_ends else ""
-        return f"{self._begun(clause, against)}{clause.on(with_on)}{ends}."
-
-    def _two(self, against: str, with_ends: bool, with_on: bool) -> str:
-        first, second = self.clauses
-        ends = [f" ({one.brief})" if with_ends else "" for one in self.clauses]
-        if with_ends and first.is_expected and second.is_expected:
-            ends[1] = f" ({second.ends})"
-        return (
-            f"{first.at} {self._begun(first, against)}{first.on(with_on)}{ends[0]}; "
-            f"{second.at} {self._going_on(second, first)}{second.on(with_on)}{ends[1]}."
-        )
-
-    def _many(self) -> str:
-        """Tell of levels that came to three things or more only the ends."""
-        some = [one for clause in self.clauses for one in clause.some]
-        what = f"what {self.treatment} changes against {self.baseline} depends on"
-        if any(clause.word == _DEPENDS for clause in self.clauses):
-            lows, highs = zip(*map(range_of, some), strict=True)
-            return f"{what} the machine and on threads: {span(min(lows), max(highs))}."
-        told = [
-            f"{percent(value)} at {count(threads, 'thread')}"
-            for value, threads in sorted((one.effect or 0.0, one.threads) for one in some if one.threads)
-        ]
-        return f"{what} threads: from {told[0]} to {told[-1]}."
-
-    def _begun(self, clause: _Clause, against: str) -> str:
-        if clause.word == _DEPENDS:
-            beside = f" against {against}" if against else ""
-            return f"what {self.treatment} changes{beside} {_DEPENDS}"
-        if not clause.word:
-            beside = f" between {self.treatment} and {against}" if against else f" by {self.treatment}"
-            return f"no difference{beside} was shown"
-        if self.metric in SERVED:
-            than = f" than {against}" if against else ""
-            return f"{self.treatment} served {self._amount(clause)} {SERVED[self.metric]}{than}"
-        than = f" than with {against}" if against else ""
-        return f"{words.metric(self.metric)} was {self._amount(clause)} with {self.treatment}{than}"
-
-    def _going_on(self, clause: _Clause, before: _Clause) -> str:
-        if clause.word == _DEPENDS:
-            return f"it {_DEPENDS}"
-        if not clause.word:
-            return "no difference was shown"
-        is_plain = before.word not in (_DEPENDS, "")
-        if is_plain:
-            return self._amount(clause)
-        noun = SERVED.get(self.metric)
-        return f"it served {self._amount(clause)} {noun}" if noun else self._begun(clause, "")
-
-    def _amount(self, clause: _Clause) -> str:
-        more, fewer = ("more", "fewer") if self.metric in SERVED else ("higher", "lower")
-        low, high = clause.values
-        if clause.word == "both":
-            return f"from {unsigned(low, low)} {fewer} to {unsigned(high, high)} {more}"
-        high = low if percent(low) == percent(high) else high
-        return f"{unsigned(low, high)} {more if high > 0 else fewer}"

@@ -239,10 +239,8 @@ def _effect(
         **(_numbers(found) if found else {}),
     }
     blank = PooledEffect(**made, headline="", short="")
-    said = pooled_words.Said(entry, blank, {one.id: one for one in own})
-    return blank.model_copy(
-        update={"headline": pooled_words.headline(said), "short": pooled_words.short(said)}
-    )
+    told = pooled_words.headline(entry, blank, {one.id: one for one in own})
+    return blank.model_copy(update={"headline": told, "short": pooled_words.short(blank)})
 
 
 def label(groups: Sequence[Averaged], found: Pool | None, processors: int) -> Label:

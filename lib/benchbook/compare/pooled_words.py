@@ -2,49 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from benchbook.compare import machines, words
-from benchbook.compare.sentences import NBSP, signed
+from benchbook.compare.sentences import NBSP, signed, told
 from benchbook.core.findings import Finding
-from benchbook.core.pooled import Contrast, PooledEffect, Seen, Session
+from benchbook.core.pooled import Contrast, PooledEffect, Session
 from benchbook.core.wording import count
 
 MOST_WORDS = 25
 SERVED = {"qps": "queries", "tps": "transactions"}
 _MINUS = "\N{MINUS SIGN}"
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a sentence is made of: a finding's names and metric, its effect over sessions, the sessions."""
-
-    entry: Finding
-    found: PooledEffect
-    sessions: Mapping[str, Session]
-
-    @property
-    def treatment(self) -> str:
-        """The treatment as it stands inside a sentence."""
-        return words.inside(self.entry, "treatment")
-
-    @property
-    def baseline(self) -> str:
-        """The baseline as it stands inside a sentence."""
-        return words.inside(self.entry, "baseline")
-
-    @property
-    def noun(self) -> str:
-        """What is compared: queries, p95 latency."""
-        return SERVED.get(self.entry.metric, words.metric(self.entry.metric))
-
-    @property
-    def where(self) -> str:
-        """On which workload, at which level: ` on point selects at 1 thread`."""
-        threads = self.found.threads
-        at = "" if threads is None else f" at {count(threads, 'thread')}"
-        return f" on {words.of(self.entry, 'workload')}{at}"
 
 
 def lead(contrast: Contrast, effect: PooledEffect) -> str:
@@ -53,26 +21,41 @@ def lead(contrast: Contrast, effect: PooledEffect) -> str:
     return f"{contrast.names.treatment} on {contrast.names.workload}{at}"
 
 
-def headline(said: Said) -> str:
+def headline(entry: Finding, found: PooledEffect, sessions: Mapping[str, Session]) -> str:
     """Say in one sentence what is known beyond a session: the number, and where a further one is expected.
 
-    With fewer than four occasions the range is that of the sessions; of one session it is that of its blocks,
-    and the sentence says so.
+    `entry` has the names and the metric. With fewer than four occasions the range is that of the sessions; of
+    one session it is that of its blocks, and the sentence says so.
     """
-    label = said.found.label
-    if label == "not computed":
-        reasons = [one.reason for one in said.found.seen if one.reason] or ["there is no session"]
-        text = (
-            f"{said.treatment} and {said.baseline} were not compared{said.where}: {reasons[0].rstrip('.')}."
-        )
-        return begun(text, said.treatment, said.baseline)
-    told = {"depends on the machine": _depends, "one session": _once}
-    return begun(fitting(told.get(label, _shown)(said)), said.treatment, said.baseline)
+    treatment, baseline = words.inside(entry, "treatment"), words.inside(entry, "baseline")
+    own, low, high = found.sessions, *range_of(found)
+    at = "" if found.threads is None else f" at {count(found.threads, 'thread')}"
+    if found.label == "one session" and len(own) == 1:
+        low, high = own[0].low or 0.0, own[0].high or 0.0
+    far = [choose(own, key=lambda one: one.effect or 0.0) for choose in (min, max)] if own else []
+    reasons = [one.reason for one in found.seen if one.reason] or ["there is no session"]
+    variants = told(
+        "pooled.j2",
+        found=found,
+        own=own,
+        treatment=treatment,
+        baseline=baseline,
+        served=SERVED.get(entry.metric),
+        noun=SERVED.get(entry.metric, words.metric(entry.metric)),
+        where=f" on {words.of(entry, 'workload')}{at}",
+        reason=reasons[0].rstrip("."),
+        range=unsigned(low, high) if low * high > 0 else span(low, high),
+        span=span(low, high),
+        amount=unsigned(found.effect or 0.0, found.effect or 0.0),
+        ends=ends_of(found),
+        digits=_digits(*(one.effect or 0.0 for one in far)) if far else 0,
+        far=[(one, machines.name(sessions[one.session].processor)) for one in far],
+    )
+    return begun(fitting(variants), treatment, baseline)
 
 
-def short(said: Said) -> str:
+def short(found: PooledEffect) -> str:
     """Say it in a few words, for a table: `−15 %, expected −18 to −13 %`."""
-    found = said.found
     if found.effect is None:
         return found.label
     if found.label == "depends on the machine":
@@ -119,60 +102,12 @@ def range_of(found: PooledEffect) -> tuple[float, float]:
     return low or 0.0, high or 0.0
 
 
-def _shown(said: Said) -> Iterator[str]:
-    """Say what holds elsewhere, has the same direction, is there on average, or was not shown."""
-    low, high = range_of(said.found)
-    full, brief = ends_of(said.found)
-    if said.found.label == "not shown":
-        told, tail = [_no_difference(said, is_brief) for is_brief in (False, True)], span(low, high)
-    else:
-        lead = "on average " if said.found.label == "on average" else ""
-        told = [f"{lead}{_compared(said, is_brief)}" for is_brief in (False, True)]
-        tail = unsigned(low, high) if low * high > 0 else span(low, high)
-    for begins, ends in ((told[0], full), (told[0], brief), (told[1], brief)):
-        yield f"{begins}{ends.format(tail)}."
-
-
 def ends_of(found: PooledEffect) -> tuple[str, str]:
     """Return how a sentence ends with its range, in full and in brief."""
     if found.prediction_low is not None:
         return f"; expect {{}} elsewhere ({where(found)})", "; expect {} elsewhere"
     sessions = count(len(found.sessions), "session")
     return f": {{}} in {where(found).replace(', ', ' on ')}", f": {{}} in {sessions}"
-
-
-def _once(said: Said) -> Iterator[str]:
-    found, own = said.found, said.found.sessions
-    lead = "in one session on one machine"
-    if len(own) > 1:
-        lead = f"in {len(own)} sessions within 6 hours on one processor model"
-    low, high = (own[0].low or 0.0, own[0].high or 0.0) if len(own) == 1 else range_of(found)
-    if any(one.label == "no useful interval" for one in own):
-        yield f"{lead} the interval was too wide to be of use for {said.treatment}{said.where}."
-        return
-    is_decided = bool(found.occasions[0].sign)
-    ends = unsigned(low, high) if is_decided and low * high > 0 else span(low, high)
-    told = _compared(said) if is_decided else _no_difference(said)
-    brief = _compared(said, is_brief=True) if is_decided else f"no difference was shown{said.where}"
-    tails = (f" ({ends} over its blocks)", f" ({ends})", "") if len(own) == 1 else (f" ({ends})", "")
-    for tail in tails:
-        yield f"{lead} {told}{tail}."
-    yield f"{lead} {brief}."
-
-
-def _depends(said: Said) -> Iterator[str]:
-    least, most = (choose(said.found.sessions, key=_effect) for choose in (min, max))
-    on = [machines.name(said.sessions[one.session].processor) for one in (least, most)]
-    digits = _digits(_effect(least), _effect(most))
-    low, high = (f"{signed(_effect(one), digits)}{NBSP}%" for one in (least, most))
-    what = f"the effect of {said.treatment}"
-    if said.entry.metric not in SERVED:
-        what = f"{what} on {said.noun}"
-    tail = f"depends on the machine: from {low} ({on[0]}) to {high} ({on[1]})"
-    if on[0] == on[1]:
-        tail = f"changes between sessions: from {low} to {high} on {on[0]}"
-    yield f"{what} against {said.baseline}{said.where} {tail}."
-    yield f"{what}{said.where} {tail}."
 
 
 def fitting(variants: Iterable[str]) -> str:
@@ -195,28 +130,6 @@ def begun(text: str, treatment: str, baseline: str) -> str:
     if text.startswith((treatment, baseline)):
         return words.sentence_case(text, treatment, baseline)
     return text[:1].upper() + text[1:]
-
-
-def _compared(said: Said, is_brief: bool = False) -> str:
-    """Say how much: HAProxy served 15 % fewer queries than direct connections on point selects."""
-    effect = said.found.effect or 0.0
-    amount = unsigned(effect, effect)
-    if said.entry.metric in SERVED:
-        than = "" if is_brief else f" than {said.baseline}"
-        more = "fewer" if effect < 0 else "more"
-        return f"{said.treatment} served {amount} {more} {said.noun}{than}{said.where}"
-    than = "" if is_brief else f" than with {said.baseline}"
-    level = "lower" if effect < 0 else "higher"
-    return f"{said.noun} was {amount} {level} with {said.treatment}{than}{said.where}"
-
-
-def _no_difference(said: Said, is_brief: bool = False) -> str:
-    arms = f"with {said.treatment}" if is_brief else f"between {said.treatment} and {said.baseline}"
-    return f"no difference in {said.noun} {arms} was shown{said.where}"
-
-
-def _effect(one: Seen) -> float:
-    return one.effect or 0.0
 
 
 def unsigned(low: float, high: float) -> str:
