@@ -6,7 +6,7 @@ A campaign is one study of one cell. Its log ratios, one a block, are all that i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from scipy.special import betaincinv, chdtri, stdtrit
 
 from benchbook.compare import edges
 from benchbook.compare.intervals import Interval, t_interval
+from benchbook.compare.sentences import told
 
 SAME, KNOWN, LENGTHS = "same", "known", "lengths"
 KINDS = (SAME, KNOWN, LENGTHS)
@@ -172,32 +173,16 @@ def _times(turns: tuple[np.ndarray, float], runs: tuple[np.ndarray, float]) -> f
     return per_second[0] / per_second[1]
 
 
-def sentences(table: pd.DataFrame) -> Iterator[str]:
-    """Yield what the campaigns of a table show, a sentence for each of the three questions that has any."""
-    found = alarms(table[table.kind == SAME])
-    if found is not None:
-        yield (
-            f"Of {found.of} campaigns in which both arms were the same server, {found.number} showed "
-            f"a difference: {_percent(found.share)}, exact {_percent(OF_SHARES, 0)} interval "
-            f"{_percent(found.low)} to {_percent(found.high)}; the method allows {_percent(MOST_ALARMS, 0)}."
-        )
+def sentences(table: pd.DataFrame) -> list[str]:
+    """Return what the campaigns of a table show, a sentence for each of the three questions that has any."""
     own = table[table.kind == KNOWN]
-    known = effects(own)
-    if len(known):
-        apart = known[known.is_same.eq(False)]
-        names = [f"{one.what} on {one.engine} ({one.workload})" for one in apart.itertuples()]
-        told = f"; not the same: {', '.join(names)}" if names else ""
-        often = times(own)
-        more = f" Whole runs need {often:.0f} times the seconds for the same error." if often else ""
-        yield (
-            f"{known.is_same.eq(True).sum()} of {len(known)} known effects came out the same by turns and "
-            f"by whole runs, within the {_percent(LEVEL, 0)} interval of their difference{told}.{more}"
-        )
-    spread = lengths(table[table.kind == LENGTHS])
-    if len(spread):
-        listed = ", ".join(f"{_percent(one.spread)} at {one.turn_ms} ms" for one in spread.itertuples())
-        yield f"The log ratio of a block spreads, by the length of a turn: {listed}."
-
-
-def _percent(fraction: float, digits: int = 1) -> str:
-    return f"{100 * fraction:.{digits}f}\N{NO-BREAK SPACE}%"
+    return told(
+        "calibration.j2",
+        alarms=alarms(table[table.kind == SAME]),
+        most_alarms=MOST_ALARMS,
+        known=list(effects(own).itertuples()),
+        times=times(own),
+        lengths=list(lengths(table[table.kind == LENGTHS]).itertuples()),
+        level=LEVEL,
+        of_shares=OF_SHARES,
+    )

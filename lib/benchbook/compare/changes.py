@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchbook.compare import machines
 from benchbook.compare.occasions import moment
-from benchbook.compare.sentences import count, listing, percent
+from benchbook.compare.sentences import count, told
 from benchbook.core.pooled import Pooled, Session
 
 # A split leaves at least so many measurements on either side: fewer are an outlier, not a level.
@@ -148,13 +148,13 @@ def in_time(found: Pooled) -> list[str]:
     The error is shared by all series of the study (Bonferroni).
     """
     made = list(_series(found))
-    told = []
+    said: list[str] = []
     for name, sessions, effects in made:
         days = [moment(one.measured).timestamp() / 86_400 for one in sessions]
         logs = [math.log1p(one) for one in effects]
         if went := course(days, logs, LEVEL / len(made)):
-            told.append(f"{name}: {_told(went, [one.measured[:10] for one in sessions])}")
-    return told
+            said += told("course.j2", name=name, went=went, dates=[one.measured[:10] for one in sessions])
+    return said
 
 
 def _series(found: Pooled) -> Iterator[tuple[str, list[Session], list[float]]]:
@@ -168,20 +168,6 @@ def _series(found: Pooled) -> Iterator[tuple[str, list[Session], list[float]]]:
                 own = [one for one in known if machine[one.session] == where and one.effect is not None]
                 sessions = [found.session(one.session) for one in own]
                 yield f"{what}, {where[0]}", sessions, [one.effect or 0.0 for one in own]
-
-
-def _told(went: Course, dates: Sequence[str]) -> str:
-    many = count(len(dates), "session")
-    if went.kind == "drift":
-        return f"drifts steadily, by {percent(went.moved)} from {dates[0]} to {dates[-1]} ({many})."
-    if went.kind == "latest":
-        late, before = dates[went.places[0] :], count(went.places[0], "session")
-        return (
-            f"the last {len(late)} sessions, from {late[0]} on, lie beyond all {before} before, "
-            f"by {percent(went.moved)}; more are needed to show a change."
-        )
-    days = listing([dates[place] for place in went.places])
-    return f"changed on {days}, the last time by {percent(went.moved)} ({many})."
 
 
 def _latest(values: NDArray[np.float64]) -> int:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from benchbook.compare import words
 from benchbook.compare.claims.blocks import Evidence
 from benchbook.compare.contrasts import contrast, metrics
 from benchbook.compare.entries import Context, entry
 from benchbook.compare.judgement import Candidate, judge
-from benchbook.compare.sentences import count, interval, listing, percent
-from benchbook.core.errors import given
+from benchbook.compare.sentences import told
 from benchbook.core.findings import Best, Contrast, Ladder, Named, Rungs
 
 Pair = tuple[str, str]
@@ -96,42 +94,22 @@ def _of_workload(
 
 def _sentence(made: Rungs, arms: Sequence[str], names: Named) -> str:
     """Say which arm is the best up to the last one, and what became of those after it."""
-    workload = names.workloads.get(made.workload, made.workload)
-    call = {arm: names.arms.get(arm, arm) for arm in arms}
-    if made.best is None:
-        return (
-            f"On {workload} nothing is decided yet about the ladder from {call[arms[0]]} to {call[arms[-1]]}."
-        )
-    best = made.best[-1].best
-    noun = words.metric(made.metric)
-    if best == arms[0]:
-        told = (
-            f"Best up to {call[arms[-1]]} on {workload}: {call[best]}, the first; "
-            "no later arm was shown to be better"
-        )
-    else:
-        pair = next(one for one in made.pairs if (one.baseline, one.treatment) == (arms[0], best))
-        seen = f"{percent(given(pair.effect))} {noun} against {call[arms[0]]}"
-        told = (
-            f"Best up to {call[arms[-1]]} on {workload}: {call[best]}, {seen} "
-            f"({interval(pair)}, {count(pair.n, 'block')})"
-        )
-    return told + _after(made, arms, best, call) + "."
-
-
-def _after(made: Rungs, arms: Sequence[str], best: str, call: Mapping[str, str]) -> str:
-    """Say of the arms after the best one which were shown to be worse; the others may be as good."""
-    worse = "lower" if made.metric == "qps" else "higher"
-    later = arms[arms.index(best) + 1 :]
+    best = arms[0] if made.best is None else made.best[-1].best
     label = {(one.baseline, one.treatment): one.label for one in made.pairs}
-    lost = [call[arm] for arm in later if label[best, arm] == worse]
-    same = [call[arm] for arm in later if label[best, arm] == "no practical difference"]
-    rest = [call[arm] for arm in later if label[best, arm] not in (worse, "no practical difference")]
-    told = [
-        f"{listing(lost)} {'was' if len(lost) == 1 else 'were'} shown to be worse" if lost else "",
-        f"{listing(same)} made no practical difference to it" if same else "",
-        f"whether {listing(rest)} {'differs' if len(rest) == 1 else 'differ'} from it is open"
-        if rest
-        else "",
-    ]
-    return "".join(f"; {text}" for text in told if text)
+    later = {arm: label[best, arm] for arm in arms[arms.index(best) + 1 :]}
+    worse, alike = "lower" if made.metric == "qps" else "higher", "no practical difference"
+    call = {arm: names.arms.get(arm, arm) for arm in arms}
+    (text,) = told(
+        "ladder.j2",
+        is_open=made.best is None,
+        workload=names.workloads.get(made.workload, made.workload),
+        metric=made.metric,
+        first=call[arms[0]],
+        last=call[arms[-1]],
+        best=call[best],
+        pair=next((one for one in made.pairs if (one.baseline, one.treatment) == (arms[0], best)), None),
+        lost=[call[arm] for arm, own in later.items() if own == worse],
+        alike=[call[arm] for arm, own in later.items() if own == alike],
+        rest=[call[arm] for arm, own in later.items() if own not in (worse, alike)],
+    )
+    return text

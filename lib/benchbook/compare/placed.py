@@ -16,7 +16,7 @@ from benchbook.compare.occasions import FEWEST, LEVEL, Pool
 from benchbook.compare.occasions import pool as pooled_of
 from benchbook.compare.pooled import Brought, pool
 from benchbook.compare.pooled_words import lead, percent, span
-from benchbook.compare.sentences import NBSP, listing
+from benchbook.compare.sentences import told
 from benchbook.core.pooled import Contrast, Occasion, Pooled, PooledEffect, Seen, Session
 from benchbook.core.wording import count
 
@@ -58,25 +58,33 @@ def placed(here: Brought, record: Pooled) -> list[Placed]:
 
 def different(here: Session, recorded: Sequence[Session]) -> list[str]:
     """Say what a session's machine and programs have otherwise than every recorded session."""
-    return list(_different(here, recorded)) if recorded else []
+    if not recorded:
+        return []
+    known = {name: [one.probes[name] for one in recorded if name in one.probes] for name in here.probes}
+    ends = {name: (min(values), max(values)) for name, values in known.items() if values}
+    return told(
+        "different.j2",
+        here=here,
+        recorded=recorded,
+        processor=machines.name(here.processor),
+        is_same=any(machines.may_be_same(here.processor, one.processor) for one in recorded),
+        proxies={
+            name: version
+            for name, version in here.proxies.items()
+            if version not in {one.proxies.get(name) for one in recorded}
+        },
+        most=max(one.steal_pct or 0.0 for one in recorded),
+        steal_more=STEAL_MORE,
+        ends=ends,
+    )
 
 
 def summary(here: Brought, record: Pooled) -> str:
     """Say in a sentence or two where a session lies, and what is different where it lies outside."""
-    known = placed(here, record)
-    judged = [one for one in known if one.expected is not None]
-    if not judged:
-        return ""
+    judged = [one for one in placed(here, record) if one.expected is not None]
     outside = [one for one in judged if one.place == "outside what was expected"]
-    if not outside:
-        are = "The effect here is" if len(judged) == 1 else f"All {len(judged)} effects here are"
-        return f"{are} as expected from the recorded sessions."
-    lie = f"{len(outside)} of {count(len(judged), 'effect')} {'lies' if len(outside) == 1 else 'lie'}"
-    if len(judged) == 1:
-        lie = "The effect here lies"
-    told = different(here.session, record.sessions)
-    what = f"Different here: {listing(told)}." if told else "No difference of the machine is known."
-    return f"{lie} outside what was expected. {what}"
+    others = different(here.session, record.sessions)
+    return " ".join(told("placed.j2", judged=judged, outside=outside, different=others))
 
 
 def _one(contrast: Contrast, effect: PooledEffect, mine: Seen, session: str) -> Placed:
@@ -87,8 +95,8 @@ def _one(contrast: Contrast, effect: PooledEffect, mine: Seen, session: str) -> 
     if mine.effect is None or mine.standard_error is None:
         text = f"{what}: no number here ({mine.reason})."
         return Placed(contrast.id, effect.threads, None, None, "no number here", text)
-    told = f"{what}: {percent(mine.effect)} here; {count(len(seen), 'recorded session')}"
-    beside = f"{told}: {span(min(seen), max(seen))}" if seen else told
+    beside = f"{what}: {percent(mine.effect)} here; {count(len(seen), 'recorded session')}"
+    beside += f": {span(min(seen), max(seen))}" if seen else ""
     if len(others) < FEWEST:
         text = f"{beside}; {FEWEST} occasions are needed to expect anything, there are {len(others)}."
         return Placed(contrast.id, effect.threads, mine.effect, None, "nothing to expect yet", text)
@@ -103,26 +111,6 @@ def again(occasions: Sequence[Occasion]) -> Pool:
     """Pool occasions again, such as those that remain without one."""
     logs = [math.log1p(one.effect) for one in occasions]
     return pooled_of(logs, [one.standard_error**2 for one in occasions])
-
-
-def _different(here: Session, recorded: Sequence[Session]) -> Iterator[str]:
-    if not any(machines.may_be_same(here.processor, one.processor) for one in recorded):
-        yield f"{machines.name(here.processor)}, a processor that no recorded session had"
-    for what, program in (("kernel", here.kernel), ("engine", here.engine)):
-        if program is not None and program not in {getattr(one, what) for one in recorded}:
-            yield f"{what} {program}"
-    for name, version in here.proxies.items():
-        if version not in {one.proxies.get(name) for one in recorded}:
-            yield f"{name} {version}"
-    if here.cores is not None and here.cores not in {one.cores for one in recorded}:
-        yield f"{here.cores:g} cores"
-    most = max((one.steal_pct or 0.0 for one in recorded), default=0.0)
-    if here.steal_pct is not None and here.steal_pct > most + STEAL_MORE:
-        yield f"steal {here.steal_pct:.1f}{NBSP}%, elsewhere at most {most:.1f}{NBSP}%"
-    for name, value in here.probes.items():
-        known = [one.probes[name] for one in recorded if name in one.probes]
-        if known and not min(known) <= value <= max(known):
-            yield f"{name} {value:g}, elsewhere {min(known):g} to {max(known):g}"
 
 
 @dataclass(frozen=True)
@@ -163,23 +151,10 @@ def equal_arms(several: Sequence[Pooled]) -> tuple[Share | None, Share | None]:
     )
 
 
-def sentences(several: Sequence[Pooled]) -> Iterator[str]:
-    """Yield what both checks show, with their counts."""
-    found, (own, means), level = coverage(several), equal_arms(several), f"{100 * LEVEL:.0f}{NBSP}%"
-    if found is None:
-        yield f"No effect has {FEWEST} occasions yet, so no prediction interval could be tried."
-    else:
-        studies = "1 study" if found.studies == 1 else f"{found.studies} studies"
-        inside, low, high = found.inside, 100 * found.inside.low, 100 * found.inside.high
-        yield (
-            f"Predicted from the others, {inside.number} of {inside.of} left-out occasions lay inside their "
-            f"{level} prediction interval ({count(found.effects, 'effect')} of {studies}; "
-            f"exact 95{NBSP}% interval {low:.0f} to {high:.0f}{NBSP}%)."
-        )
-    if own is not None:
-        told = f"Equal arms (A/A): the intervals of {own.number} of {own.of} sessions hold zero"
-        more = f", and {means.number} of {means.of} means over sessions do at {level}" if means else ""
-        yield f"{told}{more}."
+def sentences(several: Sequence[Pooled]) -> list[str]:
+    """Return what both checks show, with their counts."""
+    own, means = equal_arms(several)
+    return told("checks.j2", found=coverage(several), own=own, means=means, fewest=FEWEST, level=LEVEL)
 
 
 def _each(effect: PooledEffect) -> Iterator[bool]:
