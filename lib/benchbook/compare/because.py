@@ -11,12 +11,13 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchbook.compare import edges
-from benchbook.compare.sentences import listing
+from benchbook.compare.sentences import told
 from benchbook.compare.spent import (
     MOST,
     NEARLY,
@@ -118,8 +119,8 @@ def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) 
         if gives(predicted, seen, level, one.open):
             cost = found.cost.get("server")
             more = bracketed(work, cost.value > 0) if cost and "server full" in one.short else ""
-            told = replace(one, sentence=f"{one.sentence}{more}", short=f"{one.short}{more}")
-            return _said(found, "capacity", told, estimate(predicted.dropna(), level, math.expm1))
+            named = replace(one, sentence=f"{one.sentence}{more}", short=f"{one.short}{more}")
+            return _with(found, "capacity", named, estimate(predicted.dropna(), level, math.expm1))
     if (reason := _not_idle(slow, fast)) is not None:
         return _withheld(found, reason)
     return _of_latency(found, base, treated, level, slow[0].name if _full(fast) else "", work)
@@ -138,7 +139,7 @@ def _withheld(found: Cause, reason: str) -> Cause:
     return found.model_copy(update={"reason": reason})
 
 
-def _said(found: Cause, quantity: str, named: _Named, predicted: Estimate | None) -> Cause:
+def _with(found: Cause, quantity: str, named: _Named, predicted: Estimate | None) -> Cause:
     told = {"quantity": quantity, "sentence": named.sentence, "short": named.short, "predicted": predicted}
     return found.model_copy(update=told)
 
@@ -170,7 +171,8 @@ def _with_idle(named: _Named, slow: _Limit, fast: _Limit, level: float) -> Itera
     by_cost = estimate(named.predicted.dropna(), level)
     if by_cost is None or not decided(by_cost) or abs(float(used.mean())) > REST * abs(by_cost.value):
         return
-    idle = _idle(min(fast, slow, key=lambda one: float(one.used.mean())))
+    idlest = min(fast, slow, key=lambda one: float(one.used.mean()))
+    idle = "".join(told("because.j2", kind="idle", idle_from=IDLE, one=idlest))
     more = "" if idle in named.sentence else idle
     yield replace(named, sentence=f"{named.sentence}{more}", predicted=named.predicted + used)
 
@@ -181,70 +183,37 @@ def _shared(one: _Limit, other: _Limit) -> bool:
 
 def _of_pair(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
     """Yield cores, cost, and both as causes where the same parts share cores; else what other parts cost."""
-    if slow.parts != fast.parts:
-        yield _two_costs(slow, fast, is_slower)
-        return
-    cores, cost, open_ = np.log(slow.left / fast.left), -np.log(slow.cost / fast.cost), _open(fast)
     base, treated = (fast, slow) if is_slower else (slow, fast)
-    where = "" if slow.is_full and fast.is_full else f" with {(slow if slow.is_full else fast).name}"
-    owner, core = _owner(slow.parts), f"because {_core(slow)} full{where}"
-    differ = slow.cores * WORTH <= fast.cores
-    has = f"{treated.cores:g} of a core"
-    with_ = "" if treated.name == has else f" with {treated.name}"
-    given = f"{owner} has {has}{with_}, not {base.cores:g}"
-    short = f"{' and '.join(slow.parts)} full"
-    changed, mostly = _percent(treated.cost, base.cost), _mostly(slow, fast)
-    them = "it" if len(slow.parts) == 1 else "them"
-    idle = "".join(_idle(one) for one in (fast, slow) if not one.is_full)
-    costs = f"a query costs {them} {changed} with {treated.name}{mostly}{idle}"
-    of_cost, of_cores = f"; a query costs {changed}{mostly}", f"{short}: {has}, not {base.cores:g}"
-    if differ:
-        yield _Named(f"{core}, and {given}", of_cores, cores, open_)
-        yield _Named(f"{core}, {given}, and {costs}", f"{of_cores}{of_cost}", cores + cost, open_)
+    # Cores far from full only bound what is predicted.
+    open_ = 0.0 if fast.is_full is False else -math.log(NEARLY)
+    if slow.parts != fast.parts:
+        predicted = np.log(slow.left / slow.cost) - np.log(fast.left / fast.cost)
+        yield _named("two costs", predicted, open_, base=base, treated=treated, fast=fast)
+        return
+    cores, cost = np.log(slow.left / fast.left), -np.log(slow.cost / fast.cost)
+    values: dict[str, Any] = {
+        "base": base,
+        "treated": treated,
+        "slow": slow,
+        "fast": fast,
+        "mostly": _mostly(slow, fast),
+    }
+    values["changed"] = _change(treated.cost, base.cost)
+    if slow.cores * WORTH <= fast.cores:
+        yield _named("pair", cores, open_, **values, of_cores=True, of_cost=False)
+        yield _named("pair", cores + cost, open_, **values, of_cores=True, of_cost=True)
     else:
-        yield _Named(f"{core} and {costs}", f"{short}{of_cost}", cost, open_)
+        yield _named("pair", cost, open_, **values, of_cores=False, of_cost=True)
 
 
-def _mostly(slow: _Limit, fast: _Limit) -> str:
-    """Say which of several parts makes most of what their cost differs by, in each block."""
+def _mostly(slow: _Limit, fast: _Limit) -> str | None:
+    """Return which of several parts makes most of what their cost differs by, in each block."""
     differ = slow.cost - fast.cost
     for part in slow.parts if len(slow.parts) > 1 else ():
         own = slow.cell.cost([part]) - fast.cell.cost([part])
         if (own / differ > MOSTLY).all():
-            return f", most of it the {part}'s"
-    return ""
-
-
-def _two_costs(slow: _Limit, fast: _Limit, is_slower: bool) -> _Named:
-    """Return as a cause that other parts fill other cores, or share them, with what a query costs each."""
-    base, treated = (fast, slow) if is_slower else (slow, fast)
-    told = [
-        f"{_core(one)} full with {one.name} ({_us(float(one.cost.mean()))} a query{_some(one)})"
-        if one.is_full
-        else f"a query costs {_owner(one.parts)} {_us(float(one.cost.mean()))} with {one.name}{_some(one)}"
-        for one in (base, treated)
-    ]
-    short = ", ".join(
-        f"{' and '.join(one.parts)} {_us(float(one.cost.mean()))}{' (full)' * bool(one.is_full)}"
-        for one in (base, treated)
-    )
-    idle = "" if fast.is_full else _idle(fast)
-    predicted = np.log(slow.left / slow.cost) - np.log(fast.left / fast.cost)
-    return _Named(f"because {told[0]}, and {told[1]}{idle}", short, predicted, _open(fast))
-
-
-def _open(fast: _Limit) -> float:
-    """Return what the use of cores leaves open of a prediction; cores far from full only bound it."""
-    return 0.0 if fast.is_full is False else -math.log(NEARLY)
-
-
-def _idle(one: _Limit) -> str:
-    idle = 1 - float(one.used.mean())
-    return f", and {100 * idle:.0f} % of it stays idle with {one.name}" if idle > IDLE else ""
-
-
-def _some(one: _Limit) -> str:
-    return "" if one.cores == 1 else f" of {one.cores:g} core{'s' if one.cores > 1 else ''}"
+            return part
+    return None
 
 
 def _of_neighbour(slow: _Limit, fast: _Limit) -> Iterator[_Named]:
@@ -261,30 +230,25 @@ def _of_neighbour(slow: _Limit, fast: _Limit) -> Iterator[_Named]:
         or float(got.mean()) + others < NEARLY * float(slow.left.mean())
     ):
         return
-    left = f"a neighbour leaves it {got.mean():.2f} of that with {slow.name}"
-    said, short = (
-        f"because {_core(fast)} full with {fast.name}, and {left}",
-        f"{' and '.join(fast.parts)} full; {left}",
-    )
-    yield _Named(said, short, np.log(got / had))
-    costs = f"{said}, where a query costs {_percent(slow.cost, fast.cost)}"
-    yield _Named(costs, short, np.log(got / had) - np.log(slow.cost / fast.cost))
+    values: dict[str, Any] = {"slow": slow, "fast": fast, "got": got.mean()}
+    yield _named("neighbour", np.log(got / had), **values, changed=None)
+    predicted = np.log(got / had) - np.log(slow.cost / fast.cost)
+    yield _named("neighbour", predicted, **values, changed=_change(slow.cost, fast.cost))
 
 
 def _not_idle(slow: Sequence[_Limit], fast: Sequence[_Limit]) -> str | None:
     """Return why more than latency may limit the slower arm."""
-    if slow[0].cell.has_neighbour or fast[0].cell.has_neighbour:
-        return "what a neighbour takes and the cost of a query don't give the effect"
-    for one in slow:
-        if one.is_full:
-            return f"{_core(one)} full with {one.name}, but the cost of a query there doesn't give the effect"
-        if one.is_full is None:
-            return f"it is open whether {_core(one)} full with {one.name}"
     others = float(slow[0].cell.others.mean())
-    for one in slow:
-        if edges.is_above(float(one.used.mean()) + others / one.cores, NEARLY):
-            return f"other programs used {others:.2f} cores with {one.name}, so {_core(one)} perhaps full"
-    return None
+    perhaps = (one for one in slow if edges.is_above(float(one.used.mean()) + others / one.cores, NEARLY))
+    said = told(
+        "because.j2",
+        kind="open",
+        has_neighbour=slow[0].cell.has_neighbour or fast[0].cell.has_neighbour,
+        unsure=next((one for one in slow if one.is_full is not False), None),
+        perhaps=next(perhaps, None),
+        others=others,
+    )
+    return said[0] if said else None
 
 
 def _of_latency(
@@ -322,15 +286,15 @@ def _of_latency(
     most = sorted(named, key=lambda what: -named[what] * seen.value)
     behind = [(what, text) for what in most if (text := _behind(what, named[what] > 0, work))]
     more = dict(behind[:1])
-    told = listing([f"{_signed(named[what])} {what}{more.get(what, '')}" for what in most])
-    way = "more" if seen.value > 0 else "less"
-    full_of = f" with {only}" if only else ""
-    short = (
-        f"{_us(seen.value)} {way} a query, most of it {most[0].removeprefix('of ')}{more.get(most[0], '')}"
-    )
-    idle = "" if most[0].endswith("core") else f"nothing is full{full_of} and "
-    sentence = f"because {idle}a query takes {_us(seen.value)} {way}: {told}"
-    return _said(found, "latency", _Named(sentence, short, predicted), estimate(predicted, level))
+    made = {what: named[what] for what in most}
+    said = _named("latency", predicted, seen=seen.value, made=made, more=more, only=only)
+    return _with(found, "latency", said, estimate(predicted, level))
+
+
+def _named(kind: str, predicted: pd.Series, open_: float = 0.0, **values: object) -> _Named:
+    """Return a cause in the words of its template."""
+    sentence, short = told("because.j2", kind=kind, idle_from=IDLE, **values)
+    return _Named(sentence, short, predicted, open_)
 
 
 def _added(base: Cell, treated: Cell, part: str, what: str) -> pd.Series:
@@ -346,26 +310,5 @@ def _behind(what: str, is_more: bool, work: Sequence[Work]) -> str:
     return bracketed(work, is_more, only_waited="waiting" in what)
 
 
-def _core(one: _Limit) -> str:
-    """Return some cores in words, with their verb."""
-    noun = "cores are" if one.cores > 1 else "core is"
-    if len(one.parts) == 1:
-        return f"the {one.parts[0]}'s {noun}"
-    return f"the {noun.split()[0]} of {listing(list(one.parts))} {noun.split()[1]}"
-
-
-def _owner(parts: Parts) -> str:
-    return f"the {parts[0]}" if len(parts) == 1 else listing(list(parts))
-
-
-def _percent(now: pd.Series, was: pd.Series) -> str:
-    change_of = float(np.expm1(np.log(now / was).mean()))
-    return f"{100 * abs(change_of):.0f} % {'less' if change_of < 0 else 'more'}"
-
-
-def _us(value: float) -> str:
-    return f"{abs(value):.1f} µs" if abs(value) < 10 else f"{abs(value):.0f} µs"
-
-
-def _signed(value: float) -> str:
-    return f"{'+' if value > 0 else '−'}{_us(value)}"
+def _change(now: pd.Series, was: pd.Series) -> float:
+    return float(np.expm1(np.log(now / was).mean()))
