@@ -20,9 +20,8 @@ from benchbook.compare.claims.judge import Outcome, outcomes, verdict
 from benchbook.compare.claims.kinds import Unfit
 from benchbook.compare.claims.metrics import LOADING, USED, is_known, ours
 from benchbook.compare.intervals import Interval
-from benchbook.compare.sentences import ends, listing, percent
+from benchbook.compare.sentences import told
 from benchbook.core.claim import Claim
-from benchbook.core.errors import given
 from benchbook.core.findings import Answer, AnswerPart
 from benchbook.core.study import Study
 
@@ -158,32 +157,19 @@ def _told(made: Answer, names: Mapping[str, str]) -> Answer:
 
     `names` has the readable ones of arms and workloads.
     """
-    seen = [part for part in made.parts if part.value is not None]
-    if not seen or made.metric is None:
-        told = f"No number: {made.reason or 'nothing was measured for it'}."
-        return made.model_copy(update={"sentence": told})
-    column = ours(made.metric)
-    has_unit = column.endswith("_ms") and any(part.scale != "share" for part in seen)
-    metric = words.metric(column).replace("_", " ") + (" (ms)" if has_unit else "")
-    told = listing([f"{_readable(part.where, names)} {_amount(part)}" for part in seen])
-    deciding = [part for part in made.parts if part.decides]
-    held = sum(part.outcome == "confirmed" for part in deciding)
-    is_counted = made.judged and made.n and made.parts[0].low is not None
-    counted = f" {held} of {len(deciding)} lie in what was claimed." if is_counted else ""
-    return made.model_copy(update={"sentence": f"{metric[0].upper()}{metric[1:]}: {told}.{counted}"})
-
-
-def _readable(where: str, names: Mapping[str, str]) -> str:
-    """Put readable names of arms and workloads in the place of the study's own."""
     known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    return re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda own: names[own[0]], where) if names else where
-
-
-def _amount(part: AnswerPart) -> str:
-    def write(value: float | None) -> str:
-        return percent(given(value)) if part.scale == "share" else f"{given(value):,.4g}"
-
-    if part.low is None or part.high is None:
-        return write(part.value)
-    seen = ends(part.low, part.high) if part.scale == "share" else f"{write(part.low)} to {write(part.high)}"
-    return f"{write(part.value)} ({seen})"
+    seen = [part for part in made.parts if part.value is not None] if made.metric else []
+    column = ours(made.metric or "")
+    (text,) = told(
+        "answer.j2",
+        made=made,
+        seen=[
+            (re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda own: names[own[0]], part.where), part)
+            for part in seen
+        ],
+        metric=words.metric(column).replace("_", " "),
+        has_unit=column.endswith("_ms") and any(part.scale != "share" for part in seen),
+        deciding=[part for part in made.parts if part.decides],
+        is_counted=made.judged and made.n and made.parts[0].low is not None,
+    )
+    return made.model_copy(update={"sentence": text})
