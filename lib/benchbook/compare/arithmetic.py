@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from benchbook.compare.sentences import signed
+from benchbook.compare.sentences import signed, told
 from benchbook.core.cells import Cell, Pair, shown
 from benchbook.core.findings import Check
 from benchbook.core.source import Number
@@ -67,6 +67,12 @@ def tidy(value: float | None) -> float | None:
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.12g}")
+
+
+def detail(kind: str, **values: object) -> str:
+    """Return what a check found, in the words of its template."""
+    (text,) = told("check.j2", kind=kind, minus=MINUS, percent=percent, plain=plain, **values)
+    return text
 
 
 def check(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from benchbook.compare import laws, scaling, turns
-from benchbook.compare.arithmetic import MINUS, check, of_number, percent, plain, summary
+from benchbook.compare.arithmetic import check, detail, of_number, plain, summary
 from benchbook.core.cells import THREADS, select, shown
 from benchbook.core.errors import given
 from benchbook.core.findings import Check
@@ -148,14 +148,8 @@ def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, 
         )
         is_stated = len(one.setting) > 2 and len(other.setting) > 2
         is_same = not differ and (is_stated or one.setting["arm"] == other.setting["arm"])
-        text = f"{equal} of {size} numbers are equal. "
-        if is_same and equal == size:
-            text += "Both state the same setting, as far as they state it: one measurement printed twice."
-        elif is_same:
-            text += "Both state the same setting, so all of them should be."
-        else:
-            what = ", ".join(differ) or f"arm ({one.setting['arm']}, {other.setting['arm']})"
-            text += f"They should differ in {what}, so one of them at least is not what it is called."
+        values = {"equal": equal, "size": size, "is_same": is_same, "differ": differ}
+        text = detail("equal tables", one=one.setting, other=other.setting, **values)
         where, tables = f"{one.name} and {other.name}", (one.table, other.table)
         found.append(check(name, is_same and equal == size, where, text, tables))
     return found or summary(name, n, "Pairs with fewer than half of their numbers in common")
@@ -283,14 +277,11 @@ def growth_base(
             n += 1
             by_old, by_new = 100 * (new / old - 1), 100 * (1 - old / new)
             fits = [_fits(value, one.value, 2 * one.half_unit) for value in (by_old, by_new)]
-            work = (
-                f"printed {one.printed} %; {plain(new)} / {plain(old)} {MINUS} 1 = "
-                f"{percent(by_old / 100)}, "
-                f"({plain(new)} {MINUS} {plain(old)}) / {plain(new)} = {percent(by_new / 100)}"
-            )
             if not fits[0]:
-                base = "It was divided by the new value." if fits[1] else "It fits neither base."
-                found.append(of_number(name, False, one, f"{work}. {base}"))
+                shares = {"by_old": by_old / 100, "by_new": by_new / 100, "fits_new": fits[1]}
+                found.append(
+                    of_number(name, False, one, detail("growth", one=one, new=new, old=old, **shares))
+                )
     return [
         *found,
         *unknown,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchbook.compare import edges
-from benchbook.compare.arithmetic import Check, check, of_number, percent, plain, summary
+from benchbook.compare.arithmetic import Check, check, detail, of_number, plain, summary
 from benchbook.compare.intervals import MIN_BLOCKS
 from benchbook.compare.sentences import listing
 from benchbook.compare.spent import Cell, change, estimate, places
@@ -44,15 +44,8 @@ def littles_law(numbers: Sequence[Number], statements: Mapping[str, float]) -> l
         high = work / max(rate.value - rate.half_unit, 1e-9) / max(latency.value - latency.half_unit, 1e-9)
         if low > 1 + LITTLE_TOLERANCE or high < 1 - LITTLE_TOLERANCE:
             count = 1.0 if rate.metric == "tps" else statements[rate.at["workload"]]
-            factor = "" if count == 1 else f" x {count:g} statements"
-            detail = (
-                f"{rate.threads} threads{factor} / {rate.written} {rate.metric.upper()} = "
-                f"{work / rate.value:.2f} ms, printed {latency.written} ms: "
-                f"ratio {work / rate.value / latency.value:.4f}, "
-                f"throughput {percent(rate.value * latency.value / work - 1, 1)} against what that latency "
-                "gives."
-            )
-            found.append(of_number(name, False, rate, detail, True))
+            text = detail("little", rate=rate, latency=latency, work=work, statements=count)
+            found.append(of_number(name, False, rate, text, True))
     bounded = _of_percentiles(numbers, statements, set(rows))
     text = "Cells that agree within 1 % or their rounding"
     agreeing = summary(name, n - len(found), text, len(found)) if n or not bounded else []
@@ -76,12 +69,8 @@ def _of_percentiles(
             n += 1
             mean = work / rate.value
             if mean < least * (latency.value - latency.half_unit) / histogram.RATIO:
-                detail = (
-                    f"{rate.threads} threads at {rate.written} {rate.metric.upper()} have a mean of "
-                    f"{mean:.2f} ms. As {least:.0%} take the printed {latency.written} ms ({metric}) or "
-                    f"longer, it is {least * latency.value:.2f} ms at least."
-                )
-                found.append(of_number(name, False, rate, detail, True))
+                text = detail("bound", rate=rate, latency=latency, mean=mean, least=least)
+                found.append(of_number(name, False, rate, text, True))
     text = "Cells without a mean whose percentile leaves room for that of the law"
     return [*found, *(summary(name, n - len(found), text, len(found)) if n else [])]
 
@@ -98,11 +87,7 @@ def percentile_grid(numbers: Sequence[Number]) -> list[Check]:
         n += 1
         if not histogram.is_on_grid(one.value):
             near = histogram.value_of(histogram.bucket_of(one.value))
-            detail = (
-                f"{one.printed} ({one.metric}) is not a value of sysbench's histogram; the nearest is "
-                f"{near:.2f} ms. An average of several percentiles looks like this."
-            )
-            found.append(of_number(name, False, one, detail))
+            found.append(of_number(name, False, one, detail("grid", one=one, near=near)))
     if coarse and n == len(found):
         found.append(check(name, None, "nowhere", f"{coarse} percentiles are too coarsely rounded to tell."))
         return found
@@ -126,8 +111,8 @@ def statements_per_transaction(numbers: Sequence[Number], statements: Mapping[st
         off = abs(ratio / count - 1) - STATEMENTS_TOLERANCE
         is_cut |= 0 < off <= qps.cut
         if off > qps.cut:
-            detail = f"{qps.written} / {tps.written} = {ratio:.3f} statements, the script sends {count:g}."
-            found.append(of_number(name, False, qps, detail))
+            text = f"{qps.written} / {tps.written} = {ratio:.3f} statements, the script sends {count:g}."
+            found.append(of_number(name, False, qps, text))
     text = "Cells that agree within 1 %" + (" or what their windows cut through" if is_cut else "")
     return [*found, *summary(name, n - len(found), text, len(found))]
 

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.special import fdtrc
 
 from benchbook.compare import edges
-from benchbook.compare.arithmetic import Check, check, percent, plain, summary
+from benchbook.compare.arithmetic import Check, check, detail, plain, summary
 from benchbook.compare.intervals import NO_SPREAD, Interval, residual_mean_square, t_interval
 from benchbook.core import canonical, findings
 from benchbook.core.cells import THREADS, shown
@@ -164,11 +164,8 @@ def collapses(numbers: Sequence[Number]) -> list[Check]:
             busy = _busier(numbers, before, after)
             if not edges.is_below(drop, -COLLAPSE) or busy == "":
                 continue
-            detail = (
-                f"From {before.threads:g} to {after.threads:g} threads {after.metric.upper()} "
-                f"falls from {plain(before.value)} to {plain(after.value)} ({percent(drop, 1)}); {busy}."
-            )
-            found.append(check(name, False, where, detail, [after.table], after.row))
+            text = detail("collapse", before=before, after=after, drop=drop, busy=busy)
+            found.append(check(name, False, where, text, [after.table], after.row))
     return [*found, *summary(name, n - len({one.where for one in found}), "Series that do not", len(found))]
 
 
@@ -190,12 +187,8 @@ def scalability(numbers: Sequence[Number]) -> list[Check]:
         miss = max(
             abs(float(law.qps(level)) / value - 1) for level, value in zip(levels, values, strict=True)
         )
-        peak = f"highest at {law.peak_threads:.0f} threads" if law.peak_threads else "without a peak"
-        detail = (
-            f"One thread {law.gamma:.4g} {series[0].metric.upper()}, contention {law.alpha:.3g}, coherency "
-            f"{law.beta:.2g}, {peak}; it misses a printed number by {percent(miss, 1).lstrip('+')} at most."
-        )
-        found.append(check(name, bool(miss <= MISS), where, detail, [series[0].table]))
+        text = detail("law", law=law, metric=series[0].metric, miss=miss)
+        found.append(check(name, bool(miss <= MISS), where, text, [series[0].table]))
     found += [
         check(name, None, f"{len(places)} series", f"Refused for {'; '.join(places)}: {reason}.")
         for reason, places in refused.items()
