@@ -173,37 +173,32 @@ def with_support(
 
 
 def _arms(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterator[Support]:
-    percentile = PERCENTILES[entry.metric]
     used = set(" ".join(entry.runs).split())
-    own = tidy["runs"][tidy["runs"]["run_id"].isin(used)]
-    tables = [
-        dict(iter(tidy[name][tidy[name]["run_id"].isin(used)].groupby("run_id", observed=True)))
-        for name in ("histograms", "intervals")
-    ]
+    runs, *tables = (
+        tidy[name][tidy[name]["run_id"].isin(used)] for name in ("runs", "histograms", "intervals")
+    )
+    histograms, intervals = (dict(iter(one.groupby("run_id", observed=True))) for one in tables)
     for arm in (entry.baseline, entry.treatment):
-        runs = own[own.arm == arm]
         seen = [
-            _run(tables[0].get(run["run_id"]), tables[1].get(run["run_id"]), run, percentile)
-            for run in runs.to_dict("records")
+            _run(histograms.get(run["run_id"]), intervals.get(run["run_id"]), run, PERCENTILES[entry.metric])
+            for run in runs[runs.arm == arm].to_dict("records")
         ]
-        known = [one for one in seen if one is not None]
-        if not known:
-            continue
-        pauses = [one[1] for one in known]
-        is_told = all(one is not None for one in pauses)
-        yield Support(
-            arm=arm,
-            runs=len(known),
-            events_beyond=min(one[0] for one in known),
-            pauses=sum(one for one, _ in filter(None, pauses)) if is_told else None,
-            by_one_pause=sum(alone for _, alone in filter(None, pauses)) if is_told else None,
-        )
+        known = pd.DataFrame([one for one in seen if one], columns=["beyond", "pauses", "is_one"])
+        is_told = known.pauses.notna().all()
+        if len(known):
+            yield Support(
+                arm=arm,
+                runs=len(known),
+                events_beyond=int(known.beyond.min()),
+                pauses=int(known.pauses.sum()) if is_told else None,
+                by_one_pause=int(known.is_one.sum()) if is_told else None,
+            )
 
 
 def _run(
     counts: pd.DataFrame | None, seconds: pd.DataFrame | None, run: Mapping[str, Any], percentile: float
-) -> tuple[int, tuple[int, bool] | None] | None:
-    """Return how many events of a run lie beyond a percentile, in how many pauses, or in one alone."""
+) -> tuple[int, int | None, bool | None] | None:
+    """Return how many events of a run lie beyond a percentile, in how many pauses, and whether in one."""
     if counts is None:
         return None
     every = dense(counts)
@@ -213,10 +208,10 @@ def _run(
     beyond = round(int(every.sum()) * (1 - percentile / 100))
     # A second tells where its events beyond lie if its own percentile is no lower than the one in question.
     if seconds is None or run["printed_percentile"] < percentile:
-        return beyond, None
+        return beyond, None, None
     printed = seconds.loc[~seconds.is_discarded, "latency_percentile_ms"].to_numpy(dtype=float)
     if len(printed) < FEWEST_S or np.isnan(printed).any():
-        return beyond, None
+        return beyond, None, None
     slow = np.flatnonzero(histogram.bucket_of(printed) >= histogram.bucket_of(bound))
     pauses = int((np.diff(slow) > 1).sum()) + 1 if len(slow) else 0
-    return beyond, (pauses, pauses == 1 and len(slow) <= ONE_PAUSE_S)
+    return beyond, pauses, pauses == 1 and len(slow) <= ONE_PAUSE_S
