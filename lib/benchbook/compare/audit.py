@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchbook.compare import consistency
+from benchbook.compare import consistency, words
 from benchbook.compare.arithmetic import tidy
 from benchbook.compare.claims.printed import judge
 from benchbook.core.audit import Audit, Claim, Counts, Number, Table
@@ -12,21 +12,7 @@ from benchbook.core.source import About, Published
 # What a source states that the page shows as it stands.
 STATED = ("versions", "hardware", "configuration", "sysbench", "conduct", "arms", "workloads")
 # What a reader must know and the document does not say: a field of `conduct`, and what its silence means.
-SILENT = {
-    "repetitions": "How often each cell was run. One number a cell is printed, so nothing says how much "
-    "it would differ "
-    "in a second run, and no interval can be given.",
-    "order_of_arms": "In which order the arms were measured. If one came after the other, anything that "
-    "changed with time "
-    "looks like an effect.",
-    "client_machines": "How many client machines there were.",
-    "run_s": "How long a run took.",
-    "warm_up": "Whether anything was done before measuring.",
-    "seed": "Whether arms saw the same random numbers.",
-    "errors": "Whether statements failed: failed transactions count in QPS.",
-    "spread": "How much a number varied.",
-    "client_load": "Whether the client machine had anything left.",
-}
+SILENT = words.NAMES["silence"]
 
 
 def audit(published: Published) -> Audit:

@@ -58,7 +58,12 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
         return Voids(by_arm=by_arm, fisher_p=None, note="no run was voided")
     if not others or not by_arm[baseline].runs:
         return Voids(by_arm=by_arm, fisher_p=None, note="voided runs cannot be compared between arms")
-    p = min(holm([_fisher(by_arm[baseline], by_arm[arm]) for arm in others]))
+    # scipy.stats takes seconds to load and most studies void nothing.
+    from scipy.stats import fisher_exact
+
+    by_pair = [[by_arm[baseline], by_arm[arm]] for arm in others]
+    tables = [[[one.voided, one.runs - one.voided] for one in pair] for pair in by_pair]
+    p = min(holm([float(fisher_exact(table).pvalue) for table in tables]))
     note = (
         "arms were voided at different rates: that itself is a finding"
         if not edges.is_above(p, FISHER_P)
@@ -145,14 +150,6 @@ def warnings(
         arms=arms or {},
         failed=failed,
     )
-
-
-def _fisher(baseline: Attempts, arm: Attempts) -> float:
-    # scipy.stats takes seconds to load and most studies void nothing.
-    from scipy.stats import fisher_exact
-
-    table = [[count.voided, count.runs - count.voided] for count in (baseline, arm)]
-    return float(fisher_exact(table).pvalue)
 
 
 def _flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -131,12 +131,9 @@ def _proxy(way: Mapping[str, str]) -> str:
 
 
 def _told(way: Mapping[str, str], keys: Sequence[str]) -> str:
-    return ", ".join(_word(key, way[key].replace("_", "-")) if key in way else f"no {key}" for key in keys)
-
-
-def _word(key: str, value: str) -> str:
-    told = {"network": f"{value} network", "qos": f"{value} pod", "neighbour": key, "service": key}
-    return told.get(key, f"{key} {value}")
+    words = {"network": "{} network", "qos": "{} pod", "neighbour": "neighbour", "service": "service"}
+    told = {key: words.get(key, f"{key} {{}}").format(value.replace("_", "-")) for key, value in way.items()}
+    return ", ".join(told.get(key, f"no {key}") for key in keys)
 
 
 def _parts(pooled: Pooled, contrast: Contrast, effect: PooledEffect, is_turned: bool) -> Iterator[Part]:

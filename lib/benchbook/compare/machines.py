@@ -6,19 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchbook.compare import words
 from benchbook.core.pooled import Processor
 
 _NUMBERS = r"\(family (?P<family>\d+), model (?P<model>\d+), stepping (?P<stepping>\d+)\)"
 _TOLD = re.compile(rf"^(?P<name>.*?) ?{_NUMBERS}$")
 _NOISE = re.compile(r"\((?:R|TM)\)|\b(?:Processor|CPU|Intel|AMD|\d+-Core)\b|@.*$")
-# The generation by CPUID's family and model, as Linux has them in arch/x86/include/asm/intel-family.h and in
-# AMD's revision guides: a cloud's name ("AMD EPYC") is that of several.
-GENERATIONS = {
-    (6, 85): "Skylake to Cooper Lake", (6, 106): "Ice Lake", (6, 143): "Sapphire Rapids",
-    (6, 207): "Emerald Rapids", (6, 173): "Granite Rapids", (6, 175): "Sierra Forest",
-    (23, 1): "Zen", (23, 49): "Zen 2", (25, 1): "Zen 3", (25, 17): "Zen 4", (25, 160): "Zen 4c",
-    (26, 2): "Zen 5", (26, 17): "Zen 5c",
-}  # fmt: skip
 
 
 def processor(told: str | None) -> Processor:
@@ -43,7 +36,8 @@ def name(one: Processor) -> str:
     short = " ".join(_NOISE.sub(" ", one.name).split()) or one.name
     if one.family is None or one.model is None or re.search(r"\d", short):
         return short
-    return f"{short} {GENERATIONS.get((one.family, one.model), f'model {one.family}/{one.model}')}"
+    numbers = f"{one.family}/{one.model}"
+    return f"{short} {words.NAMES['processors'].get(numbers, f'model {numbers}')}"
 
 
 def is_known(one: Processor) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.compare import edges, machines
+from benchbook.compare import edges, machines, words
 from benchbook.compare.occasions import moment
 from benchbook.compare.pooled_words import lead
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
@@ -23,18 +23,7 @@ FEWEST, ALL_ORDERS, DRAWN = 4, 8, 40_000
 """Occasions from which a moderator is asked for; those of which all orders are tried, else so many drawn."""
 SHOWN_P = 0.05
 MODERATORS = ("processor", "cores", "kernel", "steal_pct", "hour", "engine", "proxies")
-WORDS = {
-    "wake_other_core_us": "waking the other core (µs)",
-    "wake_same_core_us": "waking the same core (µs)",
-    "system_call_ns": "a system call (ns)",
-    "clock_read_ns": "reading the clock (ns)",
-    "memory_latency_ns": "memory latency (ns)",
-    "copy_gb_per_s": "copying (GB/s)",
-    "flush_ms": "a flush of the disk (ms)",
-    "steal_pct": "steal (%)",
-    "hour": "the hour (UTC)",
-    "cores": "cores",
-}
+WORDS = words.NAMES["moderators"]
 """Moderators that have an order, with their units."""
 
 

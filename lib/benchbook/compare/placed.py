@@ -6,7 +6,7 @@ Each occasion is predicted from the others, and equal arms are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -136,9 +136,15 @@ def coverage(several: Sequence[Pooled]) -> Coverage | None:
         for effect in contrast.finest
         if effect.k >= FEWEST
     ]
-    inside = share_of([is_inside for _, effect in known for is_inside in _each(effect)])
+    inside: list[bool] = []
+    for _, effect in known:
+        for out in effect.occasions:
+            others = again([one for one in effect.occasions if one is not out])
+            low, high = others.expected(out.standard_error**2)
+            inside.append(low <= math.log1p(out.effect) <= high)
+    share = share_of(inside)
     studies = {study for study, _ in known}
-    return None if inside is None else Coverage(inside, len(known), len(studies))
+    return None if share is None else Coverage(share, len(known), len(studies))
 
 
 def equal_arms(several: Sequence[Pooled]) -> tuple[Share | None, Share | None]:
@@ -155,12 +161,6 @@ def sentences(several: Sequence[Pooled]) -> list[str]:
     """Return what both checks show, with their counts."""
     own, means = equal_arms(several)
     return told("checks.j2", found=coverage(several), own=own, means=means, fewest=FEWEST, level=LEVEL)
-
-
-def _each(effect: PooledEffect) -> Iterator[bool]:
-    for out in effect.occasions:
-        low, high = again([one for one in effect.occasions if one is not out]).expected(out.standard_error**2)
-        yield low <= math.log1p(out.effect) <= high
 
 
 def _holds_zero(low: float | None, high: float | None) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from benchbook.compare import words
 from benchbook.core.errors import given
@@ -49,13 +49,10 @@ def _wording() -> Environment:
         lstrip_blocks=True,
     )
     ours = (count, ends, format, interval, listing, percent, signed)
-    made.globals.update({one.__name__: one for one in ours}, between=_between, nbsp=NBSP, words=words)
+    made.globals.update({one.__name__: one for one in ours}, nbsp=NBSP, words=words)
+    # What stands before each item of a loop: a, b and c.
+    made.globals["between"] = lambda loop: "" if loop.first else " and " if loop.last else ", "
     return made
-
-
-def _between(loop: Any) -> str:
-    """Return what stands in a sentence before the items of a loop: a, b and c."""
-    return "" if loop.first else " and " if loop.last else ", "
 
 
 def _on_one_line(value: object) -> str:

@@ -62,21 +62,17 @@ def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Turns
     turns = _known(own, "turns")
     by_block = own.assign(turns=turns).groupby(["arm", "block"])["turns"].sum(min_count=1).dropna()
     active = _known(own, "active_s").dropna()
+    # What stands still out of an arm's turn: as its runs say, else its facts.
+    stopped = {arm: list(fact["stopped"]) for arm, fact in facts.items() if fact.get("stopped")}
+    if "stopped" in own:
+        by_arm = own[own.stopped.fillna("") != ""].groupby("arm", sort=False)["stopped"].first()
+        stopped |= {arm: text.split(", ") for arm, text in by_arm.items()}
     return Turns(
         turn_ms=sorted({int(value) for value in _known(own, "turn_ms").dropna()}),
         turns=int(by_block.median()) if len(by_block) else None,
         active_s=float(active.median()) if len(active) else None,
-        stopped=_stopped(own, facts),
+        stopped=stopped,
     )
-
-
-def _stopped(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return by arm what stands still out of its turn: as its runs say, else its facts."""
-    found = {arm: list(fact["stopped"]) for arm, fact in facts.items() if fact.get("stopped")}
-    if "stopped" in runs:
-        by_arm = runs[runs.stopped.fillna("") != ""].groupby("arm", sort=False)["stopped"].first()
-        found |= {arm: text.split(", ") for arm, text in by_arm.items()}
-    return found
 
 
 def machine_s(runs: pd.DataFrame) -> float:

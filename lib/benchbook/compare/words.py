@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
-from benchbook.core import traits
+from benchbook.core import traits, yamlfile
 from benchbook.core.findings import Contrast, Findings, Named
 from benchbook.core.study import Study
 
-WORKLOADS = {
-    "oltp_delete": "deletes",
-    "oltp_insert": "inserts",
-    "oltp_point_select": "point selects",
-    "oltp_read_only": "read-only transactions",
-    "oltp_read_write": "read-write transactions",
-    "oltp_update_index": "updates of an indexed column",
-    "oltp_update_non_index": "updates of a column without index",
-    "oltp_write_only": "write-only transactions",
-    "select_random_points": "selects of random points",
-    "select_random_ranges": "selects of random ranges",
-}
-METRICS = {
-    "qps": "QPS",
-    "latency_avg_ms": "mean latency",
-    "latency_p50_ms": "median latency",
-    "latency_p95_ms": "p95 latency",
-    "latency_p99_ms": "p99 latency",
-    "tps": "TPS",
-    "lowest_qps": "lowest QPS",
-    "cpu_proxy_cores": "processor time of the proxy",
-    "cpu_proxy_for_a_query": "processor time of the proxy for a query",
-    "cpu_server_cores": "processor time of the server",
-    "cpu_server_for_a_query": "processor time of the server for a query",
-    "cpu_tidb_cores": "processor time of TiDB without PD and stores",
-    "cpu_tidb_for_a_query": "processor time of TiDB for a query, without PD and stores",
-    "memory_proxy_mib": "memory of the proxy",
-}
+NAMES: Mapping[str, Mapping[str, str]]
+NAMES = yamlfile.read(Path(__file__).parent / "wording" / "names.yaml", is_ours=True).data
+"""What a stranger calls workloads, metrics, moderators, processors, and the silence of a document."""
+WORKLOADS, METRICS = NAMES["workloads"], NAMES["metrics"]
 # An arm that is called after its way of access, under the field's own term for it.
 WAYS = {("service", "service"): "Service", ("load-balancer", "load_balancer"): "load balancer"}
 WITH_ARTICLE = (" network", *WAYS.values())
