@@ -6,7 +6,7 @@ second by second: it has no interval, and nothing in it decides a claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,6 +15,7 @@ from benchbook.compare import edges, seconds, sentences
 from benchbook.compare.claims.blocks import Evidence
 from benchbook.compare.verdicts import holm
 from benchbook.compare.words import sentence_case
+from benchbook.core import canonical
 from benchbook.core.errors import given
 from benchbook.core.findings import Attempts, Check, Contrast, Difference, Doubt, Finding, Voids
 from benchbook.core.params import Analysis
@@ -78,7 +79,7 @@ def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[Difference
     Nested names are joined with dots; a fact that an arm lacks is None there. Names every arm has its own
     of (ports, process ids) are left out.
     """
-    flat = {arm: dict(_flattened(values)) for arm, values in facts.items()}
+    flat = {arm: canonical.flat(values, OWN_FACTS) for arm, values in facts.items()}
     names = sorted({name for values in flat.values() for name in values})
     found = []
     for name in names:
@@ -150,16 +151,6 @@ def warnings(
         arms=arms or {},
         failed=failed,
     )
-
-
-def _flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if name in OWN_FACTS:
-            continue
-        if isinstance(value, Mapping):
-            yield from _flattened(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def is_all(study: Study, analysis: Analysis) -> bool:

@@ -15,7 +15,7 @@ import csv
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,20 @@ def rounded(value: Any) -> Any:
     if isinstance(value, float):
         return significant(value) if math.isfinite(value) else None
     return value
+
+
+def flat(tree: Mapping[str, Any], without: Collection[str] = (), above: str = "") -> dict[str, Any]:
+    """Return what nested mappings hold by dotted name, without keys that are left out at any depth.
+
+    >>> flat({"log": {"level": "error", "file": {"max-days": 3}}, "pid": 7}, without=["pid"])
+    {'log.level': 'error', 'log.file.max-days': 3}
+    """
+    rows: dict[str, Any] = {}
+    for key, value in tree.items():
+        if key not in without:
+            name = f"{above}{key}"
+            rows |= flat(value, without, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return rows
 
 
 def is_same(one: float, other: float, decimals: int | None = None) -> bool:

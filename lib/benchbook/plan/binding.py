@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchbook.core import traits
+from benchbook.core import canonical, traits
 from benchbook.core.document import Arms
 from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun, fingerprint, run_id_of
@@ -151,7 +151,7 @@ def unbound_facts(arms: Arms, held: Collection[str] = ()) -> list[str]:
     covered = (*schedule.LASTING, *held)
     sections: dict[str, set[str]] = {}
     for found in arms.values():
-        for name in _flat(found):
+        for name in canonical.flat(found):
             if not any(f"{name}.".startswith(f"{one}.") for one in covered):
                 top, _, rest = name.partition(".")
                 sections.setdefault(top, set()).add(rest.partition(".")[0])
@@ -159,14 +159,6 @@ def unbound_facts(arms: Arms, held: Collection[str] = ()) -> list[str]:
         f"{top} ({', '.join(sorted(below))})" if below - {""} else top
         for top, below in sorted(sections.items())
     ]
-
-
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    for key, item in value.items():
-        if isinstance(item, Mapping):
-            yield from _flat(item, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}"
 
 
 def _runs(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core import applied, files, paths
+from benchbook.core import applied, canonical, files, paths
 from benchbook.core.design import METHODS
 from benchbook.core.document import Facts
 from benchbook.core.engines import engine_of
@@ -78,7 +78,7 @@ def verify(site: Site, study: Study, facts: Facts) -> None:
     changed = []
     for arm in facts.arms:
         site.up(arm)
-        before, now = flat(facts.arms[arm]), flat(site.facts(arm))
+        before, now = _lasting(facts.arms[arm]), _lasting(site.facts(arm))
         changed += [
             f"{arm}: {key} was {before.get(key)}, is {now.get(key)}"
             for key in sorted(before.keys() | now.keys())
@@ -112,7 +112,7 @@ def found(facts: Facts) -> pd.DataFrame:
         "machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel",
         "machine.sysbench",
     )  # fmt: skip
-    columns = {arm: flat(values) for arm, values in facts.arms.items()}
+    columns = {arm: _lasting(values) for arm, values in facts.arms.items()}
     return pd.DataFrame(
         {arm: [values.get(key) for key in shown] for arm, values in columns.items()}, index=list(shown)
     ).dropna(how="all")
@@ -120,7 +120,7 @@ def found(facts: Facts) -> pd.DataFrame:
 
 def differences(facts: Facts) -> pd.DataFrame:
     """Return every fact that is not the same in all arms: a row a fact, a column an arm."""
-    columns = {arm: flat(values) for arm, values in facts.arms.items()}
+    columns = {arm: _lasting(values) for arm, values in facts.arms.items()}
     keys = sorted({key for values in columns.values() for key in values} - {"arm"})
     rows = {
         key: [str(values.get(key)) for values in columns.values()]
@@ -130,18 +130,11 @@ def differences(facts: Facts) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=list(columns))
 
 
-def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the lasting facts with dotted keys, without what changes by the hour and Python's version."""
-    rows: dict[str, Any] = {}
-    for key, item in value.items():
-        name = f"{prefix}{key}"
-        if name == "moment" or name == "machine.python":
-            continue
-        if isinstance(item, dict):
-            rows |= flat(item, f"{name}.")
-        elif item is not None:
-            rows[name] = item
-    return rows
+def _lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return facts by dotted name, without what changes by the hour and Python's version."""
+    own = canonical.flat({key: value for key, value in facts.items() if key != "moment"})
+    python = "machine.python."
+    return {key: one for key, one in own.items() if one is not None and not f"{key}.".startswith(python)}
 
 
 def chain(facts: Facts) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchbook.core import canonical
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import config, status
 from benchbook.sites.traits import tidb
@@ -121,7 +122,7 @@ def test_items_go_into_sections_that_an_old_parser_reads_and_come_back_by_dotted
         "[x]",
         "ratio=0.5",
     ]
-    assert status.flat({"log": {"level": "error", "file": {"max-days": 3}}}) == {
+    assert canonical.flat({"log": {"level": "error", "file": {"max-days": 3}}}) == {
         "log.level": "error",
         "log.file.max-days": 3,
     }

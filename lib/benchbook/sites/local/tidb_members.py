@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchbook.core.canonical import flat
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.study_cluster import Event
 from benchbook.sites import lab as labs
@@ -23,7 +24,7 @@ from benchbook.sites.machine.here import Here
 from benchbook.sites.machine.supervised import Supervised
 from benchbook.sites.settings import Value, same, text
 from benchbook.sites.tidb import config
-from benchbook.sites.tidb.status import Placement, Status, flat
+from benchbook.sites.tidb.status import Placement, Status
 
 CRASH = re.compile(r"\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)
 # What a cluster starts from unless the study says otherwise.

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from benchbook.core.canonical import flat
 from benchbook.core.errors import SiteError
 from benchbook.sites.machine.contract import Machine, Request
 from benchbook.sites.settings import Value, same, text
@@ -118,17 +119,6 @@ def parse(text: str) -> Samples:
 def total(samples: Samples, name: str, **labels: str) -> float:
     """Return the sum of a metric over all samples with these labels; one that never happened is 0."""
     return sum(value for found, its, value in samples if found == name and labels.items() <= its.items())
-
-
-def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings by dotted name."""
-    rows: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            rows |= flat(value, f"{prefix}{key}.")
-        else:
-            rows[f"{prefix}{key}"] = value
-    return rows
 
 
 # TiKV's status port has this path, and this counter for each thread, since 3.0.
