@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 
 from benchbook.compare import words
 from benchbook.compare.pooled_words import SERVED, begun, ends_of, fitting, percent, range_of, span, unsigned
-from benchbook.compare.sentences import listing
 from benchbook.compare.sentences import told as told_by
 from benchbook.core.pooled import Contrast, PooledEffect
-from benchbook.core.wording import count
 
 _SHOWN = ("holds elsewhere", "same direction", "on average")
 _DEPENDS = "depends on the machine"
@@ -71,11 +69,6 @@ class _Clause:
     rest: str = ""
 
     @property
-    def at(self) -> str:
-        """`at 1 thread`; nothing where the levels are all there are."""
-        return f"at {listing([*map(str, self.levels[:-1]), count(self.levels[-1], 'thread')])}"
-
-    @property
     def ends(self) -> str:
         """From where to where: as expected elsewhere, or as seen."""
         lows, highs = zip(*map(range_of, self.some), strict=True)
@@ -93,12 +86,6 @@ class _Clause:
             return f": {self.ends}"
         known = sorted(self.some, key=lambda one: one.prediction_low is not None)
         return ends_of(known[0])[0].format(self.ends)
-
-    @property
-    def values(self) -> tuple[float, float]:
-        """The smallest and the largest of its effects."""
-        known = [one.effect or 0.0 for one in self.some]
-        return min(known), max(known)
 
 
 def _clauses(told: Sequence[tuple[str, PooledEffect]]) -> list[_Clause]:
