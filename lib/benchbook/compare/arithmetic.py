@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from benchbook.compare.sentences import signed, told
 from benchbook.core.cells import Cell, Pair, shown
@@ -29,13 +29,6 @@ def percent(fraction: float, digits: int = 2) -> str:
 def amount(value: float, is_share: bool) -> str:
     """Write an effect, or a plain value with five significant digits."""
     return percent(value) if is_share else plain(float(f"{value:.5g}"))
-
-
-def geometric_mean(values: Sequence[float]) -> float | None:
-    """Return exp(mean of ln x); None if a value is not positive, because then it has none."""
-    if not values or min(values) <= 0:
-        return None
-    return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
 def _side(cell: Cell) -> dict[str, object]:

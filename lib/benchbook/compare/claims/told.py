@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import geometric_mean
 from typing import Any
 
-from benchbook.compare.arithmetic import amount, geometric_mean, pair_record, percent, plain, tidy
+from benchbook.compare.arithmetic import amount, pair_record, percent, plain, tidy
 from benchbook.compare.claims.bands import is_share, judged_by, limits
 from benchbook.compare.claims.judge import Outcome
 from benchbook.compare.claims.kinds import Asked, Item
@@ -67,8 +68,9 @@ def _several(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Reco
         for one in asked.items
     ]
     numbers = [as_pair(one).effect if is_effect else one.cell.value for one in asked.items]
-    mean = geometric_mean([1 + number for number in numbers] if is_effect else numbers)
-    mean = mean - 1 if is_effect and mean is not None else mean
+    less = 1 if is_effect else 0
+    # With a value of zero or below there is none.
+    mean = geometric_mean(one + less for one in numbers) - less if min(numbers) + less > 0 else None
     rule, band = given(judged_by(claim)), given(limits(claim))
     if rule == "mean" and mean is None:
         return {"cells": own, "verdict": "not derivable"}, {"numbers": []}
