@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from benchbook.compare import because, spent
+from benchbook.compare import because, sentences, spent
 from benchbook.compare.spent import Cell
 
 ZEROS = pd.Series([0.0, 0.0, 0.0])
@@ -25,6 +25,12 @@ def limit(parts: tuple[str, ...], cores: float, is_full: bool | None = True, **g
     return because._Limit(cell(**given), "HAProxy", parts, cores, is_full)
 
 
+def words(macro: str, given: object) -> str:
+    """Return what a macro of the template writes."""
+    other = {"kind": "open", "has_neighbour": True, "idle_from": because.IDLE}
+    return str(getattr(sentences._wording().get_template("because.j2").make_module(other), macro)(given))
+
+
 @pytest.mark.parametrize(
     ("parts", "cores", "told", "owner", "some"),
     [
@@ -37,21 +43,22 @@ def limit(parts: tuple[str, ...], cores: float, is_full: bool | None = True, **g
 )
 def test_cores_are_told_with_their_parts_and_their_number(parts, cores, told, owner, some):
     one = limit(parts, cores)
-    assert (because._core(one), because._owner(parts), because._some(one)) == (told, owner, some)
+    assert (words("core", one), words("owner", parts), words("some", one)) == (told, owner, some)
 
 
 def test_times_have_a_decimal_below_ten_microseconds_and_a_sign_where_asked_for():
-    assert [because._us(value) for value in (0.24, -9.94, 10.0, -123.4)] == [
+    assert [words("us", value) for value in (0.24, -9.94, 10.0, -123.4)] == [
         "0.2 µs", "9.9 µs", "10 µs", "123 µs"
     ]  # fmt: skip
-    assert [because._signed(value) for value in (0.5, -12.0)] == ["+0.5 µs", "−12 µs"]
+    assert [words("signed_us", value) for value in (0.5, -12.0)] == ["+0.5 µs", "−12 µs"]
     now, was = pd.Series([12.0, 24.0]), pd.Series([10.0, 20.0])
-    assert (because._percent(now, was), because._percent(was, now)) == ("20 % more", "17 % less")
+    changes = because._change(now, was), because._change(was, now)
+    assert [words("share", one) for one in changes] == ["20 % more", "17 % less"]
 
 
 @pytest.mark.parametrize(("busy", "told"), [(0.98, ""), (0.96, ", and 4 % of it stays idle with HAProxy")])
 def test_idle_time_is_named_from_three_percent_of_a_core_on(busy: float, told: str):
-    assert because._idle(limit(("server",), 1.0, busy={"server": busy})) == told
+    assert words("idle", limit(("server",), 1.0, busy={"server": busy})) == told
 
 
 def test_cores_that_are_far_from_full_bound_what_may_be_and_others_leave_a_tenth_open():

@@ -184,13 +184,11 @@ def _shared(one: _Limit, other: _Limit) -> bool:
 def _of_pair(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
     """Yield cores, cost, and both as causes where the same parts share cores; else what other parts cost."""
     base, treated = (fast, slow) if is_slower else (slow, fast)
-    # Cores far from full only bound what is predicted.
-    open_ = 0.0 if fast.is_full is False else -math.log(NEARLY)
     if slow.parts != fast.parts:
         predicted = np.log(slow.left / slow.cost) - np.log(fast.left / fast.cost)
-        yield _named("two costs", predicted, open_, base=base, treated=treated, fast=fast)
+        yield _named("two costs", predicted, _open(fast), base=base, treated=treated, fast=fast)
         return
-    cores, cost = np.log(slow.left / fast.left), -np.log(slow.cost / fast.cost)
+    cores, cost, open_ = np.log(slow.left / fast.left), -np.log(slow.cost / fast.cost), _open(fast)
     values: dict[str, Any] = {
         "base": base,
         "treated": treated,
@@ -204,6 +202,11 @@ def _of_pair(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
         yield _named("pair", cores + cost, open_, **values, of_cores=True, of_cost=True)
     else:
         yield _named("pair", cost, open_, **values, of_cores=False, of_cost=True)
+
+
+def _open(fast: _Limit) -> float:
+    """Return what the use of cores leaves open of a prediction; cores far from full only bound it."""
+    return 0.0 if fast.is_full is False else -math.log(NEARLY)
 
 
 def _mostly(slow: _Limit, fast: _Limit) -> str | None:
