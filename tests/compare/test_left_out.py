@@ -18,7 +18,7 @@ def test_each_occasion_is_left_out_once():
 
 def test_fewer_than_four_occasions_are_not_tried():
     assert coverage([pool("quick", sessions(0.1, 0.1, 0.1))]) is None
-    assert next(sentences([pool("quick", sessions(0.1, 0.1, 0.1))])).startswith("No effect has 4 occasions")
+    assert sentences([pool("quick", sessions(0.1, 0.1, 0.1))])[0].startswith("No effect has 4 occasions")
 
 
 def test_nine_of_ten_drawn_sessions_lie_inside():

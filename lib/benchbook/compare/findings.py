@@ -185,8 +185,11 @@ def _beside(
     unanswered: Sequence[Doubt],
 ) -> list[Doubt]:
     far = [one for one in partners if one.is_far and one.left_out is None]
-    values = {"other_order": other_order, "broken": laws.broken(caused), "apart": apart}
-    return [*doubts.told("beside.j2", **values, far=far, span=pairs.span), *unanswered]
+    broken = laws.broken(caused)
+    told = doubts.told(
+        "beside.j2", other_order=other_order, broken=broken, apart=apart, far=far, span=pairs.span
+    )
+    return [*told, *unanswered]
 
 
 def _where(facts: Mapping[str, Mapping[str, Any]]) -> str:

@@ -92,7 +92,7 @@ def _several(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Reco
         "alone": asked.alone,
         "other": list(map(percent, other or [])),
     }
-    return made | ({"other_base": other and list(map(tidy, other))} if is_effect else {}), values
+    return made | ({"other_base": other and [tidy(one) for one in other]} if is_effect else {}), values
 
 
 def _other_base(asked: Asked, band: Limits, inside: int) -> list[float] | None:
