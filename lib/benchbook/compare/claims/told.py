@@ -76,7 +76,7 @@ def _several(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Reco
         return {"cells": own, "verdict": "not derivable"}, {"numbers": []}
     inside = sum(record["is_inside"] for record in own)
     failed = {"mean": False, "every_cell": inside < len(own), "most_cells": 2 * inside <= len(own)}
-    made = {
+    made: Record = {
         "cells": own,
         "n_inside": inside,
         "mean": tidy(mean),
@@ -92,7 +92,9 @@ def _several(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Reco
         "alone": asked.alone,
         "other": list(map(percent, other or [])),
     }
-    return made | ({"other_base": other and [tidy(one) for one in other]} if is_effect else {}), values
+    if is_effect:
+        made["other_base"] = None if other is None else [tidy(one) for one in other]
+    return made, values
 
 
 def _other_base(asked: Asked, band: Limits, inside: int) -> list[float] | None:
