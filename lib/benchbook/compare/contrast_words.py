@@ -26,7 +26,7 @@ _REST = "; no difference was shown on the others"
 def sentence(own: Sequence[Contrast]) -> str:
     """Say what a treatment changed in one metric, in at most 25 words where that can be done.
 
-    `own` are its contrasts, one a workload. Levels that came to the same are told together; what an effect
+    `own` are its contrasts, one a workload. Levels that came to the same stand together; what an effect
     is on each workload and level, its own headline says.
     """
     told = [(one.workload, effect) for one in own for effect in one.told]

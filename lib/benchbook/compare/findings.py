@@ -97,7 +97,7 @@ def make(
 
     `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `checks` are
     consistency checks already made, `facts` one nested mapping by arm,
-    `unanswered` what is said of claims that the study cannot answer, `asked` the claims that are no finding
+    `unanswered` doubts about claims that the study cannot answer, `asked` the claims that are no finding
     between two arms, `loads` how long loading took by arm, `rows` how many there are. Floats have 8
     significant digits. Complete are the blocks of every contrast but those of arms without any run. What only
     some studies ask for is None in others, whose findings so keep their bytes.

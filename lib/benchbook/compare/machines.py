@@ -46,8 +46,7 @@ def is_known(one: Processor) -> bool:
 
 
 def may_be_same(one: Processor, other: Processor) -> bool:
-    """Tell whether two processors are the same model, or can't be told apart: of one the name alone is
-    known."""
+    """Tell whether two processors are the same model, or may be: of one the name alone is known."""
     if is_known(one) and is_known(other):
         return _numbers(one) == _numbers(other)
     return one.name == other.name
