@@ -19,6 +19,7 @@ TRAITS = traits.Proxy(
     packages={"apt-get": "socat"},
     driver=None,
     relays_tls=True,
+    has_children=True,
     refused=traits.only(),
 )
 
@@ -29,7 +30,6 @@ class Socat(Proxy):
     traits = TRAITS
     version_words = re.compile(r"socat version ([0-9.]+)")
     addresses_as = ("TCP-LISTEN:{1},bind={0},fork,reuseaddr", "TCP:{}:{}")
-    has_children = True
 
     def _start(self) -> None:
         self._configure("")

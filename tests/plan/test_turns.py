@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from benchbook.core import turns as words
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.plan import order, schedule, settling
+from tests.installed import package
 from tests.plan.test_schedule import make
 from tests.read.corpus import PLAN
 
@@ -95,6 +97,15 @@ def test_a_twin_with_a_tidb_of_its_own_serves_as_much_as_the_baseline():
 
 
 POD = {"pod": {"network": "pod"}, "host": {}}
+
+
+def test_a_proxy_whose_children_do_its_work_gets_whole_runs(tmp_path: Path):
+    """As nginx in turns: its master stood still, its workers went on, and V26 made each run invalid."""
+    with package(tmp_path):
+        arms = {"direct": {}, "behind": {"access": "socat"}}
+        assert set(orders(closed(arms=arms)).values()) == {"runs"}
+        with pytest.raises(ValidationError, match=r"arms\.behind\.access: socat: processes that it starts"):
+            closed(arms=arms, plan={"order": "turns"})
 
 
 def in_cluster(here: dict[str, Any] | None = None, **changes: Any) -> Study:

@@ -136,7 +136,8 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     _tell(root, chosen)
     if not (is_whole or targets):
         return code, False
-    # Nobody waits half a minute for an answer that stands; these say nothing, so that it is read last.
+    # Nobody waits half a minute for an answer that stands.
+    print("\nThe pages that it leads to are being made …", flush=True)
     return made.make(with_record=False), False
 
 

@@ -132,6 +132,8 @@ class Proxy(_Traits):
     sites: frozenset[str] = frozenset({"local", "ssh"})
     spreads: bool = False
     """It shares connections out over all servers of a cluster that it is given; a rule leads to one."""
+    has_children: bool = False
+    """Processes that it starts do its work, which a clock of turns can't let stand still."""
     captures: bool = False
     """It can record the traffic that goes through it: its class has `capturing`."""
     is_balancer: bool = False

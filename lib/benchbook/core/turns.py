@@ -174,6 +174,8 @@ def _of_arms(study: Any) -> Iterator[str]:
                     f"arms.{name}.cpu.{part}.quota: a quota refills while the arm stands still, "
                     "so in turns it never bites"
                 )
+        if (proxy := traits.between(arm.access)) is not None and proxy.has_children:
+            yield f"arms.{name}.access: {arm.access}: processes that it starts go on in the turns of others"
         for key in ("clients", "servers"):
             if getattr(arm, key) > 1:
                 yield f"arms.{name}.{key}: several {key} begin together as one run, which turns don't arrange"

@@ -209,10 +209,8 @@ def _row(found: Contrast | Level | ByThreads, name: str) -> Row:
         return Row(name, told, band=band, way=way)
     is_decided = isinstance(found, ByThreads) or found.label in DECIDED
     ends = numbers.ends(found)
-    told = f"{numbers.percent(found.effect)}, no interval"
-    if ends:
-        span = numbers.span(*ends, 0 if max(map(abs, ends)) >= 1 else 1)
-        told = f"{numbers.percent(found.effect)} ({span})"
+    span = f" ({numbers.span(*ends, 0 if max(map(abs, ends)) >= 1 else 1)})" if ends else ", no interval"
+    told = f"{numbers.percent(found.effect)}{span}"
     return Row(name, told, ((found.effect, is_decided),), ends, band=band, way=way)
 
 

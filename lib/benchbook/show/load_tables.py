@@ -45,9 +45,7 @@ def dips(
 ) -> tuple[Table, ...]:
     """List what an event in the middle of each run cost, beside runs without it over the same seconds.
 
-    `arms` has their readable names.
-
-    No table where no arm has an event.
+    `arms` has their readable names. No table where no arm has an event.
     """
     about = runs.set_index("run_id")
     found = seconds.dips(runs, intervals, seconds.events((facts or {}).get("arms")))

@@ -121,7 +121,10 @@ def answer(found: Pooled) -> Html:
 def ordering(found: Pooled) -> Iterator[Picture]:
     """Yield for each contrast its effect against each moderator, at the level that says most of it."""
     # How to read them is said once.
-    note = f" {AGAINST}"
+    note = (
+        " Each dot is an occasion: the sessions of one processor model within six hours. p is how often "
+        "chance would put them in as good an order, with all that was tried."
+    )
     for contrast in found.contrasts:
         asked = [
             (sentence(contrast, effect, known), effect, known)
@@ -194,12 +197,6 @@ def _value(value: object) -> object:
     if value is None or pd.isna(value):
         return ""
     return numbers.significant(value, 2) if isinstance(value, float) else value
-
-
-AGAINST = (
-    "Each dot is an occasion: the sessions of one processor model within six hours. p is how often chance "
-    "would put them in as good an order, with all that was tried."
-)
 
 
 def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect, caption: str) -> Picture:

@@ -45,6 +45,7 @@ class Proxy(Supervised, abc.ABC):
     ) -> None:
         super().__init__(machine, place, machine.account(self.traits.account))
         self.servers, self.asked, self.arm = tuple(servers), asked, arm
+        self.has_children = self.traits.has_children
 
     def ensure(self) -> None:
         """Start the proxy unless it runs."""
