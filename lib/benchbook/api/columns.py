@@ -5,7 +5,6 @@ What all rows share stands above them, fractions are shown in per cent.
 
 from __future__ import annotations
 
-import csv
 import shutil
 from collections.abc import Iterable
 from functools import cache
@@ -15,6 +14,7 @@ import pandas as pd
 
 from benchbook.core.document import Part
 from benchbook.core.errors import NotThere, did_you_mean
+from benchbook.read import schemas
 from benchbook.read.schemas import SCHEMAS, Column
 from benchbook.show.shape import shaped
 
@@ -22,12 +22,7 @@ from benchbook.show.shape import shaped
 @cache
 def known() -> dict[str, dict[str, Column]]:
     """Return type, unit and meaning of each column of each table, in their order."""
-    found = dict(SCHEMAS)
-    with Path(__file__).with_name("columns.csv").open(encoding="utf-8", newline="") as stream:
-        for one in csv.DictReader(stream):
-            meaning = one["type"], one["unit"], one["meaning"]
-            found.setdefault(one["table"], {})[one["column"]] = meaning
-    return found
+    return SCHEMAS | schemas.read(Path(__file__).parent)
 
 
 class Meanings(pd.DataFrame):
