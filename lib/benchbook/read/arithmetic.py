@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbook.core import canonical, histogram
-from benchbook.read.intervals import Columns
 from benchbook.read.log import Histogram, Problem, Summary, SysbenchLog, Totals, printed
 
 SLACK_S = 0.5
@@ -150,27 +149,29 @@ def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
         yield Problem("numbers", last.line, f"{len(log.checkpoints)} checkpoints of {len(asked)}")
 
 
-def _are_in_order(plain: Columns, log: SysbenchLog, step: int | None, percent: set[int | None]) -> bool:
-    """Tell whether report lines, as columns, are what they should be; if not, `_in_intervals` says which."""
-    second, threads = plain["second"], plain["threads"]
-    parts = plain["reads_per_s"] + plain["writes_per_s"] + plain["other_per_s"]
+def _are_in_order(log: SysbenchLog, step: int | None, percent: set[int | None]) -> bool:
+    """Tell whether all report lines are what they should be; if not, `_in_intervals` says which."""
+    column = log.intervals.column
+    second, threads = column("second"), column("threads")
+    counts = [column(name) for name in (*SERIES, "latency_percentile_ms")]
+    parts = column("reads_per_s") + column("writes_per_s") + column("other_per_s")
     return (
         step is not None
         and step > 0
         and not log.header.rate
-        and not plain["is_hook"].any()
-        and all((plain[name] >= 0).all() for name in (*SERIES, "latency_percentile_ms") if name in plain)
+        and not column("is_hook").any()
+        and bool(np.isnan(column("queue_length")).all())
+        and all((np.isfinite(one) & (one >= 0)).all() for one in counts)
         and np.array_equal(second, step * np.arange(1, second.size + 1))
         and bool((threads[:-1] == log.header.threads).all())
-        and bool((abs(parts - plain["qps"]) <= PARTS_SLACK).all())
-        and (percent == {None} or set(plain["percentile"].tolist()) <= percent)
+        and bool((abs(parts - column("qps")) <= PARTS_SLACK).all())
+        and (percent == {None} or set(column("percentile").tolist()) <= percent)
     )
 
 
 def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
     step, percent = log.header.interval_s, {block.percentile for block in log.summaries}
-    plain = log.intervals.plain
-    if plain is not None and _are_in_order(plain, log, step, percent):
+    if _are_in_order(log, step, percent):
         return
     reports = [report for report in log.intervals if report.threads > 0 or not report.is_hook]
     step = step if step and step > 0 else None

@@ -1,35 +1,16 @@
-"""The report lines of one output: a sequence of `Interval`, kept as columns where lines are alike.
-
-A log holds hundreds of report lines that differ in their digits alone. Those are recognised and read
-together, as arrays; any that differ otherwise are read one by one. That lines are alike is proven, not
-assumed: without their digits they are the same text, and between their numbers stands the same number of
-characters as in a first line that matches the grammar.
-"""
+"""The report lines of one output, each an `Interval`, and one field of all of them as an array."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchbook.core.source import Number
 from benchbook.read import grammar
-
-DIGITS = b"0123456789"
-# The numbers of a report line in their order; those of `GRAINED` have two decimals, each a group of digits.
-FIELDS = ("second", "threads", "tps", "qps", "reads_per_s", "writes_per_s", "other_per_s", "percentile",
-          "latency_percentile_ms", "errors_per_s", "reconnects_per_s")  # fmt: skip
-GRAINED = tuple(name not in ("second", "threads", "percentile") for name in FIELDS)
-WHOLE = np.cumsum([0, *(1 + has for has in GRAINED)])[:-1]
-GROUPS = len(FIELDS) + sum(GRAINED)
-LONGEST = 9
-# What of a line is no float.
-KINDS: dict[str, Callable[[Any], Any]] = {"line": int, "threads": int, "percentile": int, "is_hook": bool}
-
-Columns = dict[str, NDArray[np.float64]]
 
 
 class Interval(NamedTuple):
@@ -56,139 +37,13 @@ class Interval(NamedTuple):
     is_hook: bool = False
 
 
-def columns(text: str, line: int) -> Columns | None:
-    """Return whole lines as columns, with `line` as the number of the first; None if they are not alike."""
-    end = text.index("\n") + 1
-    match = grammar.INTERVAL.fullmatch(text[: end - 1])
-    if match is None or "-" in text or not text.isascii():
-        return None
-    data = text.encode("ascii")
-    count = data.count(b"\n")
-    if data.translate(None, DIGITS) != data[:end].translate(None, DIGITS) * count:
-        return None
-    codes = np.frombuffer(data, dtype=np.uint8) - np.uint8(48)
-    is_digit = codes < 10
-    edges = np.flatnonzero(is_digit[1:] != is_digit[:-1]) + 1
-    if edges.size != 2 * GROUPS * count:
-        return None
-    ends = edges[1::2].reshape(count, GROUPS)
-    # Counted from the end of the line before, so that all lines can be compared with the first.
-    gaps = np.diff(edges, prepend=-1)[::2].reshape(count, GROUPS)
-    lengths = (edges[1::2] - edges[::2]).reshape(count, GROUPS)
-    hundredths = WHOLE[np.array(GRAINED)] + 1
-    if (gaps != gaps[0]).any() or (lengths[:, hundredths] != 2).any() or lengths.max() > LONGEST:
-        return None
-    whole = _numbers(codes, ends[:, WHOLE], lengths[:, WHOLE])
-    two = ends[:, hundredths]
-    grains = 10 * codes[two - 2].astype(np.int64) + codes[two - 1]
-    found = whole.astype(float)
-    # A quotient of whole numbers is rounded as the text of the decimal number is.
-    found[:, GRAINED] = (100 * whole[:, GRAINED] + grains) / 100
-    every = dict(zip(FIELDS, found.T, strict=True))
-    every["line"] = np.arange(line, line + count, dtype=float)
-    every["is_hook"] = np.full(count, float(not match.groups()[9]))
-    return every
-
-
-def _numbers(
-    codes: NDArray[np.uint8], ends: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return groups of digits as numbers, place by place; nine digits fit 32 bits."""
-    numbers = np.zeros(ends.shape, dtype=np.int32)
-    longest = lengths.max(axis=0)
-    for place in range(int(longest.max())):
-        wide = np.flatnonzero(longest > place)
-        # Where a number is shorter, what stands there is no digit of it, and may be no digit at all.
-        digits = codes.take(ends[:, wide] - (1 + place), mode="clip")
-        numbers[:, wide] += (digits * (lengths[:, wide] > place)).astype(np.int32) * np.int32(10**place)
-    return numbers.astype(np.int64)
-
-
-class Intervals(Sequence[Interval]):
-    """Report lines in their order; `column` gives one field of all, without making an `Interval` of each."""
-
-    def __init__(self) -> None:
-        self._parts: list[Columns | list[Interval]] = []
-        self._rows: list[Interval] | None = None
-
-    def append(self, interval: Interval) -> None:
-        """Add one line."""
-        if not self._parts or isinstance(self._parts[-1], dict):
-            self._parts.append([])
-        self._parts[-1].append(interval)  # type: ignore[union-attr]
-        self._rows = None
-
-    def add(self, found: Columns) -> None:
-        """Add many lines as columns."""
-        self._parts.append(found)
-        self._rows = None
-
-    def replace_last(self, interval: Interval) -> None:
-        """Put another line in the place of the last."""
-        last = self._parts.pop()
-        rows = list(_rows(last)) if isinstance(last, dict) else last
-        rows[-1] = interval
-        self._parts.append(rows)
-        self._rows = None
-
-    @property
-    def last(self) -> Interval | None:
-        """The last line, None without any."""
-        if not self._parts:
-            return None
-        part = self._parts[-1]
-        return self._all()[-1] if isinstance(part, dict) else part[-1]
-
-    @property
-    def plain(self) -> Columns | None:
-        """All lines as columns if all were alike, else None."""
-        parts = [part for part in self._parts if isinstance(part, dict)]
-        if not parts or len(parts) < len(self._parts):
-            return None
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+class Intervals(list[Interval]):
+    """Report lines in their order."""
 
     def column(self, name: str) -> NDArray[np.float64]:
         """Return one field of all lines; NaN where a line does not have it."""
-        parts = [
-            part.get(name, np.full(part["line"].size, np.nan))
-            if isinstance(part, dict)
-            else np.array([getattr(interval, name) for interval in part], dtype=float)
-            for part in self._parts
-        ]
-        return np.concatenate(parts) if parts else np.array([], dtype=float)
-
-    def __len__(self) -> int:
-        return sum(part["line"].size if isinstance(part, dict) else len(part) for part in self._parts)
-
-    def __iter__(self) -> Iterator[Interval]:
-        return iter(self._all())
-
-    @overload
-    def __getitem__(self, at: int) -> Interval: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[Interval]: ...
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._all()[at]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def _all(self) -> list[Interval]:
-        if self._rows is None:
-            self._rows = []
-            for part in self._parts:
-                self._rows += _rows(part) if isinstance(part, dict) else part
-        return self._rows
-
-
-def _rows(part: Columns) -> Iterator[Interval]:
-    lists = [list(map(KINDS.get(name, float), values.tolist())) for name, values in part.items()]
-    for values in zip(*lists, strict=True):
-        yield Interval(**dict(zip(part, values, strict=True)))
+        place = Interval._fields.index(name)
+        return np.array([interval[place] for interval in self], dtype=float)
 
 
 NO_DB = ("second", "threads", "tps", "percentile", "latency_percentile_ms")
@@ -203,20 +58,18 @@ def parse_interval_line(text: str) -> Interval | None:
         return database_interval(1, match.groups())
     for form, names in ((grammar.INTERVAL_NO_DB, NO_DB), (grammar.INTERVAL_05, OF_05)):
         if (match := form.fullmatch(line)) is not None:
-            return _interval(1, names, match.groups())
+            told = dict(zip(names, map(float, match.groups()), strict=True))
+            whole = {name: int(told.pop(name)) for name in ("threads", "percentile")}
+            return Interval(line=1, **whole, **told)
     return None
 
 
 def database_interval(number: int, matched: tuple[str, ...]) -> Interval:
     """Return the report line of a database test from what `grammar.INTERVAL` caught in line `number`."""
-    return _interval(number, FIELDS, (*matched[:9], *matched[10:]), is_hook=not matched[9])
-
-
-def _interval(number: int, names: Sequence[str], values: Sequence[str], is_hook: bool = False) -> Interval:
-    told: dict[str, Any] = {
-        name: KINDS.get(name, float)(value) for name, value in zip(names, values, strict=True)
-    }
-    return Interval(line=number, **told, is_hook=is_hook)
+    second, threads, *rates, percentile, latency_ms, colon, errors, reconnects = matched
+    times = map(float, (latency_ms, errors, reconnects))
+    told = (float(second), int(threads), *map(float, rates), int(percentile), *times)
+    return Interval._make((number, *told, None, None, not colon))
 
 
 SERIES = ("tps", "qps", "reads_per_s", "writes_per_s", "other_per_s", "errors_per_s", "reconnects_per_s")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from benchbook.core import canonical, histogram
 from benchbook.core.histogram import BUCKETS
-from benchbook.read.intervals import SERIES, Columns, Intervals
+from benchbook.read.intervals import SERIES, Interval, Intervals
 
 Status = Literal["complete", "truncated", "failed"]
 Level = Literal["fatal", "alert", "warning", "debug", "repeated"]
@@ -302,23 +302,21 @@ def _summary(blocks: Sequence[Summary], threads: Sequence[int], bars: Histogram 
 
 def _intervals(logs: Sequence[SysbenchLog]) -> Intervals:
     """Add report lines by second over the seconds of which each client has exactly one."""
-    found = Intervals()
     labels = [
         np.unique(log.intervals.column("second"), return_index=True, return_counts=True) for log in logs
     ]
     common = labels[0][0]
     for seconds, _, counts in labels:
         common = np.intersect1d(common, seconds[counts == 1])
-    if not common.size:
-        return found
     places = [first[np.searchsorted(seconds, common)] for seconds, first, _ in labels]
-    columns: Columns = {"second": common, "line": np.zeros(common.size), "is_hook": np.zeros(common.size)}
+    sums: dict[str, list[Any]] = {}
     for name in ("threads", *SERIES, *QUEUES):
         parts = [log.intervals.column(name)[at] for log, at in zip(logs, places, strict=True)]
         # Sums of numbers with two decimals have two decimals.
-        columns[name] = np.round(np.sum(parts, axis=0), 2)
-    found.add(columns)
-    return found
+        sums[name] = np.round(np.sum(parts, axis=0), 2).tolist()
+    sums["threads"] = [int(threads) for threads in sums["threads"]]
+    rows = zip(common.tolist(), *sums.values(), strict=True)
+    return Intervals(Interval(0, second, **dict(zip(sums, row, strict=True))) for second, *row in rows)
 
 
 def _sum(values: Sequence[Any]) -> Any:

@@ -1,13 +1,11 @@
 """Take one output of sysbench apart, line by line, and say whether it is whole.
 
 One pass over the lines with the table of `grammar`; nothing is searched for, so a line that sysbench does not
-print, or prints elsewhere, is always noticed. Report lines that are alike are taken together. Then the
-numbers are held against each other.
+print, or prints elsewhere, is always noticed. Then the numbers are held against each other.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +13,7 @@ import numpy as np
 
 from benchbook.core.histogram import buckets_of_printed
 from benchbook.read import arithmetic, grammar, intervals
-from benchbook.read.intervals import Interval, Intervals, columns, database_interval, parse_interval_line
+from benchbook.read.intervals import Interval, Intervals, database_interval, parse_interval_line
 from benchbook.read.log import (
     Command,
     Concern,
@@ -31,55 +29,22 @@ from benchbook.read.log import (
 
 __all__ = ["parse", "parse_interval_line"]
 
-# Lines that are alike, at first sight: of reports, of the histogram.
-BLOCK = re.compile(
-    r"^(?:(?:\[ \d{1,9}s \] thds: .*\n){8,}|(?:[ .\d]{12} \|.*\n){8,})", re.MULTILINE | re.ASCII
-)
-
 
 def parse(text: str) -> SysbenchLog:
     """Return what the stdout of sysbench (run, prepare, prewarm, cleanup) holds, and its status."""
-    reader = Reader()
-    number = position = 0
-    for block in BLOCK.finditer(text):
-        number = _lines(reader, text[position : block.start()].split("\n")[:-1], number)
-        position = block.start()
-        if taken := _taken(reader, block.group(), number + 1):
-            number += taken
-            position = block.end()
-    *lines, tail = text[position:].split("\n")
-    number = _lines(reader, lines, number)
-    reader.close_block()
-    _judge_end(reader, text, tail, number)
-    return _assembled(reader)
-
-
-def _taken(reader: Reader, block: str, line: int) -> int:
-    """Take lines that are alike all at once; return how many, 0 if they must be read one by one."""
-    if block[0] == "[":
-        found = columns(block, line) if reader.takes_intervals else None
-        if found is None:
-            return 0
-        reader.intervals.add(found)
-        return found["line"].size
-    bars = grammar.BARS.findall(block)
-    if not reader.takes_bars or len(bars) != block.count("\n"):
-        return 0
-    reader.bars += bars
-    return len(bars)
-
-
-def _lines(reader: Reader, lines: list[str], before: int) -> int:
-    """Take lines one by one; return the number of the last."""
-    interval, bar = grammar.INTERVAL.fullmatch, grammar.A_BAR.fullmatch
-    for number, line in enumerate(lines, before + 1):
+    reader, (*lines, tail) = Reader(), text.split("\n")
+    interval, bar = grammar.INTERVAL.fullmatch, grammar.BAR.fullmatch
+    for number, line in enumerate(lines, 1):
+        # Most lines are of two kinds, which are known at first sight.
         if line[12:14] == " |" and (match := bar(line)) is not None and reader.takes_bars:
             reader.bars.append(match.groups())
         elif line[:2] == "[ " and (match := interval(line)) is not None:
             reader.interval(database_interval(number, match.groups()))
         else:
             reader.other(number, line)
-    return before + len(lines)
+    reader.close_block()
+    _judge_end(reader, text, tail, len(lines))
+    return _assembled(reader)
 
 
 def _judge_end(reader: Reader, text: str, tail: str, lines: int) -> None:
@@ -172,13 +137,6 @@ class Reader:
     def object(self, concern: Concern, line: int | None, text: str) -> None:
         self.problems.append(Problem(concern, line, text))
 
-    @property
-    def takes_intervals(self) -> bool:
-        """Whether a report line may stand here."""
-        return self.is_started and not (
-            self.is_over or (self.block is not None and not self.block["is_checkpoint"])
-        )
-
     def interval(self, interval: Interval) -> None:
         if self.is_over or (self.block is not None and not self.block["is_checkpoint"]):
             self.object("grammar", interval.line, "a report line after the last totals began")
@@ -266,13 +224,11 @@ class Reader:
         """Take the rarer report lines: queues of `--rate`, tests without a database."""
         if (match := grammar.QUEUE.fullmatch(line)) is not None:
             second, queue, concurrency = match.groups()
-            last = self.intervals.last
+            last = self.intervals[-1] if self.intervals else None
             if last is None or last.second != float(second) or last.queue_length is not None:
                 self.object("grammar", number, f"a queue line without its report line: {shown(line)}")
             else:
-                self.intervals.replace_last(
-                    last._replace(queue_length=int(queue), concurrency=int(concurrency))
-                )
+                self.intervals[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
             return True
         interval = intervals.parse_interval_line(line)
         if interval is not None:
