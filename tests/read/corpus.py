@@ -10,9 +10,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from benchbook.core import applied, sysbench_options
+from benchbook.core import applied, scripts, sysbench_options
 from benchbook.core.model import PlannedRun
-from benchbook.read import scripts
 from benchbook.read.evidence import Evidence
 from benchbook.read.sysbench_log import parse
 

@@ -14,10 +14,11 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
-from benchbook.core import load, paths, registry, traits, yamlfile
+from benchbook.core import load, paths, traits, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.explain import validate
 from benchbook.core.own_scripts import OwnScript
+from benchbook.core.scripts import SCRIPTS
 from benchbook.core.study import Study
 from benchbook.core.study_sections import NAME
 
@@ -271,9 +272,9 @@ def _load(text: str) -> str | None:
     words = _words(text)
     threads = [word for word in words if word.isdigit()]
     scripts = [word for word in words if not word.isdigit()]
-    unknown = [word for word in scripts if word not in registry.SCRIPTS and not word.endswith(LUA)]
+    unknown = [word for word in scripts if word not in SCRIPTS and not word.endswith(LUA)]
     if unknown:
-        return f"{unknown[0]}: {did_you_mean(unknown[0], registry.SCRIPTS)}"
+        return f"{unknown[0]}: {did_you_mean(unknown[0], SCRIPTS)}"
     if not scripts or not threads or not all(1 <= int(word) <= 65535 for word in threads):
         return "name workloads and numbers of threads, such as: oltp_point_select 1 8"
     return None

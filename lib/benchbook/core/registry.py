@@ -28,19 +28,6 @@ WAYS = frozenset({DIRECT, SERVICE, SOCKET, traits.LOAD_BALANCER})
 # Reached through a virtual address that the kernel rewrites to the server's.
 THROUGH_SERVICE = frozenset({SERVICE, traits.LOAD_BALANCER})
 
-# The scripts that sysbench 1.0 and 1.1 ship and that measure queries.
-SCRIPTS = (
-    "oltp_delete", "oltp_insert", "oltp_point_select", "oltp_read_only", "oltp_read_write",
-    "oltp_update_index", "oltp_update_non_index", "oltp_write_only", "select_random_points",
-    "select_random_ranges",
-)  # fmt: skip
-
-# Scripts that change rows.
-WRITING = frozenset({
-    "oltp_delete", "oltp_insert", "oltp_read_write", "oltp_update_index", "oltp_update_non_index",
-    "oltp_write_only",
-})  # fmt: skip
-
 
 def access() -> list[str]:
     """Return all ways of access, sorted: those that are no proxy, and the proxies."""

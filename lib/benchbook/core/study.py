@@ -12,6 +12,7 @@ from benchbook.core import (
     engines,
     own_scripts,
     registry,
+    scripts,
     several,
     study_cluster,
     study_hosts,
@@ -168,8 +169,8 @@ class Study(Model):
     def _conflicts(self) -> Iterator[str]:
         """Yield what does not go together, each as `path.to.key: what is wrong; what to write`."""
         for name, workload in self.workloads.items():
-            if workload.script is None and name not in registry.SCRIPTS:
-                yield f"workloads.{name}: unknown; {did_you_mean(name, registry.SCRIPTS)} Or name its script"
+            if workload.script is None and name not in scripts.SCRIPTS:
+                yield f"workloads.{name}: unknown; {did_you_mean(name, scripts.SCRIPTS)} Or name its script"
         for arm in self.arms:
             if arm.endswith(TWIN):
                 yield f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from benchbook.core import own_scripts, registry, traits
+from benchbook.core import own_scripts, registry, scripts, traits
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_base import NAME as NAME
 from benchbook.core.study_base import Model, distinct, enumeration, known
@@ -23,9 +23,9 @@ FATAL_ERRORS = {2006, 2011, 2013, 2055}
 
 
 def _shipped(value: str) -> str:
-    if value not in registry.SCRIPTS:
+    if value not in scripts.SCRIPTS:
         raise ValueError(
-            f"unknown workload script; {did_you_mean(value, registry.SCRIPTS)} A script of your own is the "
+            f"unknown workload script; {did_you_mean(value, scripts.SCRIPTS)} A script of your own is the "
             "path of a .lua file"
         )
     return value
@@ -50,7 +50,7 @@ EngineName = Annotated[str, known("engine (of no package here)", traits.engines)
 Script = Annotated[
     str,
     AfterValidator(lambda value: value if own_scripts.is_own(value) else _shipped(value)),
-    Field(examples=[*sorted(registry.SCRIPTS), "../sysbench-tpcc/tpcc.lua"]),
+    Field(examples=[*sorted(scripts.SCRIPTS), "../sysbench-tpcc/tpcc.lua"]),
 ]
 Settings = Annotated[dict[str, int | float | str | bool], AfterValidator(_settings)]
 Threads = Annotated[int, Field(ge=1, le=65535, examples=[8])]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import engines, own_scripts, registry, traits
+from benchbook.core import engines, own_scripts, registry, scripts, traits
 from benchbook.core.model import PlannedRun
 from benchbook.core.study_kubernetes import Kubernetes
 
@@ -32,7 +32,6 @@ LONGEST_RUN_S = 300
 MOST_THREADS = 200
 """A client stands still when its last thread does: 125 did in time, 250 used 7 ms of a core after it."""
 LEAST_RUN_S = 2
-GROWING = ("oltp_delete", "oltp_insert")
 
 
 def is_in_turns(plan: Mapping[str, Any]) -> bool:
@@ -149,7 +148,7 @@ def _of_cluster(study: Any) -> Iterator[str]:
         if places[-1] != places[0]:
             yield f"arms.{name}.placement.nodes.client: one clock can't reach clients on several nodes"
     for name in study.workloads if _differ(study) else ():
-        if study.script(name) in registry.WRITING:
+        if study.script(name) in scripts.WRITING:
             yield (
                 f"workloads.{name}: a server in a pod is not stopped with its client, so what one arm's "
                 "server flushes and purges late would be paid for in the turns of others"
@@ -162,7 +161,7 @@ def _of_existing(study: Any) -> Iterator[str]:
         if traits.engine(name).has_own_work:
             yield f"engine.name: {name}: its own work goes on after it has answered"
     for name in study.workloads:
-        if study.script(name) in registry.WRITING:
+        if study.script(name) in scripts.WRITING:
             yield f"workloads.{name}: what a server flushes and purges late falls into the turns of others"
 
 
@@ -210,7 +209,7 @@ def _of_workload(study: Any, workload: str) -> Iterator[str]:
         yield f"workloads.{workload}.rate: transactions come in while the arm stands still"
     if own_scripts.is_own(study.script(workload)) and (study.aa is not None or _share(study)):
         yield f"workloads.{workload}.script: it may change the number of rows in tables that arms share"
-    if study.script(workload) in GROWING and (study.aa is not None or _share(study)):
+    if study.script(workload) in scripts.GROWING and (study.aa is not None or _share(study)):
         yield f"workloads.{workload}: it changes the number of rows in tables that arms share"
 
 

@@ -15,12 +15,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchbook.compare import steady
-from benchbook.core import applied, files, own_scripts, registry, runfolder, several
+from benchbook.core import applied, files, own_scripts, runfolder, several
 from benchbook.core import turns as words
 from benchbook.core.canonical import short
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.core.runfolder import RunFolder
+from benchbook.core.scripts import WRITING
 from benchbook.evidence import archive, disclosed
 from benchbook.evidence.unpacked import Unpacked, jsonable, misstated
 from benchbook.measure import clients, sysbench
@@ -221,7 +222,7 @@ def _of_ends(held: Unpacked) -> Iterator[str]:
     ends: dict[tuple[str, int], list[float]] = {}
     for folder in held.folders:
         run = held.judged[folder.name].evidence
-        is_read = run.is_in_turns and run.planned.script not in registry.WRITING
+        is_read = run.is_in_turns and run.planned.script not in WRITING
         if is_read and (ended := checks_turns.ended_s(run)) is not None:
             ends.setdefault((run.planned.group, run.planned.turn_ms), []).append(1000 * ended)
     for (group, turn_ms), of_arms in ends.items():

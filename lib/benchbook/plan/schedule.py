@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core import own_scripts, registry, traits
+from benchbook.core import own_scripts, scripts, traits
 from benchbook.core import turns as words
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
@@ -279,7 +279,7 @@ def _turns(
 
 def _place(study: Study, workload: str, arm: str) -> int:
     script = study.script(workload)
-    if script not in registry.WRITING and not own_scripts.is_own(script):
+    if script not in scripts.WRITING and not own_scripts.is_own(script):
         return 0
     # Counted so that an arm added at the end, or the A/A pair, leaves the other arms' seeds as they were.
     return -1 if arm == study.twin else list(study.arms).index(arm)

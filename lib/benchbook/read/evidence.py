@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from benchbook.core import runfolder, several
+from benchbook.core import runfolder, scripts, several
 from benchbook.core import turns as words
 from benchbook.core.model import PlannedRun
 from benchbook.core.runfolder import Cache, RunFolder
-from benchbook.read import scripts
 from benchbook.read.log import Missing, Summary, SysbenchLog, merged
 from benchbook.read.sysbench_log import parse
 

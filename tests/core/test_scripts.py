@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from benchbook.core import scripts
 from benchbook.core.model import PlannedRun
-from benchbook.core.registry import SCRIPTS
-from benchbook.read import scripts
-from tests.read.corpus import PLAN
+from tests.read.corpus import OPTIONS, PLAN
 
 
 def one(script: str, **options) -> scripts.Transaction:
-    plan = {"script": script, "options": options, "tables": 4, "table_size": 10_000}
+    plan = {"script": script, "options": OPTIONS | options, "tables": 4, "table_size": 10_000}
     return scripts.transaction(PlannedRun.of(PLAN | plan))
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", scripts.SCRIPTS)
 def test_every_script_a_study_may_name_has_a_rule(script):
     found = one(script)
     assert found.reads + found.writes >= 1
@@ -42,11 +41,6 @@ def test_options_change_the_count():
     found = one("oltp_read_only", point_selects=0, sum_ranges=3, range_size=10, skip_trx=True)
     assert (found.reads, found.other, found.most_rows) == (6, 0, 3 + 3 * 10)
     assert found.prepares == 5 * 4
-
-
-def test_ranges_can_be_left_out():
-    found = one("oltp_read_only", range_selects=False)
-    assert (found.reads, found.most_rows, found.prepares) == (10, 10, 1 * 4 + 2)
 
 
 def test_insert_is_never_prepared():

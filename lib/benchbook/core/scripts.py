@@ -1,27 +1,23 @@
 """What one transaction of each script of sysbench consists of, as the server's books will show it.
 
-From the Lua scripts that sysbench 1.0.20 and 1.1.0 install; `--db-ps-mode=auto` prepares each kind of
-statement once for every table and thread.
+From the Lua scripts that sysbench 1.0.20 and 1.1.0 install and that measure queries; `--db-ps-mode=auto`
+prepares each kind of statement once for every table and thread.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchbook.core.model import PlannedRun
 
-READ, WRITE = "read", "write"
 
-
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """One kind of statement: the server's counter of it, and the rows it sends (a number, or an option)."""
 
     option: str
     counter: str
-    kind: str
     rows: int | str | None = 0
 
 
@@ -38,49 +34,38 @@ class Script:
     """Rows by which a successful write changes the tables."""
 
 
+READING = "Com_select"
 STATEMENTS = {
-    "point_selects": Statement("point_selects", "Com_select", READ, 1),
-    "simple_ranges": Statement("simple_ranges", "Com_select", READ, "range_size"),
-    "sum_ranges": Statement("sum_ranges", "Com_select", READ, 1),
-    "order_ranges": Statement("order_ranges", "Com_select", READ, "range_size"),
-    "distinct_ranges": Statement("distinct_ranges", "Com_select", READ, "range_size"),
-    "index_updates": Statement("index_updates", "Com_update", WRITE),
-    "non_index_updates": Statement("non_index_updates", "Com_update", WRITE),
-    "deletes": Statement("delete_inserts", "Com_delete", WRITE),
-    "inserts": Statement("delete_inserts", "Com_insert", WRITE),
+    "point_selects": Statement("point_selects", READING, 1),
+    "simple_ranges": Statement("simple_ranges", READING, "range_size"),
+    "sum_ranges": Statement("sum_ranges", READING, 1),
+    "order_ranges": Statement("order_ranges", READING, "range_size"),
+    "distinct_ranges": Statement("distinct_ranges", READING, "range_size"),
+    "index_updates": Statement("index_updates", "Com_update"),
+    "non_index_updates": Statement("non_index_updates", "Com_update"),
+    "deletes": Statement("delete_inserts", "Com_delete"),
+    "inserts": Statement("delete_inserts", "Com_insert"),
     # An IN list over a column with repeated values: how many rows it finds is up to the data.
-    "random_points": Statement("once", "Com_select", READ, None),
-    "random_ranges": Statement("once", "Com_select", READ, 1),
+    "random_points": Statement("once", READING, None),
+    "random_ranges": Statement("once", READING, 1),
 }
-RANGES = ("simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges")
+READS = ("point_selects", "simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges")
 CHANGES = ("index_updates", "non_index_updates", "deletes", "inserts")
 SCRIPTS = {
+    "oltp_delete": Script(("deletes",), fixed={"delete_inserts": 1}, growth=-1),
+    "oltp_insert": Script(("inserts",), is_prepared=False, fixed={"delete_inserts": 1}, growth=1),
     "oltp_point_select": Script(("point_selects",), fixed={"point_selects": 1}),
-    "oltp_read_only": Script(("point_selects", *RANGES), has_transaction=True),
-    "oltp_read_write": Script(("point_selects", *RANGES, *CHANGES), has_transaction=True),
-    "oltp_write_only": Script(CHANGES, has_transaction=True),
+    "oltp_read_only": Script(READS, has_transaction=True),
+    "oltp_read_write": Script((*READS, *CHANGES), has_transaction=True),
     "oltp_update_index": Script(("index_updates",)),
     "oltp_update_non_index": Script(("non_index_updates",)),
-    "oltp_insert": Script(("inserts",), is_prepared=False, fixed={"delete_inserts": 1}, growth=1),
-    "oltp_delete": Script(("deletes",), fixed={"delete_inserts": 1}, growth=-1),
+    "oltp_write_only": Script(CHANGES, has_transaction=True),
     "select_random_points": Script(("random_points",), is_per_table=False),
     "select_random_ranges": Script(("random_ranges",), is_per_table=False),
 }
-DEFAULTS: dict[str, Any] = {
-    "range_size": 100,
-    "point_selects": 10,
-    "simple_ranges": 1,
-    "sum_ranges": 1,
-    "order_ranges": 1,
-    "distinct_ranges": 1,
-    "index_updates": 1,
-    "non_index_updates": 1,
-    "delete_inserts": 1,
-    "once": 1,
-    "skip_trx": False,
-    "range_selects": True,
-    "ps_mode": "auto",
-}
+# Scripts that change rows, and those among them that change their number.
+WRITING = frozenset(name for name, one in SCRIPTS.items() if set(one.statements) & set(CHANGES))
+GROWING = frozenset(name for name, one in SCRIPTS.items() if one.growth)
 
 
 @dataclass(frozen=True)
@@ -108,10 +93,8 @@ def transaction(planned: PlannedRun) -> Transaction | None:
     script = SCRIPTS.get(planned.script)
     if script is None:
         return None
-    given = {name.replace("-", "_"): value for name, value in planned.options.items()}
-    options = {**DEFAULTS, **given, **script.fixed, "once": 1}
-    names = [name for name in script.statements if options["range_selects"] or name not in RANGES]
-    counts = {name: int(options[STATEMENTS[name].option]) for name in names}
+    options = {**planned.options, **script.fixed, "once": 1}
+    counts = {name: int(options[STATEMENTS[name].option]) for name in script.statements}
     counters: Counter[str] = Counter()
     for name, count in counts.items():
         counters[STATEMENTS[name].counter] += count
@@ -120,15 +103,15 @@ def transaction(planned: PlannedRun) -> Transaction | None:
     is_prepared = script.is_prepared and options["ps_mode"] == "auto"
     tables = planned.tables if script.is_per_table else 1
     return Transaction(
-        reads=sum(count for name, count in counts.items() if STATEMENTS[name].kind == READ),
-        writes=sum(count for name, count in counts.items() if STATEMENTS[name].kind == WRITE),
+        reads=counters[READING],
+        writes=sum(count for name, count in counters.items() if name != READING),
         other=2 if has_transaction else 0,
         counters=dict(counters),
         fewest_rows=fewest,
         most_rows=most,
         has_transaction=has_transaction,
         is_prepared=is_prepared,
-        prepares=(len(names) * tables + (2 if has_transaction else 0)) if is_prepared else 0,
+        prepares=(len(counts) * tables + (2 if has_transaction else 0)) if is_prepared else 0,
         growth=script.growth,
     )
 
