@@ -24,7 +24,7 @@ def begun(begins: str | None, pages: int, of_pool: int = 32_768, **changed: Any)
 
 
 def faults(run: Evidence) -> list[str]:
-    return checks_server.cache(run, Limits())
+    return [*checks_server.cache(run, Limits())]
 
 
 @pytest.mark.parametrize(

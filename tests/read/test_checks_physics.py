@@ -16,7 +16,7 @@ ARMS = ("direct", "haproxy")
 
 
 def faults(run: Evidence) -> list[str]:
-    return checks_physics.physics(run, Limits())
+    return [*checks_physics.physics(run, Limits())]
 
 
 def whole(changed: dict[str, Any] | None = None, monitor: str | None = None, **setting: Any) -> Evidence:

@@ -41,7 +41,7 @@ def taken(text: str | None = None, **changed: Any) -> Evidence:
 
 
 def faults(run: Evidence) -> list[str]:
-    return checks_turns.turns(run, Limits())
+    return [*checks_turns.turns(run, Limits())]
 
 
 def test_turns_as_planned_pass_and_whole_runs_have_nothing_to_show():
@@ -147,7 +147,7 @@ def test_a_client_waits_at_its_end_for_the_one_that_started_last():
         clock = {"exit_code": 0, "gone": None, "started": [100.0, 100.0 + apart_s]}
         late = taken(clock=clock)
         late.__dict__["log"] = log
-        told = checks_log.duration(late, Limits())
+        told = [*checks_log.duration(late, Limits())]
         assert any(f"total time {at:.4f} s" in fault for fault in told) == is_late, told
 
 
@@ -180,12 +180,14 @@ def test_turns_allow_more_of_what_the_host_takes_since_it_meets_all_arms():
     whole = replace(run, seen=run.seen | {"steal_pct": 25.0})
     in_turns = taken(written())
     in_turns = replace(in_turns, seen=in_turns.seen | {"steal_pct": 25.0})
-    assert checks_machine.machine(whole, Limits()) == [
+    assert [*checks_machine.machine(whole, Limits())] == [
         "25.0 % of the machine's time was stolen, at most 10 %"
     ]
-    assert checks_machine.machine(in_turns, Limits()) == []
+    assert [*checks_machine.machine(in_turns, Limits())] == []
     much = replace(in_turns, seen=in_turns.seen | {"steal_pct": 41.0})
-    assert checks_machine.machine(much, Limits()) == ["41.0 % of the machine's time was stolen, at most 40 %"]
+    assert [*checks_machine.machine(much, Limits())] == [
+        "41.0 % of the machine's time was stolen, at most 40 %"
+    ]
 
 
 def test_a_run_without_a_turn_fails_with_a_sentence():

@@ -17,7 +17,7 @@ def beginning(told: list[dict[str, Any]], spread: float = 10.0, clients: int = 2
     seen = {"clients": told, "start_spread_ms": spread}
     setting = {"clients": clients, "servers": 2}
     run: Any = SimpleNamespace(seen=seen, plan={"arm_setting": setting}, get=seen.__getitem__)
-    return validity.beginning(run, LIMITS)
+    return [*validity.beginning(run, LIMITS)]
 
 
 def test_all_clients_of_a_plan_run_on_their_servers_and_begin_at_one_moment():
@@ -31,7 +31,7 @@ def test_all_clients_of_a_plan_run_on_their_servers_and_begin_at_one_moment():
     assert beginning([], clients=1) == [], "one client begins with itself"
     nothing: Any = SimpleNamespace(seen={})
     with pytest.raises(Missing):
-        validity.beginning(nothing, LIMITS)
+        list(validity.beginning(nothing, LIMITS))
 
 
 def client(waited: float | None, total_s: float | None = 5.0) -> Any:
@@ -46,13 +46,13 @@ def test_each_of_several_clients_gets_the_cores_it_asks_for(monkeypatch: pytest.
     """Two threads for 5 s may wait for 0.05 of 10 s."""
     monkeypatch.setattr(checks_machine, "client", lambda run, limits: [])
     run: Any = SimpleNamespace(clients=[client(0.5), client(0.6), client(None), client(9.0, None)])
-    assert validity.client(run, LIMITS) == [
+    assert [*validity.client(run, LIMITS)] == [
         "client 1: threads waited 0.06 s for a core each second, at most 0.05 s"
     ]
     run.clients = [client(0.6)]
-    assert validity.client(run, LIMITS) == [], "what one client waited is that of the run"
+    assert [*validity.client(run, LIMITS)] == [], "what one client waited is that of the run"
     monkeypatch.setattr(checks_machine, "client", lambda run, limits: ["all of them waited"])
-    assert validity.client(run, LIMITS) == ["all of them waited"]
+    assert [*validity.client(run, LIMITS)] == ["all of them waited"]
 
 
 def each(*found: list[str] | Exception) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchbook.core.params import Limits
+from benchbook.core.wording import count
 from benchbook.read.evidence import Evidence, Missing
 
 UP = "Up"
@@ -14,7 +15,7 @@ LATE_S = 2.0
 """Seconds by which the steps of a planned event may be later than planned."""
 
 
-def cluster(run: Evidence, limits: Limits) -> list[str]:
+def cluster(run: Evidence, limits: Limits) -> Iterator[str]:
     """V24: every part of a TiDB cluster was up before and after, and no leader moved between its stores.
 
     Regions that were made by a split in the run have no place before it. Arms without a cluster have nothing
@@ -29,18 +30,18 @@ def cluster(run: Evidence, limits: Limits) -> list[str]:
         # Elsewhere a cluster is told by a name or number of its maker's, and no part is ours to look at.
         if isinstance((run.seen["identity_before"] or {}).get("cluster"), Mapping):
             raise Missing("the cluster's stores and leaders were not looked at")
-        return []
-    faults: list[str] = []
+        return
     for when in ("before", "after"):
-        faults += [f"{part} {when} the run" for part in _down(seen[when])]
+        yield from (f"{part} {when} the run" for part in _down(seen[when]))
         if (why := seen[when].get("reason")) and not seen.get("is_managed"):
-            faults.append(f"{why} {when} the run")
+            yield f"{why} {when} the run"
     before, after = (seen[when].get("leaders") or {} for when in ("before", "after"))
-    if seen.get("is_managed"):
-        return faults + _lost(before, after)
-    if (event := seen.get("event")) is None:
-        return faults + moved(before, after)
-    return faults + _lost(before, after) + _unlike_planned(event, run.get("started_monotonic_s"))
+    event = seen.get("event")
+    yield from _lost(before, after)
+    if event is None and not seen.get("is_managed"):
+        yield from _moved(before, after)
+    elif event is not None and not seen.get("is_managed"):
+        yield from _unlike_planned(event, run.get("started_monotonic_s"))
 
 
 def said(run: Evidence) -> list[str]:
@@ -49,9 +50,10 @@ def said(run: Evidence) -> list[str]:
     if seen.get("is_managed"):
         reasons = dict.fromkeys(seen[when].get("reason") for when in ("before", "after"))
         before, after = (seen[when].get("leaders") or {} for when in ("before", "after"))
-        # Regions without a leader are faults.
-        went = [one for one in moved(before, after) if " moved from " in one]
-        return [*went, *(f"stores and leaders were not looked at: {why}" for why in reasons if why)]
+        return [
+            *_moved(before, after),
+            *(f"stores and leaders were not looked at: {why}" for why in reasons if why),
+        ]
     event, began = _event(run), run.seen.get("started_monotonic_s")
     if event is None or began is None or "ready_s" not in event:
         return []
@@ -88,50 +90,42 @@ def _event(run: Evidence) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _unlike_planned(event: Mapping[str, Any], began_s: float) -> list[str]:
-    """Return where an event was not what was planned: not done, or not in time."""
+def _unlike_planned(event: Mapping[str, Any], began_s: float) -> Iterator[str]:
+    """Yield where an event was not what was planned: not done, or not in time."""
     if event.get("error") or "ready_s" not in event:
-        return [f"the planned event was not carried out: {event.get('error') or 'no reason is known'}"]
+        yield f"the planned event was not carried out: {event.get('error') or 'no reason is known'}"
+        return
     asked = event["asked"]
     steps = (
         ("killed", event["killed_s"] - began_s, asked["at_s"]),
         ("started again", event["started_s"] - event["killed_s"], asked["back_after_s"]),
     )
-    return [
-        f"{event['store']} was {step} after {took:.1f} s, {planned} s were planned"
-        for step, took, planned in steps
-        if abs(took - planned) > LATE_S
-    ]
+    for step, took, planned in steps:
+        if abs(took - planned) > LATE_S:
+            yield f"{event['store']} was {step} after {took:.1f} s, {planned} s were planned"
 
 
-def _lost(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> list[str]:
-    return [
-        f"{count} region{'s' if count > 1 else ''} had no leader {when} the run"
-        for when, look in (("before", before), ("after", after))
-        if (count := list(look.values()).count(None))
-    ]
+def _lost(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[str]:
+    for when, look in (("before", before), ("after", after)):
+        if lost := list(look.values()).count(None):
+            yield f"{count(lost, 'region')} had no leader {when} the run"
 
 
-def moved(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> list[str]:
-    """Return, for each pair of stores, how many leaders went from one to the other; regions without a leader
-    are counted apart."""
+def _moved(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield, for each pair of stores, how many leaders went from one to the other."""
     ways = Counter(
         (store, after[region])
         for region, store in before.items()
         if store is not None and after.get(region) not in (None, store)
     )
-    return _lost(before, after) + [
-        f"{count} leader{'s' if count > 1 else ''} moved from {one} to {other}"
-        for (one, other), count in sorted(ways.items())
-    ]
+    for (one, other), went in sorted(ways.items()):
+        yield f"{count(went, 'leader')} moved from {one} to {other}"
 
 
-def _down(look: Mapping[str, Any]) -> list[str]:
-    """Return each part that was not up; a store's process may have ended long before PD says so."""
+def _down(look: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each part that was not up; a store's process may have ended long before PD says so."""
     ended = list(look["ended"])
-    found = [f"{name} had ended" for name in ended]
-    return found + [
-        f"{name} was {one['state']}"
-        for name, one in sorted((look.get("stores") or {}).items())
-        if one["state"] != UP and name not in ended
-    ]
+    yield from (f"{name} had ended" for name in ended)
+    for name, one in sorted((look.get("stores") or {}).items()):
+        if one["state"] != UP and name not in ended:
+            yield f"{name} was {one['state']}"

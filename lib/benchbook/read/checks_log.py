@@ -28,43 +28,53 @@ ARRIVAL_SPREAD = 3.0
 """Standard deviations that the number of random arrivals may be off."""
 
 
-def exit_code(run: Evidence, limits: Limits) -> list[str]:
+def exit_code(run: Evidence, limits: Limits) -> Iterator[str]:
     """V1: sysbench ended by itself, with 0."""
     code, ended_by = run.get("exit_code"), run.get("ended_by")
-    faults = [f"exit code {code}"] if code != 0 else []
-    return faults + ([f"ended by {ended_by}"] if ended_by != "itself" else [])
+    if code != 0:
+        yield f"exit code {code}"
+    if ended_by != "itself":
+        yield f"ended by {ended_by}"
 
 
-def stderr(run: Evidence, limits: Limits) -> list[str]:
+def stderr(run: Evidence, limits: Limits) -> Iterator[str]:
     """V2: nothing on stderr."""
     if run.err is None:
         raise Missing("no file of stderr")
-    return [f"stderr says {run.err.strip()[:120]!r}"] if run.err else []
+    if run.err:
+        yield f"stderr says {run.err.strip()[:120]!r}"
 
 
-def stdout(run: Evidence, limits: Limits) -> list[str]:
+def stdout(run: Evidence, limits: Limits) -> Iterator[str]:
     """V3: every line of stdout known and in place, to the end, and no message among them."""
-    faults = _problems(run, "message", "grammar", "end")
-    levels = [message for message in run.log.messages if message.level not in ("fatal", "alert")]
-    return faults + [f"line {message.line}: {message.text[:120]!r}" for message in levels]
+    yield from _problems(run, "message", "grammar", "end")
+    for message in run.log.messages:
+        if message.level not in ("fatal", "alert"):
+            yield f"line {message.line}: {message.text[:120]!r}"
 
 
-def totals(run: Evidence, limits: Limits) -> list[str]:
+def totals(run: Evidence, limits: Limits) -> Iterator[str]:
     """V4: totals of the discard and of the window, the latter with a histogram, and sums that add up."""
     # In turns report lines may be left out (V7), so that their sum says nothing.
-    faults = _problems(run, *(("numbers",) if run.is_in_turns else ("numbers", "sums")))
+    yield from _problems(run, *(("numbers",) if run.is_in_turns else ("numbers", "sums")))
     asked = 1 if run.clock_s[0] else 0
     if len(run.log.checkpoints) != asked:
-        faults.append(f"{len(run.log.checkpoints)} checkpoint blocks, {asked} expected")
+        yield f"{len(run.log.checkpoints)} checkpoint blocks, {asked} expected"
     if run.log.final is None:
-        faults.append("no last totals")
+        yield "no last totals"
     elif run.log.histogram is None and run.plan.get("histogram", True):
-        faults.append("no histogram")
-    return faults
+        yield "no histogram"
 
 
-def header(run: Evidence, limits: Limits) -> list[str]:
-    """V5: the options sysbench repeats are those of the plan, and those in a file are those it took."""
+def options(run: Evidence, limits: Limits) -> Iterator[str]:
+    """V5: header, command line and file of options say what the plan asks for."""
+    yield from _header(run)
+    yield from command_line(run)
+    yield from checks_own.files(run)
+
+
+def _header(run: Evidence) -> Iterator[str]:
+    """Yield options that sysbench repeats otherwise than the plan has them, or did not take from a file."""
     said, final = run.log.header, run.log.final
     if "seed" not in run.plan:
         raise Missing("plan has no seed")
@@ -77,39 +87,34 @@ def header(run: Evidence, limits: Limits) -> list[str]:
         ("seed", said.seed, run.plan["seed"]),
         ("percentile", final.percentile if final else None, run.asked("percentile")),
     ]
-    faults = [f"{name} {found}, asked {asked}" for name, found, asked in pairs if found != asked]
+    yield from (f"{name} {found}, asked {asked}" for name, found, asked in pairs if found != asked)
     if several.has_file(run.plan.get("arm_setting")):
         taken = run.get("options", "taken")
-        faults += [
-            f"the file says {name}={value}, sysbench took {taken.get(name)}"
-            for name, value in run.get("options", "asked").items()
-            if taken.get(name) != value
-        ]
-    return faults
+        for name, value in run.get("options", "asked").items():
+            if taken.get(name) != value:
+                yield f"the file says {name}={value}, sysbench took {taken.get(name)}"
 
 
-def duration(run: Evidence, limits: Limits) -> list[str]:
+def duration(run: Evidence, limits: Limits) -> Iterator[str]:
     """V6: discard and run took what was asked, neither less nor much more.
 
     In turns a client writes its checkpoint when it goes on: at most one round later, and after the discard of
     the client that started last. It ends when that one's time is over, too.
     """
     discard, length = run.clock_s
-    faults = []
     total = printed(run.final.total_time_s, "total time")
     apart = started_apart_s(run) if run.is_in_turns else 0.0
     late = _overrun(discard + length, limits) + (AFTER_TURNS_S + apart if run.is_in_turns else 0.0)
     if not discard + length <= total <= discard + length + late:
-        faults.append(f"total time {total:.4f} s, asked {discard + length} s")
+        yield f"total time {total:.4f} s, asked {discard + length} s"
     waited = turns.round_seconds(run.planned) + apart if run.is_in_turns else 0.0
     for block in run.log.checkpoints:
         latest = discard + _overrun(discard, limits) + waited
         if block.total_time_s is None or not discard <= block.total_time_s <= latest:
-            faults.append(f"the discard took {block.total_time_s} s, asked {discard} s")
-    return faults
+            yield f"the discard took {block.total_time_s} s, asked {discard} s"
 
 
-def intervals(run: Evidence, limits: Limits) -> list[str]:
+def intervals(run: Evidence, limits: Limits) -> Iterator[str]:
     """V7: a report line for every interval (the last may be missing), none of them idle.
 
     At a fixed rate a second without an answer is idle only if nothing waited for one: where transactions
@@ -118,14 +123,14 @@ def intervals(run: Evidence, limits: Limits) -> list[str]:
     From a planned event on, idle seconds are what is measured.
     """
     if run.is_in_turns:
-        return []
-    faults = _problems(run, "intervals")
+        return
+    yield from _problems(run, "intervals")
     step = run.plan.get("interval_s", 1)
     if not step:
-        return faults
+        return
     due, got = sum(run.clock_s) // step, len(run.log.intervals)
     if got not in (due, due - 1):
-        faults.append(f"{got} report lines, {due} or {due - 1} expected")
+        yield f"{got} report lines, {due} or {due - 1} expected"
     rate = run.plan.get("rate") or 0
     seconds, tps = run.log.intervals.column("second"), run.log.intervals.column("tps")
     is_idle = tps == 0
@@ -135,40 +140,38 @@ def intervals(run: Evidence, limits: Limits) -> list[str]:
         is_idle &= seconds < killed
     idle = [f"{second:g}" for second in seconds[is_idle]]
     if idle and not 0 < rate * step < RARE_EVENTS:
-        faults.append(f"no transaction in the interval at second {', '.join(idle)}")
-    return faults
+        yield f"no transaction in the interval at second {', '.join(idle)}"
 
 
-def errors(run: Evidence, limits: Limits) -> list[str]:
+def errors(run: Evidence, limits: Limits) -> Iterator[str]:
     """V8: hardly any ignored error, no reconnect."""
-    faults = []
     if (ratio := error_ratio(run)) > limits.error_ratio:
         text = f"{100 * ratio:.2f} % ignored errors per transaction, at most {100 * limits.error_ratio:g} %"
-        faults.append(f"{text}; raise plan.run_s where it is short, or limits.error_ratio in params.yaml")
+        yield f"{text}; raise plan.run_s where it is short, or limits.error_ratio in params.yaml"
     if reconnects := run.total("reconnects"):
-        faults.append(f"{reconnects} reconnects")
-    return faults
+        yield f"{reconnects} reconnects"
 
 
-def work(run: Evidence, limits: Limits) -> list[str]:
+def work(run: Evidence, limits: Limits) -> Iterator[str]:
     """V9: transactions were done, of the statements that the script has, at the rate that was asked."""
-    done = run.final.transactions
-    if not done:
-        return ["no transactions"]
-    if checks_own.is_own(run):
-        return [*checks_own.work(run), *_rate_faults(run, limits)]
+    if not run.final.transactions:
+        yield "no transactions"
+        return
+    yield from checks_own.work(run) if checks_own.is_own(run) else _statements(run)
+    yield from _rate_faults(run, limits)
+
+
+def _statements(run: Evidence) -> Iterator[str]:
     one, transactions, spoilt = run.transaction, run.total("transactions"), run.total("ignored_errors")
-    faults = []
     if not one.reads + one.writes:
-        faults.append("the options leave no statement but BEGIN and COMMIT")
+        yield "the options leave no statement but BEGIN and COMMIT"
     # A transaction that is tried again leaves the statements before its error in the counts.
     for name, each in (("reads", one.reads), ("total", one.reads + one.writes + one.other)):
         count = run.total(name)
         if not each * transactions <= count <= each * (transactions + spoilt):
-            faults.append(f"{count} {name} in {transactions} transactions, {each} each expected")
+            yield f"{count} {name} in {transactions} transactions, {each} each expected"
     if one.writes and not run.total("writes"):
-        faults.append("no write changed a row")
-    return [*faults, *_rate_faults(run, limits)]
+        yield "no write changed a row"
 
 
 def error_ratio(run: Evidence) -> float:
@@ -223,54 +226,46 @@ PLACES = {
 }
 
 
-def options(run: Evidence, limits: Limits) -> list[str]:
-    """V5: header, command line and file of options say what the plan asks for."""
-    return header(run, limits) + command_line(run) + checks_own.files(run)
-
-
-def command_line(run: Evidence) -> list[str]:
-    """Return where the recorded command line, or the file of options beside it, is not the plan's."""
+def command_line(run: Evidence) -> Iterator[str]:
+    """Yield where the recorded command line, or the file of options beside it, is not the plan's."""
     argv = run.get("argv")
     given = [word[2:].partition("=")[::2] for word in argv if word.startswith("--")]
     words = [word for word in argv if not word.startswith("--")]
     script, has_file = run.asked("script"), several.has_file(run.plan.get("arm_setting"))
-    faults = []
     if [PurePosixPath(words[0]).name if words else None, *words[1:]] != [BINARY, script, "run"]:
-        faults.append(f"the command is {' '.join(words)!r}, {f'{BINARY} {script} run'!r} asked")
+        yield f"the command is {' '.join(words)!r}, {f'{BINARY} {script} run'!r} asked"
     accounts = sum(name == sysbench_options.ACCOUNT for name, _ in given)
     if accounts != 1 + has_file:
-        faults.append(f"{accounts} options --{sysbench_options.ACCOUNT}, {1 + has_file} expected")
+        yield f"{accounts} options --{sysbench_options.ACCOUNT}, {1 + has_file} expected"
     found = dict(given)
     names = [name for name, _ in given if name != sysbench_options.ACCOUNT]
-    faults += [f"--{name} is given twice" for name in found if names.count(name) > 1]
+    yield from (f"--{name} is given twice" for name in found if names.count(name) > 1)
     general, of_script = sysbench_options.general(run.planned), sysbench_options.of_script(run.planned)
     if has_file:
-        faults += _faults(run.get("options", "asked"), general, run)
-        return faults + list(_differing(found, of_script))
-    return faults + _faults(found, general | of_script, run)
+        yield from _faults(run.get("options", "asked"), general, run)
+        yield from _differing(found, of_script)
+    else:
+        yield from _faults(found, general | of_script, run)
 
 
-def _faults(found: Mapping[str, str], asked: Mapping[str, str], run: Evidence) -> list[str]:
-    """Return where options differ from those asked, among them what says where the server is."""
+def _faults(found: Mapping[str, str], asked: Mapping[str, str], run: Evidence) -> Iterator[str]:
+    """Yield where options differ from those asked, among them what says where the server is."""
     place = {name: value for name, value in found.items() if name in sysbench_options.CONNECTION}
     rest = {name: value for name, value in found.items() if name not in place}
-    faults = list(_differing(rest, asked))
+    yield from _differing(rest, asked)
     driver = sysbench_options.driver(run.planned)
     if place.get("db-driver") != driver:
-        faults.append(f"--db-driver={place.get('db-driver')}, {driver} expected")
+        yield f"--db-driver={place.get('db-driver')}, {driver} expected"
     places = PLACES.get(driver, ())
     named = {name for names in PLACES.values() for one in names for name in one & place.keys()}
     if named not in places:
-        faults.append("the command line names no server, or two")
+        yield "the command line names no server, or two"
     is_socket = "mysql-socket" in place or place.get("pgsql-host", "").startswith("/")
     if (run.plan.get("arm_setting") or {}).get("access") == registry.SOCKET and not is_socket:
-        faults.append("the command line names no socket, access: socket asked")
-    if driver != "mysql":
-        return faults
+        yield "the command line names no socket, access: socket asked"
     tls = (run.seen.get("tls") or {}).get("asked")
-    if tls is not None and (place.get("mysql-ssl") == "off") != (tls == "off"):
-        faults.append(f"--mysql-ssl={place.get('mysql-ssl')}, encryption {tls} asked")
-    return faults
+    if driver == "mysql" and tls is not None and (place.get("mysql-ssl") == "off") != (tls == "off"):
+        yield f"--mysql-ssl={place.get('mysql-ssl')}, encryption {tls} asked"
 
 
 def _differing(found: Mapping[str, str], asked: Mapping[str, str]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Checks V14 to V21: what else went on while a run was made, and who traced, stopped or robbed it.
 
-Each check returns its faults as sentences; none means it passed. Runs made before strangers were looked for
+Each check yields its faults as sentences; none means it passed. Runs made before strangers were looked for
 have no `strangers`, which `verify` lists.
 """
 
@@ -22,15 +22,16 @@ LEAST_SHORT = 0.95
 """Share of the short connections asked for below which a run is not what was asked."""
 
 
-def alone(run: Evidence, limits: Limits) -> list[str]:
+def alone(run: Evidence, limits: Limits) -> Iterator[str]:
     """V14: no other session used the server, in the run and since the one before, and no stranger
     traced or stopped the arm's processes, or lost their packets."""
-    sessions = run.get("foreign_sessions")
-    found = [f"{sessions} foreign sessions on the server"] if sessions else []
-    return found + strangers(run) + checks_server.between(run)
+    if sessions := run.get("foreign_sessions"):
+        yield f"{sessions} foreign sessions on the server"
+    yield from strangers(run)
+    yield from checks_server.between(run)
 
 
-def client(run: Evidence, limits: Limits) -> list[str]:
+def client(run: Evidence, limits: Limits) -> Iterator[str]:
     """V15: sysbench got the cores it asked for and had some to spare.
 
     In turns who else wants the client's cores takes them from all arms alike, so only their use is judged.
@@ -39,90 +40,84 @@ def client(run: Evidence, limits: Limits) -> list[str]:
     seconds = run.active_s if run.is_in_turns else run.get("sysbench_s")
     if not seconds:
         what = "no turn of its arm was taken" if run.is_in_turns else "sysbench ran for 0 s"
-        return [f"{what}, so what the client had of its cores is not known"]
+        yield f"{what}, so what the client had of its cores is not known"
+        return
     # A starved client also takes long to begin; threads that are not there yet don't wait.
     ran = min(seconds, (run.log.final and run.log.final.total_time_s) or seconds)
     waited = run.get("client", "runqueue_wait_s") / (run.get("client", "threads") * ran)
     used = run.get("client", "cpu_s") / (run.get("client", "allowance_cores") * seconds)
-    faults = []
     if waited > limits.client_wait and not run.is_in_turns:
         most = f"at most {limits.client_wait:g} s"
-        faults.append(f"client threads waited {waited:.2f} s for a core each second, {most}")
+        yield f"client threads waited {waited:.2f} s for a core each second, {most}"
     if used >= limits.client_cpu:
         most = f"less than {100 * limits.client_cpu:g} %"
-        faults.append(f"{CLIENT_USED} {100 * used:.0f} % of its cores, {most}")
-    return faults
+        yield f"{CLIENT_USED} {100 * used:.0f} % of its cores, {most}"
 
 
-def machine(run: Evidence, limits: Limits) -> list[str]:
+def machine(run: Evidence, limits: Limits) -> Iterator[str]:
     """V16: no more time stolen than the limits allow, no process killed for memory, no step of the clock.
 
     In turns the arms of a group share each second of what the host takes, so more of it is allowed.
     """
     steal, killed, step = run.get("steal_pct"), run.get("oom_kills"), run.get("clock_step_s")
-    faults = []
     most = limits.steal_in_turns_pct if run.is_in_turns else limits.steal_pct
     if steal > most:
-        faults.append(f"{steal:.1f} % of the machine's time was stolen, at most {most:g} %")
+        yield f"{steal:.1f} % of the machine's time was stolen, at most {most:g} %"
     if killed:
-        faults.append(f"{killed} processes were killed for lack of memory")
+        yield f"{killed} processes were killed for lack of memory"
     if abs(step) > limits.clock_step_s:
-        faults.append(f"the clock stepped by {step:.2f} s, at most {limits.clock_step_s:g} s")
-    return faults
+        yield f"the clock stepped by {step:.2f} s, at most {limits.clock_step_s:g} s"
 
 
-def server_log(run: Evidence, limits: Limits) -> list[str]:
+def server_log(run: Evidence, limits: Limits) -> Iterator[str]:
     """V17: no new error in the server's log."""
-    return [f"the server's log says {line[:160]!r}" for line in run.get("server_log_errors")]
+    yield from (f"the server's log says {line[:160]!r}" for line in run.get("server_log_errors"))
 
 
-def encryption(run: Evidence, limits: Limits) -> list[str]:
+def encryption(run: Evidence, limits: Limits) -> Iterator[str]:
     """V18: connections were encrypted if, and only if, that was asked."""
-    asked = run.get("tls", "asked")
-    cipher, faults = run.get("tls", "cipher"), []
+    asked, cipher = run.get("tls", "asked"), run.get("tls", "cipher")
     if (asked == "off") == bool(cipher):
-        faults.append(f"encryption {asked} asked, the cipher is {cipher or 'none'}")
+        yield f"encryption {asked} asked, the cipher is {cipher or 'none'}"
     if run.has_counter("Ssl_accepts"):
         accepted = run.grown("Ssl_accepts")
         if accepted != (0 if asked == "off" else sum(one.asked("threads") for one in run.served)):
-            faults.append(f"encryption {asked} asked, {accepted} connections were encrypted")
-    return faults
+            yield f"encryption {asked} asked, {accepted} connections were encrypted"
 
 
-def disk(run: Evidence, limits: Limits) -> list[str]:
+def disk(run: Evidence, limits: Limits) -> Iterator[str]:
     """V19: the files are those that were written, with room left on the disk."""
-    if run.broken:
-        return list(run.broken)
-    mib, least = {when: run.get(f"free_bytes_{when}") / MIB for when in ("before", "after")}, limits.free_mib
-    low = {when: free for when, free in mib.items() if free < least}
-    return [f"{free:.0f} MiB free {when} the run, at least {least} MiB" for when, free in low.items()]
+    yield from run.broken
+    for when in () if run.broken else ("before", "after"):
+        if (free := run.get(f"free_bytes_{when}") / MIB) < limits.free_mib:
+            yield f"{free:.0f} MiB free {when} the run, at least {limits.free_mib} MiB"
 
 
-def pauses(run: Evidence, limits: Limits) -> list[str]:
+def pauses(run: Evidence, limits: Limits) -> Iterator[str]:
     """V20: the client's machine never stood still; in turns V23 looks at the length of each."""
-    pause, most = 0.0 if run.is_in_turns else run.get("longest_pause_ms"), limits.pause_ms
-    return [f"the machine paused for {pause:.0f} ms, at most {most:g} ms"] if pause > most else []
+    if not run.is_in_turns and (pause := run.get("longest_pause_ms")) > limits.pause_ms:
+        yield f"the machine paused for {pause:.0f} ms, at most {limits.pause_ms:g} ms"
 
 
-def arrangement(run: Evidence, limits: Limits) -> list[str]:
+def arrangement(run: Evidence, limits: Limits) -> Iterator[str]:
     """V21: connections took the service's rule, and neighbour, load and capture were there to the end.
 
     Arms without any of these have nothing to show.
     """
     if not run.seen:
         raise Missing("nothing was recorded")
-    seen, faults = run.seen.get("arrangement") or {}, []
+    seen = run.seen.get("arrangement") or {}
     if "service" in seen:
         took, threads = seen["service"]["connections"], run.asked("threads")
         if took < threads:
-            faults.append(f"{took} of {threads} connections took the service's rule")
+            yield f"{took} of {threads} connections took the service's rule"
     if "neighbour" in seen and not seen["neighbour"]["stayed"]:
-        faults.append("the neighbour ended before the run did")
+        yield "the neighbour ended before the run did"
     if "load" in seen:
-        faults += _load_faults(seen["load"])
+        yield from _load_faults(seen["load"])
     if "capture" in seen and not seen["capture"]["stayed"]:
-        faults.append(f"the capture ended before the run did: {seen['capture'].get('error') or 'no reason'}")
-    return [*faults, *_unlike_asked(run, seen)]
+        yield f"the capture ended before the run did: {seen['capture'].get('error') or 'no reason'}"
+    yield from _unlike_asked(run, seen)
 
 
 def _unlike_asked(run: Evidence, seen: Mapping[str, Any]) -> Iterator[str]:
@@ -177,22 +172,22 @@ HERE = {"machine"}
 """The machines of a run that is on one of them."""
 
 
-def strangers(run: Evidence) -> list[str]:
-    """Return who did what to the arm's processes and packets in the run, and who traced them at its ends."""
+def strangers(run: Evidence) -> Iterator[str]:
+    """Yield who did what to the arm's processes and packets in the run, and who traced them at its ends."""
     seen, turns = _by_machine(run), run.seen.get("turns") or {}
-    found = [*_at_ends(run)]
+    for when in ("before", "after"):
+        for part, place in sorted((run.seen.get(f"identity_{when}") or {}).items()):
+            if part.endswith("_place") and isinstance(place, dict) and place.get("traced"):
+                yield f"{part.removesuffix('_place')} was traced by {place['traced']} {when} the run"
     for machine, one in seen.items():
-        found += [f"the {part} was traced by {by}{_at(machine)}" for part, by in sorted(one.traced.items())]
-        if not run.is_in_turns:
-            found += [
-                f"the {part} was stopped in the run{_at(machine)}"
-                for part in sorted({*one.continued, *one.stopped})
-            ]
+        for part, by in sorted(one.traced.items()):
+            yield f"the {part} was traced by {by}{_at(machine)}"
+        for part in () if run.is_in_turns else sorted({*one.continued, *one.stopped}):
+            yield f"the {part} was stopped in the run{_at(machine)}"
     if halted := turns.get("halted"):
-        found.append(f"at the end of {halted} of its {turns['count']} turns a part of the arm stood still")
+        yield f"at the end of {halted} of its {turns['count']} turns a part of the arm stood still"
     if seen.keys() == HERE and (lost := _again(seen["machine"])):
-        found.append(f"{lost}, at most {100 * AGAIN_SHARE:g} %")
-    return found
+        yield f"{lost}, at most {100 * AGAIN_SHARE:g} %"
 
 
 def near_strangers(run: Evidence) -> Iterator[str]:
@@ -210,13 +205,6 @@ def near_strangers(run: Evidence) -> Iterator[str]:
                 yield f"rules of the firewall dropped {network.dropped} packets {where}"
         if seen.keys() != HERE and (lost := _again(one)):
             yield f"{lost}{_at(machine)}"
-
-
-def _at_ends(run: Evidence) -> Iterator[str]:
-    for when in ("before", "after"):
-        for part, place in sorted((run.seen.get(f"identity_{when}") or {}).items()):
-            if part.endswith("_place") and isinstance(place, dict) and place.get("traced"):
-                yield f"{part.removesuffix('_place')} was traced by {place['traced']} {when} the run"
 
 
 def _by_machine(run: Evidence) -> dict[str, Strangers]:

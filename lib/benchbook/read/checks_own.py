@@ -6,6 +6,8 @@ mixture, the server was sent as many statements as sysbench counted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from benchbook.core import own_scripts
 from benchbook.read.evidence import Evidence
 
@@ -17,54 +19,49 @@ def is_own(run: Evidence) -> bool:
     return own_scripts.is_own(run.asked("script"))
 
 
-def files(run: Evidence) -> list[str]:
+def files(run: Evidence) -> Iterator[str]:
     """V5: the script and its modules were those of the plan, byte for byte; pilots have no such plan."""
     if not is_own(run) or "own" not in run.plan:
-        return []
+        return
     asked, found = run.asked("own")["files"], run.get("script")
-    return [
-        f"the script's file {name} was {_short(found.get(name))}, {_short(asked.get(name))} asked"
-        for name in sorted({*asked, *found})
-        if asked.get(name) != found.get(name)
-    ]
+    for name in sorted({*asked, *found}):
+        if asked.get(name) != found.get(name):
+            yield f"the script's file {name} was {_short(found.get(name))}, {_short(asked.get(name))} asked"
 
 
-def work(run: Evidence) -> list[str]:
+def work(run: Evidence) -> Iterator[str]:
     """V9: statements were made, and as many in each event as the pilots showed."""
     events, spoilt = run.total("events"), run.total("ignored_errors")
     if not run.total("total"):
-        return ["the script made no statement that sysbench counts"]
+        yield "the script made no statement that sysbench counts"
+        return
     rule = (run.plan.get("own") or {}).get("statements") or {}
-    faults = []
     for kind in KINDS if rule else ():
         count, each = run.total(kind), rule["event"][kind]
         first = rule["thread"][kind] * run.asked("threads")
         if not each * events <= count - first <= each * (events + spoilt):
-            faults.append(f"{count} {kind} in {events} events, {each} each and {first} first in the pilots")
-    return faults
+            yield f"{count} {kind} in {events} events, {each} each and {first} first in the pilots"
 
 
-def ledger(run: Evidence) -> list[str]:
+def ledger(run: Evidence) -> Iterator[str]:
     """V10: the server's statements are those that sysbench counted, over one connection for each thread."""
-    faults, threads = [], run.asked("threads")
+    threads = run.asked("threads")
     made = run.grown("Connections") - run.get("ledger").get("own_connections", 0)
     if made != threads:
-        faults.append(f"the script makes connections of its own: {made} were made for {threads} threads")
+        yield f"the script makes connections of its own: {made} were made for {threads} threads"
     reads, seen = run.total("reads"), run.grown("Com_select")
     # MariaDB counts the end of each connection as a statement.
     found, spoilt = run.grown("Statements") - threads, run.total("ignored_errors")
     if not run.total("total") <= found <= run.total("total") + spoilt:
-        faults.append(f"the server was sent {found} statements, sysbench says {run.total('total')}")
+        yield f"the server was sent {found} statements, sysbench says {run.total('total')}"
     if not spoilt and seen > reads:
-        faults.append(f"Com_select grew by {seen}, sysbench says {reads} reads")
-    return faults
+        yield f"Com_select grew by {seen}, sysbench says {reads} reads"
 
 
-def hits(run: Evidence) -> list[str]:
+def hits(run: Evidence) -> Iterator[str]:
     """V11: reads found rows."""
     if run.total("reads") and not run.grown("Rows_sent"):
-        return [f"{run.total('reads')} reads found no row"]
-    return []
+        yield f"{run.total('reads')} reads found no row"
 
 
 def _short(digest: str | None) -> str:

@@ -49,12 +49,12 @@ two seconds on a busy machine it missed 7 % and, of a starved run, a third)."""
 PORTS = ("--mysql-port", "--pgsql-port")
 
 
-def physics(run: Evidence, limits: Limits) -> list[str]:
+def physics(run: Evidence, limits: Limits) -> Iterator[str]:
     """V26: log, turns, monitor and books agree on seconds, processor time, bytes and memory."""
     if not run.seen:
         raise Missing("nothing was recorded")
-    found = (_log_of_turns, _costs, _watched, _stops, _memory, _place, _distance)
-    return [fault for find in found for fault in find(run)]
+    for find in (_log_of_turns, _costs, _watched, _stops, _memory, _place, _distance):
+        yield from find(run)
 
 
 def _log_of_turns(run: Evidence) -> Iterator[str]:

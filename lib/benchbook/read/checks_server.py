@@ -1,14 +1,14 @@
 """Checks V10 to V13 and V25: what the server's books, its memory, and the time between two runs say of a run.
 
 sysbench's counts and the server's agree to the query, over discard and window together. A server is held to
-what it was when it was first seen, and its counters to where the run before left them. Each check returns
+what it was when it was first seen, and its counters to where the run before left them. Each check yields
 its faults as sentences; none means it passed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchbook.core.params import Limits
@@ -35,13 +35,15 @@ UPTIME_SLACK_S = 5.0
 UPTIME_ROUNDING_S = 1.5
 
 
-def ledger(run: Evidence, limits: Limits) -> list[str]:
+def ledger(run: Evidence, limits: Limits) -> Iterator[str]:
     """V10: the servers counted the statements, transactions and connections that sysbench counted, of all
     runs that they served at once."""
     if checks_own.is_own(run):
-        return checks_own.ledger(run)
+        yield from checks_own.ledger(run)
+        return
     if run.has_counter("Account_updates"):
-        return _account(run)
+        yield from _account(run)
+        return
     expected: Counter[str] = Counter(Connections=run.get("ledger").get("own_connections", 0))
     optional: Counter[str] = Counter()
     for one in run.served:
@@ -51,13 +53,10 @@ def ledger(run: Evidence, limits: Limits) -> list[str]:
         optional = Counter({name: optional[name] for name in optional if name in WITH_ERRORS})
     known = {name: count for name, count in optional.items() if run.has_counter(name)}
     kept = {name: count for name, count in expected.items() if name not in LACKED or not run.absent(name)}
-    books = [(name, run.grown(name), count) for name, count in {**kept, **known}.items()]
     again = _again(run)
-    return [
-        f"{name} grew by {seen}, sysbench says {count}"
-        for name, seen, count in books
-        if not count <= seen <= count + again[name]
-    ]
+    for name, count in {**kept, **known}.items():
+        if not count <= (seen := run.grown(name)) <= count + again[name]:
+            yield f"{name} grew by {seen}, sysbench says {count}"
 
 
 def _again(run: Evidence) -> Counter[str]:
@@ -94,7 +93,7 @@ def _counted(run: Evidence) -> tuple[dict[str, int], dict[str, int]]:
     return expected, writes | changed
 
 
-def _account(run: Evidence) -> list[str]:
+def _account(run: Evidence) -> Iterator[str]:
     """Hold the counters of one account against sysbench's counts.
 
     Arms in turns were told apart so until it was seen that MariaDB serves otherwise while it counts by
@@ -112,31 +111,28 @@ def _account(run: Evidence) -> list[str]:
         rest = run.total("writes") + run.total("other") - updates
         books += [("updates", run.grown("Account_updates"), updates)]
         books += [("other statements", run.grown("Account_other"), rest)]
-    return [
-        f"{name} of the account grew by {seen}, sysbench says {count}"
-        for name, seen, count in books
-        if seen != count
-    ]
+    for name, seen, count in books:
+        if seen != count:
+            yield f"{name} of the account grew by {seen}, sysbench says {count}"
 
 
-def hits(run: Evidence, limits: Limits) -> list[str]:
+def hits(run: Evidence, limits: Limits) -> Iterator[str]:
     """V11: reads found the rows they asked for, writes changed rows."""
     if checks_own.is_own(run):
-        return checks_own.hits(run)
+        yield from checks_own.hits(run)
+        return
     one, done = run.transaction, run.total("transactions")
-    faults = []
     least = one.writes * done * (WRITE_SHARE if one.growth >= 0 else 0)
     if one.writes and run.total("writes") < max(least, 1):
-        faults.append(f"{run.total('writes')} of {one.writes * done} writes changed a row")
-    if faults and run.absent("Rows_sent"):
-        return faults
+        yield f"{run.total('writes')} of {one.writes * done} writes changed a row"
+        if run.absent("Rows_sent"):
+            return
     ranges = [rows for each in run.served if (rows := _rows(each)) is not None]
     if one.reads and len(ranges) == len(run.served):
         sent = run.grown("Rows_sent")
         low, high = (sum(ends) for ends in zip(*ranges, strict=True))
         if not low <= sent <= high + OWN_ROWS:
-            faults.append(f"the server sent {sent} rows, {low:.0f} to {high + OWN_ROWS:.0f} expected")
-    return faults
+            yield f"the server sent {sent} rows, {low:.0f} to {high + OWN_ROWS:.0f} expected"
 
 
 def _rows(run: Evidence) -> tuple[float, float] | None:
@@ -148,31 +144,34 @@ def _rows(run: Evidence) -> tuple[float, float] | None:
     return fewest * done * (1 if fewest == most else ROW_SHARE), most * (done + spoilt)
 
 
-def identity(run: Evidence, limits: Limits) -> list[str]:
+def identity(run: Evidence, limits: Limits) -> Iterator[str]:
     """V12: server and proxy, their settings and places were the same at the start, before and after, they had
     the quotas that their arm asks for, and the server never stopped."""
     before, after = (
         checks_cluster.but_for_event(run, run.get(f"identity_{when}"), when) for when in ("before", "after")
     )
-    faults = _signs(before, after)
-    faults += arm(run) + quotas(run) + settings(run)
+    yield from _signs(before, after)
+    yield from arm(run)
+    yield from quotas(run)
+    yield from settings(run)
     grown = run.get("uptime_after_s") - run.get("uptime_before_s")
     # Neighbours and connections beside a run come before it and leave after it.
     beside = run.seen.get("beside_s") or 0.0
     lasted = run.get("ended_monotonic_s") - run.get("started_monotonic_s")
     if not -UPTIME_ROUNDING_S <= grown - lasted <= UPTIME_SLACK_S + beside:
-        faults.append(f"the server's uptime grew by {grown} s in a run of {lasted:.1f} s")
-    return faults
+        yield f"the server's uptime grew by {grown} s in a run of {lasted:.1f} s"
 
 
-def data(run: Evidence, limits: Limits) -> list[str]:
+def data(run: Evidence, limits: Limits) -> Iterator[str]:
     """V13: the tables are defined as at the start, had the rows of the plan before, and what the script makes
     of them after."""
-    faults = tables(run)
+    faults = list(tables(run))
+    yield from faults
     if faults or checks_own.is_own(run):
-        return faults
+        return
     if "rows_before" in run.seen and run.seen["rows_before"] is None:
-        return _sampled(run)
+        yield from _sampled(run)
+        return
     before, after, one = run.get("rows_before"), run.get("rows_after"), run.transaction
     names = [f"sbtest{number}" for number in range(1, run.asked("tables") + 1)]
     if missing := [name for name in names if name not in before or name not in after]:
@@ -181,30 +180,27 @@ def data(run: Evidence, limits: Limits) -> list[str]:
     for name in names:
         # A script that only adds or only removes rows may find what its neighbour in the block left.
         if (before[name] - size) * (one.growth or 1) < 0 or (not one.growth and before[name] != size):
-            faults.append(f"{name} had {before[name]} rows, {size} expected")
+            yield f"{name} had {before[name]} rows, {size} expected"
     changed = sum(after[name] - before[name] for name in names)
     expected = one.growth * run.total("writes")
     spoilt = sum(each.total("ignored_errors") for each in run.served)
     slack = spoilt if one.writes and not one.has_transaction else 0
     if abs(changed - expected) > slack:
-        faults.append(f"the run changed the number of rows by {changed}, {expected} expected")
-    return faults
+        yield f"the run changed the number of rows by {changed}, {expected} expected"
 
 
-def _sampled(run: Evidence) -> list[str]:
+def _sampled(run: Evidence) -> Iterator[str]:
     """Hold a sample of tables that are too large to count around every run; Excused where there is none."""
     if run.seen.get("sample_before") is None and "sample_before" not in run.seen:
         raise Excused("rows not counted: too many to count around every run")
     size, one = run.asked("table_size"), run.transaction
     slack = run.total("ignored_errors") if one.writes and not one.has_transaction else 0
-    faults = []
     for when in ("before", "after"):
         seen = run.get(f"sample_{when}")
         for number in range(1, run.asked("tables") + 1):
             found = seen.get(f"sbtest{number}")
-            fault = _rows_fault(found, size, one.growth, slack) if found else "was not there"
-            faults += [f"sbtest{number} {fault} {when} the run"] if fault else []
-    return faults
+            if fault := _rows_fault(found, size, one.growth, slack) if found else "was not there":
+                yield f"sbtest{number} {fault} {when} the run"
 
 
 def _rows_fault(seen: dict[str, int], size: int, growth: int, slack: int) -> str | None:
@@ -229,69 +225,63 @@ WARM_SHARE = 0.75
 holds follows from how a server evicts, and MariaDB keeps 1,536 pages free, more than 24 MiB of pool have."""
 
 
-def cache(run: Evidence, limits: Limits) -> list[str]:
+def cache(run: Evidence, limits: Limits) -> Iterator[str]:
     """V25: what a server held in memory at its first query is what the arm begins with by its study."""
     if not run.seen:
         raise Missing("nothing was recorded")
     begins = run.seen.get("begins")
-    if begins not in ("cold", "warm"):
-        return []
-    held = run.cache("before")
-    if held is None:
-        if begins == "warm":
-            return []
+    held = run.cache("before") if begins in ("cold", "warm") else None
+    if held is None and begins == "cold":
         raise Excused(
             "the server does not say what it holds in memory, so that it began cold follows from its start "
             "right before the run alone"
         )
+    if held is None:
+        return
     data = run.asked("tables") * run.asked("table_size") * ROW_BYTES
     in_memory, pool = (pages * held.page_bytes for pages in (held.pages, held.pages_of_pool))
     most, least = COLD_SHARE * data + STARTED_BYTES, WARM_SHARE * data
     shown = f"{in_memory / 1e6:.1f} MB of at least {data / 1e6:.1f} MB were in memory at its first query"
     if begins == "cold" and in_memory > most:
-        return [f"it was to begin cold, and {shown}"]
+        yield f"it was to begin cold, and {shown}"
     if begins == "warm" and in_memory < least and pool >= data:
-        return [f"it was to begin warm, and {shown}"]
-    return []
+        yield f"it was to begin warm, and {shown}"
 
 
 QUOTA_ROUNDING = 1e-3
 """What a quota in cores may differ by from the one asked: kernels keep it in microseconds of a period."""
 
 
-def settings(run: Evidence) -> list[str]:
+def settings(run: Evidence) -> Iterator[str]:
     """Each variable of the server that is not what it was at the start, or was changed in the run."""
-    by_hand = _unasked(run, "settings")
-    found = [f"server variable {name} was set to {value} by hand before the runs" for name, value in by_hand]
-    return found + [f"server variable {changes}" for changes in _changed(run, "settings")]
+    for name, value in _unasked(run, "settings"):
+        yield f"server variable {name} was set to {value} by hand before the runs"
+    yield from (f"server variable {changes}" for changes in _changed(run, "settings"))
 
 
-def tables(run: Evidence) -> list[str]:
+def tables(run: Evidence) -> Iterator[str]:
     """Each table, column, index, trigger and event that is not what it was, or was changed in the run."""
-    found = [
-        f"{name} is not ours and was there before the runs ({what})" for name, what in _unasked(run, "tables")
-    ]
-    return found + _changed(run, "tables")
+    for name, what in _unasked(run, "tables"):
+        yield f"{name} is not ours and was there before the runs ({what})"
+    yield from _changed(run, "tables")
 
 
-def arm(run: Evidence) -> list[str]:
+def arm(run: Evidence) -> Iterator[str]:
     """Each sign of the arm's parts that is not what it was when its servers were started."""
-    signs = _signs(run.get("identity_at_start"), run.get("identity_before"))
-    return [f"{changed} between the runs" for changed in signs]
+    for changed in _signs(run.get("identity_at_start"), run.get("identity_before")):
+        yield f"{changed} between the runs"
 
 
-def _signs(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{name} changed from {then.get(name)!r} to {now.get(name)!r}"
-        for name in sorted({*then, *now})
-        if then.get(name) != now.get(name)
-    ]
+def _signs(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted({*then, *now}):
+        if then.get(name) != now.get(name):
+            yield f"{name} changed from {then.get(name)!r} to {now.get(name)!r}"
 
 
-def quotas(run: Evidence) -> list[str]:
+def quotas(run: Evidence) -> Iterator[str]:
     """Each part that had another quota of processor time than its arm asks for, by the kernel's own word."""
     setting = run.plan.get("arm_setting") or {}
-    asked, found = setting.get("cpu") or {}, []
+    asked = setting.get("cpu") or {}
     for name, group in sorted(run.get("identity_before").items()):
         if not name.endswith("_group") or not isinstance(group, Mapping) or "quota_cores" not in group:
             continue
@@ -300,20 +290,17 @@ def quotas(run: Evidence) -> list[str]:
         had = group["quota_cores"]
         if (had is None) != (quota is None) or (quota and abs(had - quota) > QUOTA_ROUNDING):
             shown = ["no quota" if one is None else f"a quota of {one:g} cores" for one in (had, quota)]
-            found.append(f"the {part} had {shown[0]}, its arm asks for {shown[1]}")
+            yield f"the {part} had {shown[0]}, its arm asks for {shown[1]}"
         shares, qos = group.get("shares"), setting.get("qos", "none")
         if part == "server" and (shares == LOWEST_SHARES) != (qos == "best_effort"):
-            found.append(f"the {part} had a weight of {shares}, its arm asks for qos {qos}")
-    return found
+            yield f"the {part} had a weight of {shares}, its arm asks for qos {qos}"
 
 
-def between(run: Evidence) -> list[str]:
+def between(run: Evidence) -> Iterator[str]:
     """Each sign that a server did something for others since the run before; of several, each named."""
-    found = []
     for number, one in enumerate(run.servers):
         name = f"server {number}: " if len(run.servers) > 1 else ""
-        found += [name + changes for changes in _between(one)]
-    return found
+        yield from (name + changes for changes in _between(one))
 
 
 def not_held(run: Evidence) -> list[str]:
@@ -326,19 +313,18 @@ def not_held(run: Evidence) -> list[str]:
     return sampled + [f"not held between the runs: {what} ({why})" for what, why in sorted(lacking.items())]
 
 
-def _changed(run: Evidence, kind: str) -> list[str]:
+def _changed(run: Evidence, kind: str) -> Iterator[str]:
     start, before, after = (run.get("state", kind, when) for when in ("at_start", "before", "after"))
     seen = run.get("state", kind)
-    found = []
     for was, now, key, when in (
         (start, before, "changed_between", "between the runs"),
         (before, after, "changed_in_run", "in the run"),
     ):
         if was != now:
-            items = seen.get(key) or {}
-            changes = [f"{_sentence(name, *change)} {when}" for name, change in sorted(items.items())]
-            found += changes or [f"{kind}: the digest changed {when}"]
-    return found
+            items = sorted((seen.get(key) or {}).items())
+            yield from (f"{_sentence(name, *change)} {when}" for name, change in items)
+            if not items:
+                yield f"{kind}: the digest changed {when}"
 
 
 def _unasked(run: Evidence, kind: str) -> list[tuple[str, str]]:
@@ -353,25 +339,21 @@ def _sentence(name: str, was: Any, now: Any) -> str:
     return f"{name} was removed (it was {was})" if now is None else f"{name} was {was}, is {now}"
 
 
-def _between(run: Evidence) -> list[str]:
-    state = run.get("state")
-    told = run.get("state", "between")
-    found = [
-        f"{table} was written to between the runs ({now or 'gone'})"
-        for table, (_, now) in sorted((state.get("written_between") or {}).items())
-    ]
+def _between(run: Evidence) -> Iterator[str]:
+    state, told = run.get("state"), run.get("state", "between")
+    for table, (_, now) in sorted((state.get("written_between") or {}).items()):
+        yield f"{table} was written to between the runs ({now or 'gone'})"
     if not told:
         raise Missing("the server's counters at the end of the run before are not known")
     seen = Between.of(told)
     short_s = seen.seconds - seen.uptime_s
     if short_s > UPTIME_ROUNDING_S:
-        found.append(f"the server was started again between the runs: its uptime lacks {short_s:.0f} s")
+        yield f"the server was started again between the runs: its uptime lacks {short_s:.0f} s"
     if seen.is_shared:
-        return found
-    found += [f"{name} grew by {count} between the runs" for name, count in seen.counters.items()]
+        return
+    yield from (f"{name} grew by {count} between the runs" for name, count in seen.counters.items())
     if seen.own is not None and seen.connections is not None:
         probes = seen.refused if (run.seen.get("arrangement") or {}).get("has_probes") else 0
         foreign = seen.connections - seen.own - probes
         if foreign:
-            found.append(f"{foreign} connections that are not ours were made between the runs")
-    return found
+            yield f"{foreign} connections that are not ours were made between the runs"

@@ -44,7 +44,7 @@ def ended_s(run: Evidence) -> float | None:
     return own[0].begin_us / 1e6 + window_s if own and window_s and run.log.checkpoints else None
 
 
-def turns(run: Evidence, limits: Limits) -> list[str]:
+def turns(run: Evidence, limits: Limits) -> Iterator[str]:
     """V23: the turns were as planned, no arm ran in another's, and all had the same seconds.
 
     Whole runs have nothing to show.
@@ -52,10 +52,12 @@ def turns(run: Evidence, limits: Limits) -> list[str]:
     if not run.seen:
         raise Missing("nothing was recorded")
     if not run.is_in_turns:
-        return []
+        return
     taken = run.taken
-    of_turns = (*_length_faults(run, taken), *_still_faults(run, len(taken)))
-    return [*_clock_faults(run), *of_turns, *_late_faults(run)]
+    yield from _clock_faults(run)
+    yield from _length_faults(run, taken)
+    yield from _still_faults(run, len(taken))
+    yield from _late_faults(run)
 
 
 def _clock_faults(run: Evidence) -> Iterator[str]:

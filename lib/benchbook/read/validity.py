@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,12 +20,12 @@ from benchbook.read import (
 )
 from benchbook.read.evidence import Evidence, Excused, Missing
 
-Find = Callable[[Evidence, Limits], list[str]]
+Find = Callable[[Evidence, Limits], Iterator[str]]
 
 
-def client(run: Evidence, limits: Limits) -> list[str]:
+def client(run: Evidence, limits: Limits) -> Iterator[str]:
     """V15: the clients got the cores they asked for, together and each, and had some to spare."""
-    faults = checks_machine.client(run, limits)
+    yield from checks_machine.client(run, limits)
     for number, one in enumerate(run.clients if len(run.clients) > 1 else ()):
         waited = one.seen.get("runqueue_wait_s")
         if waited is None or one.log.final is None or not one.log.final.total_time_s:
@@ -33,34 +33,30 @@ def client(run: Evidence, limits: Limits) -> list[str]:
         share = waited / (one.asked("threads") * one.log.final.total_time_s)
         if share > limits.client_wait:
             most = f"at most {limits.client_wait:g} s"
-            faults.append(f"client {number}: threads waited {share:.2f} s for a core each second, {most}")
-    return faults
+            yield f"client {number}: threads waited {share:.2f} s for a core each second, {most}"
 
 
-def beginning(run: Evidence, limits: Limits) -> list[str]:
+def beginning(run: Evidence, limits: Limits) -> Iterator[str]:
     """V22: all clients of the plan ran, and began at one moment, so that their windows are one."""
     if not run.seen:
         raise Missing("nothing was recorded")
     setting = run.plan.get("arm_setting")
     asked, servers = several.clients(setting), several.servers(setting)
     if asked == 1:
-        return []
+        return
     known = run.get("clients")
-    faults = [] if len(known) == asked else [f"{len(known)} clients ran, {asked} asked"]
-    faults += [
-        f"client {number} used server {one.get('server')}, not {several.server_of(number, servers)}"
-        for number, one in enumerate(known)
-        if one.get("server") != several.server_of(number, servers)
-    ]
-    spread = run.get("start_spread_ms")
-    if spread > limits.start_spread_ms:
-        faults.append(f"the clients began {spread:.0f} ms apart, at most {limits.start_spread_ms:g} ms")
-    return faults
+    if len(known) != asked:
+        yield f"{len(known)} clients ran, {asked} asked"
+    for number, one in enumerate(known):
+        if one.get("server") != (due := several.server_of(number, servers)):
+            yield f"client {number} used server {one.get('server')}, not {due}"
+    if (spread := run.get("start_spread_ms")) > limits.start_spread_ms:
+        yield f"the clients began {spread:.0f} ms apart, at most {limits.start_spread_ms:g} ms"
 
 
 def _each(check: Find, kind: str, views: Sequence[Evidence], limits: Limits) -> list[str]:
     if len(views) == 1:
-        return check(views[0], limits)
+        return list(check(views[0], limits))
     faults: list[str] = []
     missing: list[str] = []
     excused: list[str] = []
@@ -200,8 +196,8 @@ def judge(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None =
 
 def _check(evidence: Evidence, limits: Limits, id: str, name: str, find: Find) -> Check:
     try:
-        part = EACH.get(id)
-        faults = _each(find, part, getattr(evidence, f"{part}s"), limits) if part else find(evidence, limits)
+        part = EACH.get(id, "")
+        faults = _each(find, part, getattr(evidence, f"{part}s") if part else (evidence,), limits)
     except Excused as excuse:
         return Check(id, name, None, str(excuse), is_excused=True)
     except Missing as missing:
