@@ -19,30 +19,24 @@ from benchbook.core.study_arm import UNMEASURED
 # One number for each way of arranging and measuring. Raise it when a change of the code alters what is
 # measured that way: what runs where, beside what, in which order, what is counted meanwhile. Sessions from
 # before and after are then not pooled. A faster start, a new check or a moved function changes nothing.
-METHODS = {
-    "turns": 2,  # 1: statements were counted by account, and MariaDB serves otherwise with `userstat`
-    "runs": 1,
-    "local": 2,  # 1: what is measured did not go before the machine's other programs
-    "pod": 1,
-    "zones": 1,
-    "cold": 2,  # 1: counting the tables before each block had read them into memory
-    "cluster": 2,  # 1: leaders stayed with the store that was up first
-    "ssh": 1,
-    "kubernetes": 1,
-    "existing": 2,  # 1: clients did not go before this machine's other programs
+_METHODS = {
+    # 1: statements were counted by account, and MariaDB serves otherwise with `userstat`
+    "turns": (2, "how arms take turns"),
+    "runs": (1, "how whole runs are made"),
+    # 1: what is measured did not go before the machine's other programs
+    "local": (2, "how parts share this machine"),
+    "pod": (1, "how a pod's network is made"),
+    "zones": (1, "how zones are made"),
+    # 1: counting the tables before each block had read them into memory
+    "cold": (2, "what a server that is not warmed holds"),
+    # 1: leaders stayed with the store that was up first
+    "cluster": (2, "how a TiDB cluster is arranged"),
+    "ssh": (1, "how hosts are used"),
+    "kubernetes": (1, "how a cluster's pods are made"),
+    # 1: clients did not go before this machine's other programs
+    "existing": (2, "how an endpoint of others is used"),
 }
-WORDS = {
-    "turns": "how arms take turns",
-    "runs": "how whole runs are made",
-    "local": "how parts share this machine",
-    "pod": "how a pod's network is made",
-    "zones": "how zones are made",
-    "cold": "what a server that is not warmed holds",
-    "cluster": "how a TiDB cluster is arranged",
-    "ssh": "how hosts are used",
-    "kubernetes": "how a cluster's pods are made",
-    "existing": "how an endpoint of others is used",
-}
+METHODS = {name: number for name, (number, _) in _METHODS.items()}
 # What of a site only says where it is found, or how long to wait for it.
 _PLACE = {
     "port": True,
@@ -144,7 +138,8 @@ def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 def _told(key: str, before: Any, after: Any) -> str:
     first, _, rest = key.partition(".")
     if first == "methods":
-        return f"{WORDS.get(rest, rest)}: number {_word(before)} against {_word(after)}"
+        _, words = _METHODS.get(rest, (0, rest))
+        return f"{words}: number {_word(before)} against {_word(after)}"
     return f"{key.replace('_', ' ')}: {_word(before)} against {_word(after)}"
 
 
