@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from benchbook.core import runfolder, scripts, several
@@ -18,19 +18,10 @@ from benchbook.read.sysbench_log import parse
 
 # What is one client's or one server's own, and must not be taken from the whole where it lacks.
 OF_CLIENTS = frozenset({"exit_code", "ended_by", "argv", "options"})
-OF_SERVERS = frozenset(
-    (
-        "ledger",
-        "rows_before",
-        "rows_after",
-        "sample_before",
-        "sample_after",
-        "uptime_before_s",
-        "uptime_after_s",
-        "state",
-        "work",
-    )
-)
+OF_SERVERS = frozenset({
+    "ledger", "rows_before", "rows_after", "sample_before", "sample_after", "uptime_before_s",
+    "uptime_after_s", "state", "work",
+})  # fmt: skip
 IDENTITIES = ("identity_at_start", "identity_before", "identity_after")
 
 
@@ -78,17 +69,18 @@ class Evidence:
     @classmethod
     def of(cls, folder: RunFolder) -> Evidence:
         """Read a folder; what can't be read is left empty, and the manifest says so."""
-        plan = _mapping(folder.plan)
+        plan, seen = (_read(one, {}) for one in (folder.plan, folder.evidence))
+        plan = plan if isinstance(plan, dict) else {}
         first, *others = (_said(folder, number) for number in range(_asked(several.clients, plan)))
         return cls(
             plan=plan,
-            seen=_mapping(folder.evidence),
+            seen=seen if isinstance(seen, dict) else {},
             out=first[0],
             err=first[1],
             broken=tuple(folder.verify()),
             others=tuple(others),
-            turns=_or(lambda: folder.text(runfolder.TURNS), None),
-            monitor=_or(lambda: folder.text(runfolder.MONITOR), None),
+            turns=_read(lambda: folder.text(runfolder.TURNS), None),
+            monitor=_read(lambda: folder.text(runfolder.MONITOR), None),
         )
 
     @cached_property
@@ -102,7 +94,11 @@ class Evidence:
     @cached_property
     def served(self) -> tuple[Evidence, ...]:
         """All runs that the servers served between the two readings of their books, this one first."""
-        return (self, *map(_beside, self.seen.get("beside") or ()))
+        found = [self]
+        for one in self.seen.get("beside") or ():
+            first, *others = ((client["out"], client["err"]) for client in one["clients"])
+            found.append(Evidence(one["plan"], {}, *first, others=tuple(others)))
+        return tuple(found)
 
     @property
     def is_in_turns(self) -> bool:
@@ -151,17 +147,13 @@ class Evidence:
             return (self,)
         known = self.seen.get("clients")
         known = known if isinstance(known, list) and all(isinstance(one, dict) for one in known) else []
-        return tuple(
-            replace(
-                self,
-                plan=self.plan | _share(self.plan, number, len(outputs)) | _alone(self.plan),
-                seen=_without(self.seen, OF_CLIENTS) | (known[number] if number < len(known) else {}),
-                out=out,
-                err=err,
-                others=(),
-            )
-            for number, (out, err) in enumerate(outputs)
-        )
+        found = []
+        for number, (out, err) in enumerate(outputs):
+            share = _read(partial(several.share, self.plan, number, len(outputs)), {})
+            seen = _without(self.seen, OF_CLIENTS) | (known[number] if number < len(known) else {})
+            plan = self.plan | share | _alone(self.plan)
+            found.append(replace(self, plan=plan, seen=seen, out=out, err=err, others=()))
+        return tuple(found)
 
     @cached_property
     def servers(self) -> tuple[Evidence, ...]:
@@ -247,37 +239,21 @@ class Evidence:
         return all(counter in (ledger.get(side) or {}) for side in ("before", "after"))
 
 
-def _beside(one: Mapping[str, Any]) -> Evidence:
-    """Return a run of the same group by its plan and what its clients printed."""
-    first, *others = ((client["out"], client["err"]) for client in one["clients"])
-    return Evidence(plan=one["plan"], seen={}, out=first[0], err=first[1], others=tuple(others))
-
-
 def log_of(folder: RunFolder) -> SysbenchLog:
     """Return what the clients of a run did together, without looking at its manifest."""
-    count = _asked(several.clients, _mapping(folder.plan))
+    count = _asked(several.clients, _read(folder.plan, {}))
     return merged([parse(_said(folder, number)[0]) for number in range(count)])
 
 
 def _said(folder: RunFolder, number: int) -> tuple[str, str | None]:
     """Return output and stderr of one client."""
     out, err = (runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
-    return _or(lambda: folder.text(out), ""), _or(lambda: folder.text(err), None)
+    return _read(lambda: folder.text(out), ""), _read(lambda: folder.text(err), None)
 
 
 def _asked(count: Callable[[Any], int], plan: dict[str, Any]) -> int:
-    """Return how many clients or servers a plan asks for; of a damaged one, which the manifest tells, one."""
-    try:
-        return max(1, count(plan.get("arm_setting")))
-    except (AttributeError, TypeError, ValueError):
-        return 1
-
-
-def _share(plan: dict[str, Any], number: int, clients: int) -> dict[str, int]:
-    try:
-        return several.share(plan, number, clients)
-    except (KeyError, TypeError, ValueError):
-        return {}
+    """Return how many clients or servers a plan asks for."""
+    return max(1, _read(lambda: count(plan.get("arm_setting")), 1))
 
 
 def _alone(plan: dict[str, Any]) -> dict[str, Any]:
@@ -290,15 +266,11 @@ def _without(seen: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
     return {name: value for name, value in seen.items() if name not in names}
 
 
-def _mapping(read: Any) -> dict[str, Any]:
-    found = _or(read, {})
-    return found if isinstance(found, dict) else {}
-
-
-def _or(read: Any, otherwise: Any) -> Any:
+def _read(what: Callable[[], Any], otherwise: Any) -> Any:
+    """Read part of a folder; of a damaged one, which the manifest tells, return something else."""
     try:
-        return read()
-    except (OSError, ValueError, RecursionError):
+        return what()
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return otherwise
 
 
