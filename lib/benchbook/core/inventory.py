@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -163,40 +163,33 @@ def read(path: Path, shown: str, roles: Sequence[str] = ()) -> dict[str, Target]
     absent = [role for role in roles if not inventory.of(role)]
     if absent:
         raise InputErrors([f"{shown}: hosts: no host has the role {role}; add it to one" for role in absent])
-    return {name: _target(inventory, name, path.parent) for name in inventory.hosts}
+    found = {}
+    for name, machine in inventory.hosts.items():
+        given = dict(inventory.defaults) | {key: own for key, own in machine if own is not None}
+        given["programs"] = (inventory.defaults.programs or {}) | (machine.programs or {})
+        found[name] = _target(inventory, name, given, path.parent)
+    return found
 
 
-def _target(inventory: Inventory, name: str, base: Path) -> Target:
-    machine, common = inventory.hosts[name], inventory.defaults
-    given = dict(common) | {key: own for key, own in machine if own is not None}
-    gateway = None
-    if (way := given["gateway"]) is not None:
-        jump = inventory.gateways[way]
-        gateway = _reached(inventory, way, dict(jump), base)
-    return replace(
-        _reached(inventory, name, given, base),
-        address=machine.address or machine.host,
-        roles=machine.roles,
-        folder=given["folder"],
-        gateway=gateway,
-        programs={str(key): path for own in (common, machine) for key, path in (own.programs or {}).items()},
-    )
-
-
-def _reached(inventory: Inventory, name: str, given: Mapping[str, Any], base: Path) -> Target:
-    """Return a host or a gateway with what its SSH needs."""
+def _target(inventory: Inventory, name: str, given: Mapping[str, Any], base: Path) -> Target:
+    """Return a host or a gateway with what its SSH needs; a gateway has no more than that."""
     key, known = given["key_file"], given["known_hosts"] or "~/.ssh/known_hosts"
+    gateway = None
+    if (way := given.get("gateway")) is not None:
+        gateway = _target(inventory, way, dict(inventory.gateways[way]), base)
     return Target(
         name=name,
         host=given["host"],
-        address=given["host"],
-        roles=(),
+        address=given.get("address") or given["host"],
+        roles=given.get("roles", ()),
         port=given["port"] or 22,
         user=given["user"] or getpass.getuser(),
         key_file=base / Path(key).expanduser() if key else None,
         known_hosts=base / Path(known).expanduser(),
-        folder=None,
+        folder=given.get("folder"),
         lease_s=inventory.lease_s,
         patience_s=inventory.patience_s,
         timeout_s=inventory.timeout_s,
+        gateway=gateway,
+        programs=given.get("programs", {}),
     )

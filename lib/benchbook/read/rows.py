@@ -23,17 +23,8 @@ Columns = dict[str, Any]
 
 OF_SCHEDULE = ("run_id", "block", "position", "group", "arm", "workload", "threads", "seed")
 WINDOW = (
-    "events",
-    "transactions",
-    "reads",
-    "writes",
-    "other",
-    "queries",
-    "ignored_errors",
-    "reconnects",
-    "latency_min_ms",
-    "latency_avg_ms",
-    "latency_max_ms",
+    *("events", "transactions", "reads", "writes", "other", "queries", "ignored_errors", "reconnects"),
+    *("latency_min_ms", "latency_avg_ms", "latency_max_ms"),
 )
 SERIES = [name for name in SCHEMAS["intervals"] if name in Interval._fields]
 LOWEST_S = 5

@@ -247,8 +247,9 @@ class _Tables:
                 length = len(next(iter(columns.values())))
                 arrays[column] = pa.DictionaryArray.from_arrays(np.zeros(length, dtype=np.int32), [run_id])
             else:
-                values = columns[column]
-                arrays[column] = values if isinstance(values, pa.ChunkedArray) else _array(values, kind)
+                # Of what may be absent NaN is nothing.
+                values, is_whole = columns[column], kind == "Int"
+                arrays[column] = pa.array(values, from_pandas=True) if is_whole else values
         self.series[name].append(pa.table(arrays))
 
     def finish(self) -> dict[str, pa.Table]:
@@ -273,12 +274,6 @@ def _stated(name: str, row: dict[str, Any]) -> dict[str, Any]:
     """Return a row of a table with its derived numbers in the digits that their schema states."""
     derived = [column for column, (kind, _, _) in SCHEMAS[name].items() if kind == "derived"]
     return row | {column: canonical.significant(row[column], canonical.DERIVED) for column in derived}
-
-
-def _array(values: np.ndarray, kind: str) -> pa.Array:
-    if kind == "Int":
-        return pa.array(values, from_pandas=True).cast(pa.int64())
-    return pa.array(values.astype(np.int64) if kind == "int" else values)
 
 
 RUNS_A_BATCH = 50
