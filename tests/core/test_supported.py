@@ -49,7 +49,7 @@ def test_every_kind_of_site_has_its_line_and_every_key_of_an_arm_is_made_somewhe
     ],
 )
 def test_a_refusal_names_key_kind_reason_and_what_to_write(kind: str, arm: dict, said: str):
-    (sentence,) = registry.refused(kind, Arm.model_validate(arm, strict=False))
+    ((_, sentence),) = registry.refused(kind, Arm.model_validate(arm, strict=False))
     assert sentence.startswith(said)
 
 

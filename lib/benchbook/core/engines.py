@@ -105,9 +105,7 @@ def refused(study: Any) -> Iterator[str]:
             yield registry.refusal(f"{place}.name: {name}", kind, kinds)
     for arm, of in study.arms.items():
         name = (of.engine.name if of.engine is not None else None) or engine.name
-        yield from _of_driver(arm, of, name)
-        if of.access == registry.SOCKET:
-            yield from _of_socket(arm, of, name)
+        yield from _of_way(arm, of, name)
 
 
 def _of_build(place: str, one: Engine | ArmEngine, base: Build | None, kind: str) -> Iterator[str]:
@@ -121,26 +119,21 @@ def _of_build(place: str, one: Engine | ArmEngine, base: Build | None, kind: str
         yield f"{place}.{missing[0]}: missing; write it there, or under engine.build for all arms"
 
 
-def _of_socket(name: str, arm: Arm, engine: str) -> Iterator[str]:
-    """Yield what of an arm can't be with a socket, which is a file of the server's machine."""
-    if not traits.engine(engine).has_socket:
-        yield f"arms.{name}.access: socket: not supported with engine.name: {engine}; write another access"
-    for key in ("zones", "load"):
-        if getattr(arm, key) is not None:
-            yield f"arms.{name}.{key}: goes over a network, which access: socket does not use; remove it"
-
-
-def _of_driver(name: str, arm: Arm, engine: str) -> Iterator[str]:
-    """Yield what of an arm speaks another protocol than its engine."""
-    driver, proxy = traits.engine(engine).driver, traits.between(arm.access)
-    if proxy is not None and proxy.driver not in (None, driver):
+def _of_way(name: str, arm: Arm, engine: str) -> Iterator[str]:
+    """Yield what can't be on an arm's way to its engine: another protocol, or a network beside a socket."""
+    told, proxy, is_socket = traits.engine(engine), traits.between(arm.access), arm.access == registry.SOCKET
+    if proxy is not None and proxy.driver not in (None, told.driver):
         yield (
             f"arms.{name}.access: {arm.access}: not supported with engine.name: {engine}, whose protocol it "
             "does not speak; write another access"
         )
-    for key in ("load", "zones") if driver != traits.MYSQL else ():
-        if getattr(arm, key) is not None:
+    if is_socket and not told.has_socket:
+        yield f"arms.{name}.access: socket: not supported with engine.name: {engine}; write another access"
+    for key in [key for key in ("load", "zones") if getattr(arm, key) is not None]:
+        if told.driver != traits.MYSQL:
             yield (
                 f"arms.{name}.{key}: not supported with engine.name: {engine}: its connections speak MySQL's "
                 "protocol; remove it"
             )
+        if is_socket:
+            yield f"arms.{name}.{key}: goes over a network, which access: socket does not use; remove it"

@@ -36,21 +36,17 @@ def to_measure(name: str) -> Study:
     """Read a study that is about to be measured; what misleads is refused here, and not in older evidence."""
     document = _document(name)
     loaded = _checked(document)
-    if wrong := [in_place(document, text) for text in (*turns.misleading(loaded), *_alike(loaded))]:
-        raise InputErrors(wrong)
-    return loaded
-
-
-def _alike(loaded: Study) -> Iterator[str]:
-    """Yield arms that set what another one sets: they are one arm, and `aa` compares one with itself."""
-    first: dict[str, str] = {}
-    for name, arm in loaded.arms.items():
-        other = first.setdefault(json.dumps(arm.setting, sort_keys=True), name)
-        if other != name:
-            yield (
-                f"arms.{name}: sets the same as {other}; change what differs, or take it out: "
+    wrong, first = [*turns.misleading(loaded)], dict[str, str]()
+    for arm, one in loaded.arms.items():
+        other = first.setdefault(json.dumps(one.setting, sort_keys=True), arm)
+        if other != arm:
+            wrong.append(
+                f"arms.{arm}: sets the same as {other}; change what differs, or take it out: "
                 "aa compares the baseline with itself"
             )
+    if wrong:
+        raise InputErrors(in_place(document, text) for text in wrong)
+    return loaded
 
 
 def _document(name: str) -> yamlfile.Document:
@@ -95,22 +91,20 @@ def _checked(document: yamlfile.Document) -> Study:
 
 def _unknown_claims(document: yamlfile.Document) -> Iterator[str]:
     """Yield the claims of a file, whatever else is wrong with it, that no source makes."""
-    named = dict(_texts(document.data.get("claims"), "claims"))
+    named = _texts(document.data.get("claims"), "claims")
     arms = document.data.get("arms")
     for name, arm in arms.items() if isinstance(arms, dict) else ():
         if isinstance(arm, dict):
-            named |= dict(_texts(arm.get("illustrates"), "arms", name, "illustrates"))
+            named |= _texts(arm.get("illustrates"), f"arms.{name}.illustrates")
     known = _claim_ids(named.values())
     for place, claim in named.items():
         if claim not in known:
-            where = f"{document.where(place)}: {'.'.join(map(str, place))}"
-            yield f"{where}: {claim}: no such claim; {did_you_mean(claim, known)}"
+            yield in_place(document, f"{place}: {claim}: no such claim; {did_you_mean(claim, known)}")
 
 
-def _texts(value: object, *place: str) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    for index, one in enumerate(value) if isinstance(value, list) else ():
-        if isinstance(one, str):
-            yield (*place, index), one
+def _texts(value: object, place: str) -> dict[str, str]:
+    listed = enumerate(value) if isinstance(value, list) else ()
+    return {f"{place}.{index}": one for index, one in listed if isinstance(one, str)}
 
 
 def params(*sections: str) -> Params:
@@ -119,8 +113,7 @@ def params(*sections: str) -> Params:
     loaded = validate(document, Params)
     wrong = [*_misplaced(document, loaded.studies), *_twice(paths.study_files())]
     wrong += [
-        f"{document.where(('sources', index))}: sources.{index}: {name}: no folder data/published/{name}; "
-        "add it or remove the name"
+        in_place(document, f"sources.{index}: {name}: no folder data/published/{name}; add it or remove it")
         for index, name in enumerate(loaded.sources)
         if not (paths.published(name) / "source.yaml").is_file()
     ]
@@ -133,16 +126,16 @@ def _misplaced(document: yamlfile.Document, named: Mapping[str, str]) -> Iterato
     """Name the studies of `params.yaml` that are not there, or whose file is another one."""
     known, is_list = paths.studies(), isinstance(document.data["studies"], list)
     for index, (name, file) in enumerate(named.items()):
-        place = ("studies", index if is_list else name)
-        told = f"{document.where(place)}: {'.'.join(map(str, place))}"
+        told = f"studies.{index if is_list else name}"
         if name not in known:
             remedy = f"no such study; {did_you_mean(name, known)}"
             if (study := sizes.origin(name)) is not None:
                 made = f"`make repro STUDY={name}` writes and measures it"
                 remedy = f"a size of {study} whose file is not there yet; {made}"
-            yield f"{told}: {name}: {remedy}"
+            yield in_place(document, f"{told}: {name}: {remedy}")
         elif not is_list and file != paths.study(name).shown:
-            yield f"{told}: {file}: not the file of this study; write {paths.study(name).shown}"
+            remedy = f"write {paths.study(name).shown}"
+            yield in_place(document, f"{told}: {file}: not the file of this study; {remedy}")
 
 
 def _twice(written: Mapping[str, Sequence[Path]]) -> Iterator[str]:

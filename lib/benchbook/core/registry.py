@@ -89,20 +89,16 @@ def to_write(able: Iterable[str]) -> str:
     return f"write site.kind: {' or '.join(sorted(able))}"
 
 
-def refused(kind: str, arm: Any) -> list[str]:
-    """Return what an arm asks for that a kind of site does not make, each as `key: reason; what to write`."""
-    return [sentence for _, sentence in _refused(kind, arm)]
-
-
 def mistakes(kind: str, arms: Mapping[str, Any]) -> Iterator[str]:
     """Yield what makes a study wrong: what its arms ask for that its kind of site does not make."""
     for name, arm in arms.items():
-        for what, sentence in _refused(kind, arm):
+        for what, sentence in refused(kind, arm):
             if kind != LEAVES_OUT or what in _OF_ONE:
                 yield f"arms.{name}.{sentence}"
 
 
-def _refused(kind: str, arm: Any) -> Iterator[tuple[str, str]]:
+def refused(kind: str, arm: Any) -> Iterator[tuple[str, str]]:
+    """Yield what an arm asks for that a kind of site does not make, and `key: reason; what to write`."""
     for what, key in _asked(arm.setting):
         if not makes(kind, what):
             why, remedy = _INSTEAD.get((what, kind), (_WHY.get(what, ""), ""))

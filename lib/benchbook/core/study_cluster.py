@@ -75,10 +75,6 @@ class Cluster(Model):
                 f"replicas: {self.replicas}: there are {self.stores} stores, and a store holds one replica "
                 f"of a region; write {self.stores} or fewer, or raise stores"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _both_caches(self) -> Cluster:
         if self.store_settings.get(BLOCKS) and not self.store_settings.get(INDEXES):
             raise ValueError(
                 f"store_settings: {BLOCKS}: unistore then caches indexes, too; write {INDEXES} as well"

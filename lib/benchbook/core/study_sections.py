@@ -89,10 +89,6 @@ class Site(Model):
     def _whose(self) -> Site:
         if self.kubernetes is not None and self.kind != "kubernetes":
             raise ValueError(f"kubernetes: no key of kind {self.kind}; write kind: kubernetes, or remove it")
-        return self
-
-    @model_validator(mode="after")
-    def _where(self) -> Site:
         if self.kind == "ssh" and self.inventory is None:
             raise ValueError("inventory: missing for kind ssh; name the file in inventories/, without .yaml")
         if self.kind != "ssh" and self.inventory is not None:

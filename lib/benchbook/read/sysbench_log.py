@@ -73,7 +73,10 @@ def _assembled(reader: Reader) -> SysbenchLog:
         header=Header(**reader.header),
         intervals=reader.intervals,
         histogram=histogram,
-        summaries=_with_stats(reader),
+        summaries=tuple(
+            replace(block, thread_stats=tuple(reader.stats.get(number, ())))
+            for number, block in enumerate(reader.summaries, 1)
+        ),
         messages=messages,
         commands=tuple(reader.commands),
     )
@@ -98,15 +101,6 @@ def _histogram(reader: Reader) -> Histogram | None:
     return Histogram(reader.bars_line, buckets, counts)
 
 
-def _with_stats(reader: Reader) -> tuple[Summary, ...]:
-    summaries = list(reader.summaries)
-    for index in {stat[0] for stat in reader.stats if stat[0]}:
-        whole = [stat for stat in reader.stats if stat[0] == index and len(stat) == 7]
-        stats = tuple(ThreadStats(*stat[1:]) for stat in whole)
-        summaries[index - 1] = replace(summaries[index - 1], thread_stats=stats)
-    return tuple(summaries)
-
-
 SHOWN = 120
 LEVELS: dict[str, Level] = {"FATAL": "fatal", "ALERT": "alert", "WARNING": "warning", "DEBUG": "debug"}
 BLOCK_STARTS = frozenset({"histogram", "sql", "general", "throughput", "unfinished"})
@@ -124,7 +118,9 @@ class Reader:
         self.bars: list[tuple[str, ...]] = []
         self.bars_line = 0
         self.summaries: list[Summary] = []
-        self.stats: list[list[Any]] = []
+        # Of a thread its own line, and by the place of their block those that are whole.
+        self.stat: tuple[Any, ...] = ()
+        self.stats: dict[int, list[ThreadStats]] = {}
         self.messages: list[tuple[int, Level, list[str]]] = []
         self.last_message_line = 0
         self.last_chatter_line = 0
@@ -182,10 +178,11 @@ class Reader:
             self.commands.append(Command(number, name, table, rows))
         elif name == "stats_thread":
             thread, *times, events = words
-            self.stats.append([len(self.summaries), int(thread), *map(float, times), int(events)])
-        elif name == "stats_total":
-            if self.stats:
-                self.stats[-1].append(float(words[0]))
+            self.stat = int(thread), *map(float, times), int(events)
+        elif name == "stats_total" and self.stat:
+            whole = ThreadStats(*self.stat, float(words[0]))
+            self.stats.setdefault(len(self.summaries), []).append(whole)
+            self.stat = ()
         elif name == "checkpoint" or (name in BLOCK_STARTS and self.block is None):
             if self.is_over:
                 self.object("grammar", number, "more totals after the last ones")

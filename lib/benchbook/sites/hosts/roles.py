@@ -104,7 +104,7 @@ def obstacles(study: Study, name: str, hosts: Mapping[str, Target]) -> Iterator[
     for role, host in arm.hosts.items():
         if host not in hosts or role not in hosts[host].roles:
             yield f"hosts.{role}: {host}: no host of the inventory with this name has the role {role}"
-    yield from registry.refused(study.site.kind, arm)
+    yield from (sentence for _, sentence in registry.refused(study.site.kind, arm))
     if arm.load is not None and study.site.tls != "off":
         yield "load: not supported with site.tls; leave that out"
     if study.site.tiup is not None and (arm.kernel is not None or "server" in arm.cpu):
