@@ -158,26 +158,26 @@ def _node(schema: dict[str, Any], path: Path) -> dict[str, Any]:
     """Follow a key path through a JSON schema; an unknown part gives an empty schema."""
     node = schema
     for part in path:
-        node = _resolve(schema, node)
-        node = (
-            node.get("properties", {}).get(part)
-            or node.get("additionalProperties")
-            or node.get("items")
-            or next(iter(node.get("patternProperties", {}).values()), {})
-        )
-        if not isinstance(node, dict):
-            return {}
-    return _resolve(schema, node)
+        node, _ = resolved(schema, node)
+        node = node.get("properties", {}).get(part) or node.get("items") or of_names(node)
+    return resolved(schema, node)[0]
 
 
-def _resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+def of_names(section: dict[str, Any]) -> dict[str, Any]:
+    """Return what stands behind names of one's own, or an empty node."""
+    named = section.get("additionalProperties")
+    if isinstance(named, dict):
+        return named
+    return next(iter(section.get("patternProperties", {}).values()), {})
+
+
+def resolved(schema: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the node that a reference stands for, with examples of its own, and whether it may be null."""
+    branches = [branch for branch in node.get("anyOf", ()) if branch.get("type") != "null"]
     if "$ref" in node:
-        return {
-            **schema["$defs"][node["$ref"].rsplit("/", 1)[1]],
-            **{k: v for k, v in node.items() if k == "examples"},
-        }
-    for branch in node.get("anyOf", ()):
-        resolved = _resolve(schema, branch)
-        if resolved.get("type") != "null":
-            return {**resolved, **{k: v for k, v in node.items() if k == "examples"}}
-    return node
+        found = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+    elif len(branches) == 1:
+        found, _ = resolved(schema, branches[0])
+    else:
+        return node, False
+    return {**found, **{key: node[key] for key in node if key == "examples"}}, "anyOf" in node

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from benchbook.core import files
+from benchbook.core.explain import of_names, resolved
 from benchbook.core.params import Params
 from benchbook.core.study import Study
 
@@ -49,8 +50,8 @@ def _sections(whole: dict[str, Any], outer: dict[str, Any], path: str) -> Iterat
     """Yield the place of every section inside another one in the order of the keys, the section, and
     whether its key has a row that describes it."""
     for key, node in outer["properties"].items():
-        section, _ = _resolved(whole, node)
-        inside, _ = _resolved(whole, _inside(section))
+        section, _ = resolved(whole, node)
+        inside, _ = resolved(whole, of_names(section))
         is_named = "properties" in inside
         if is_named or "properties" in section:
             place, shown = f"{path}{key}{'.NAME' if is_named else ''}", inside if is_named else section
@@ -69,12 +70,12 @@ def _table(whole: dict[str, Any], section: dict[str, Any]) -> str:
 
 def _said(whole: dict[str, Any], node: dict[str, Any]) -> str:
     """Return the description of a key; pydantic leaves it out where the section says the same of itself."""
-    return " ".join((node.get("description") or _resolved(whole, node)[0]["description"]).split())
+    return " ".join((node.get("description") or resolved(whole, node)[0]["description"]).split())
 
 
 def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
     """Say in words which values a key takes, with their limits."""
-    shape, may_be_null = _resolved(whole, node)
+    shape, may_be_null = resolved(whole, node)
     kind = str(shape.get("type"))
     if shape.get("additionalProperties") is True:
         words = "keys of this file"
@@ -87,7 +88,7 @@ def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
     elif kind == "object" and "properties" in shape:
         words = "section"
     elif kind == "object":
-        words = _named(whole, _inside(shape))
+        words = _named(whole, of_names(shape))
     else:
         plain = {"integer": "integer", "number": "number", "string": "text", "boolean": "true, false"}[kind]
         words = " ".join([plain, *_limits(shape)])
@@ -102,30 +103,12 @@ def _named(whole: dict[str, Any], inside: dict[str, Any]) -> str:
     return "sections by name" if words == "section" else f"by name: {words}"
 
 
-def _inside(section: dict[str, Any]) -> dict[str, Any]:
-    """Return what stands behind names of one's own, or an empty node."""
-    named = section.get("additionalProperties")
-    if isinstance(named, dict):
-        return named
-    return next(iter(section.get("patternProperties", {}).values()), {})
-
-
 def _limits(shape: dict[str, Any]) -> list[str]:
     if "minimum" in shape and "maximum" in shape:
         return [f"{shape['minimum']:g} to {shape['maximum']:.10g}"]
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     limits = [f"{sign} {shape[name]:g}" for name, sign in signs.items() if name in shape]
     return [", ".join(limits)] * bool(limits)
-
-
-def _resolved(whole: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the node that a reference stands for, and whether it may be null."""
-    branches = [branch for branch in node.get("anyOf", ()) if branch.get("type") != "null"]
-    if "$ref" in node:
-        return whole["$defs"][node["$ref"].rsplit("/", 1)[1]], False
-    if len(branches) == 1:
-        return _resolved(whole, branches[0])[0], True
-    return node, False
 
 
 def _default(value: Any) -> str:
