@@ -58,7 +58,7 @@ def in_place(document: Document, text: str) -> str:
     """Place what a check of the whole file says, `path.to.key: what is wrong`, at that key's line."""
     key, _, message = text.partition(": ")
     path = tuple(int(part) if part.isdigit() else part for part in key.split("."))
-    return f"{document.where(path)}: {key}: {message}"
+    return document.at(path, message)
 
 
 def _place(document: Document, error: Mapping[str, Any]) -> Path:

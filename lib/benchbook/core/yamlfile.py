@@ -63,6 +63,10 @@ class Document:
             path = path[:-1]
         return f"{self.name}:{self.lines.get(path, 1)}"
 
+    def at(self, path: tuple[str | int, ...], text: str) -> str:
+        """Return `FILE:LINE: path.to.key: text`."""
+        return f"{self.where(path)}: {'.'.join(map(str, path))}: {text}"
+
 
 def read(path: Path, name: str | None = None, is_ours: bool = False) -> Document:
     """Read a YAML mapping from a file; raise `InputErrors` naming file, line and remedy.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -35,17 +36,15 @@ def load(name: str) -> Published:
     """Read `data/published/NAME` whole; raise `InputErrors` with every mistake in its files."""
     folder, document = paths.published(name), source.document(name)
     loaded = validate(document, Source)
-    errors: list[str] = list(_source_errors(loaded, document.where))
+    errors: list[str] = list(_source_errors(loaded, document.at))
     found: list[Number] = []
     texts: dict[str, pd.DataFrame] = {}
     for table_name, table in loaded.tables.items():
         reader = TableReader(loaded, table_name, table, f"data/published/{name}/{table.file}")
         file = folder / table.file
         if not file.is_file():
-            place = document.where(("tables", table_name, "file"))
-            errors.append(
-                f"{place}: tables.{table_name}.file: {table.file}: no such file; add it to the folder"
-            )
+            wrong = f"{table.file}: no such file; add it to the folder"
+            errors.append(document.at(("tables", table_name, "file"), wrong))
             continue
         try:
             found += reader.numbers(file.read_text(encoding="utf-8-sig"))
@@ -53,27 +52,19 @@ def load(name: str) -> Published:
             reader.complain(1, "encoding", f"byte {error.start}", "not UTF-8; save the file as UTF-8")
         texts[table_name] = reader.text
         errors += reader.errors
+    for table_name, table in loaded.tables.items():
+        other = table.copy_of
+        if other and (not {table_name, other} <= texts.keys() or not texts[table_name].equals(texts[other])):
+            wrong = "its numbers are not those of a table of that name; remove copy_of or correct the name"
+            errors.append(document.at(("tables", table_name, "copy_of"), f"{other}: {wrong}"))
+    strange = {file.name for file in folder.iterdir()} - {table.file for table in loaded.tables.values()}
     errors += [
-        f"{document.where(('tables', name, 'copy_of'))}: tables.{name}.copy_of: {table.copy_of}: "
-        "its numbers are not those of a table of that name; remove copy_of or correct the name"
-        for name, table in loaded.tables.items()
-        if table.copy_of is not None
-        and (name not in texts or table.copy_of not in texts or not texts[name].equals(texts[table.copy_of]))
+        f"data/published/{name}/{file}: no table of source.yaml names this file; add the table or remove it"
+        for file in sorted(strange - {"source.yaml"})
     ]
-    named = {table.file for table in loaded.tables.values()} | {"source.yaml"}
-    errors += [
-        f"data/published/{name}/{file.name}: no table of source.yaml names this file; add the table or "
-        "remove it"
-        for file in sorted(folder.iterdir())
-        if file.name not in named
-    ]
-    if not errors:
-        errors += [
-            f"{document.where(path)}: {'.'.join(map(str, path))}: {wrong}"
-            for claim_name, claim in loaded.claims.items()
-            for place, wrong in _claim_errors(claim, found)
-            for path in [("claims", claim_name, *place)]
-        ]
+    for claim_name, claim in loaded.claims.items() if not errors else ():
+        found_wrong = _claim_errors(claim, found)
+        errors += [document.at(("claims", claim_name, *place), wrong) for place, wrong in found_wrong]
     if errors:
         raise InputErrors(errors)
     order = keys(found)
@@ -81,12 +72,8 @@ def load(name: str) -> Published:
     return Published(name, loaded, numbers, texts)
 
 
-def _source_errors(loaded: Source, where: Callable[[Place], str]) -> Iterator[str]:
+def _source_errors(loaded: Source, line: Callable[[Place, str], str]) -> Iterator[str]:
     """Names in source.yaml that point nowhere."""
-
-    def line(path: Place, text: str) -> str:
-        return f"{where(path)}: {'.'.join(map(str, path))}: {text}"
-
     used = {heading for table in loaded.tables.values() for heading in table.columns}
     for heading, column in loaded.columns.items():
         path = ("columns", heading)
@@ -129,33 +116,25 @@ def _place_errors(
 
 
 def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[Place, str]]:
-    # What a text says of a metric stands in no table: that is why it is a text alone.
-    own = None if claim.kind == "text_only" else claim.metric
-    expressions: list[tuple[Place, str | None]] = [(("metric",), own)]
-    expressions += [(("candidates", i), metric) for i, metric in enumerate(claim.candidates)]
-    expressions += [(("beside", i, "metric"), beside.metric) for i, beside in enumerate(claim.beside)]
-    expressions += [(("where", i, "metric"), condition.metric) for i, condition in enumerate(claim.where)]
-    for path, expression in expressions:
-        yield from (((*path,), wrong) for wrong in _metric_errors(expression, numbers))
-    named: list[tuple[Place, str | None]] = [(("along",), claim.along), (("across",), claim.across)]
-    named += [(("where", i, "key"), condition.key) for i, condition in enumerate(claim.where)]
-    named += [(("beside", i, "across"), beside.across) for i, beside in enumerate(claim.beside)]
-    for path, key in named:
-        if key is not None and key not in keys(numbers):
-            yield path, f"{key}: no table has this key; {did_you_mean(key, keys(numbers))}"
-    sides: list[tuple[Place, Selector | None, Selector | None, str | None]] = [
-        ((side,), getattr(claim, side), claim.cells, claim.metric)
-        for side in ("baseline", "treatment", "one", "other")
-    ]
-    sides.append((("cells",), claim.cells, None, claim.metric))
-    for index, beside in enumerate(claim.beside):
-        sides += [
-            (("beside", index, side), getattr(beside, side), beside.cells, beside.metric)
-            for side in ("baseline", "treatment")
-        ]
-        sides.append((("beside", index, "cells"), beside.cells, None, beside.metric))
-    for path, selector, common, metric in sides:
-        yield from _side_errors(path, selector, common, metric, numbers)
+    parts: list[tuple[Place, Any]] = [((), claim)]
+    parts += [(("where", index), one) for index, one in enumerate(claim.where)]
+    parts += [(("beside", index), one) for index, one in enumerate(claim.beside)]
+    for place, part in parts:
+        # What a text says of a metric stands in no table: that is why it is a text alone.
+        is_text = part is claim and claim.kind == "text_only"
+        yield from (
+            ((*place, "metric"), wrong) for wrong in _metric_errors(part.metric, numbers) if not is_text
+        )
+        for index, metric in enumerate(getattr(part, "candidates", ())):
+            yield from ((("candidates", index), wrong) for wrong in _metric_errors(metric, numbers))
+        for name in ("along", "across", "key"):
+            key = getattr(part, name, None)
+            if key is not None and key not in keys(numbers):
+                yield (*place, name), f"{key}: no table has this key; {did_you_mean(key, keys(numbers))}"
+        for side in ("baseline", "treatment", "one", "other", "cells"):
+            common = None if side == "cells" else getattr(part, "cells", None)
+            chosen = getattr(part, side, None)
+            yield from _side_errors((*place, side), chosen, common, part.metric, numbers)
 
 
 def _metric_errors(expression: str | None, numbers: Sequence[Number]) -> Iterator[str]:
