@@ -11,14 +11,9 @@ from benchbook.core.document import Absent, Document, Part
 
 Verdict = Literal["confirmed", "contradicted", "inconclusive"]
 Label = Literal[
-    "higher",
-    "lower",
-    "no practical difference",
-    "not shown",
-    "depends on threads",
-    "no useful interval",
+    "higher", "lower", "no practical difference", "not shown", "depends on threads", "no useful interval",
     "not decided yet",
-]
+]  # fmt: skip
 Direction = Literal["right", "no effect", "opposite"]
 
 

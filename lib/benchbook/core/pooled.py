@@ -17,14 +17,9 @@ from benchbook.core.study_base import Model
 
 FILE, REMEDY = "pooled.json", "make pages"
 Label = Literal[
-    "holds elsewhere",
-    "same direction",
-    "depends on the machine",
-    "on average",
-    "one session",
-    "not shown",
+    "holds elsewhere", "same direction", "depends on the machine", "on average", "one session", "not shown",
     "not computed",
-]
+]  # fmt: skip
 LABELS: tuple[Label, ...] = get_args(Label)
 Sign = Literal[-1, 0, 1]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchbook.core import engines, own_scripts, registry, scripts, traits
-from benchbook.core.model import PlannedRun
+from benchbook.core.model import PlannedRun, fingerprint
 from benchbook.core.study_kubernetes import Kubernetes
 
 TURNS, RUNS = "turns", "runs"
@@ -215,17 +215,15 @@ def _of_workload(study: Any, workload: str) -> Iterator[str]:
 
 def _share(study: Any) -> bool:
     """Say whether two arms may have one server: those that differ in access alone do."""
-    servers = _servers(study)
-    return any(one in servers[:place] for place, one in enumerate(servers))
+    return len(_servers(study)) < len(study.arms)
 
 
 def _differ(study: Any) -> bool:
     """Say whether arms have servers of their own."""
-    servers = _servers(study)
-    return any(one != servers[0] for one in servers)
+    return len(_servers(study)) > 1
 
 
-def _servers(study: Any) -> list[dict[str, Any]]:
-    """Return for each arm what sets its server apart from others."""
+def _servers(study: Any) -> set[str]:
+    """Return what sets the servers of arms apart, each once."""
     keys = {"engine", "data", "network", "kernel", "zones", "qos", "cpu", "servers", "placement", "parts"}
-    return [arm.model_dump(mode="json", include=keys) for arm in study.arms.values()]
+    return {fingerprint(arm.model_dump(mode="json", include=keys)) for arm in study.arms.values()}

@@ -317,13 +317,8 @@ def _of_latencies(bars: Histogram, final: Totals, extra: int) -> Iterator[Proble
 
 def longest(counts: np.ndarray, events: int) -> np.ndarray:
     """Return the counts of the longest `events` transactions among those of 1024 buckets."""
-    backwards = shortest(counts[::-1], events)
-    return backwards[::-1]
-
-
-def shortest(counts: np.ndarray, events: int) -> np.ndarray:
-    """Return the counts of the shortest `events` transactions among those of 1024 buckets."""
-    return np.minimum(counts, np.maximum(events - (np.cumsum(counts) - counts), 0))
+    beyond = np.cumsum(counts[::-1])[::-1] - counts
+    return np.minimum(counts, np.maximum(events - beyond, 0))
 
 
 def spent_ms(counts: np.ndarray) -> float:

@@ -61,8 +61,8 @@ def read_study(
 
     `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed.
     """
-    scheduled = in_order(schedule)
-    parts = [read_runs(raw_dir, checked(limits), scheduled), read_rest(raw_dir, void_dir, scheduled)]
+    scheduled, known = in_order(schedule), Limits.model_validate(limits or {})
+    parts = [read_runs(raw_dir, known, scheduled), read_rest(raw_dir, void_dir, scheduled)]
     tables = {name: whole(name, [part[name] for part in parts]) for name in SCHEMAS}
     return tables | {"runs": since_first(tables["runs"])}
 
@@ -70,11 +70,6 @@ def read_study(
 def in_order(schedule: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a schedule in the order in which runs stand in all tables."""
     return schedule.sort_values("position").to_dict("records")
-
-
-def checked(limits: Limits | Mapping[str, Any] | None) -> Limits:
-    """Return limits as their type, which refuses unknown and impossible ones."""
-    return limits if isinstance(limits, Limits) else Limits(**(limits or {}))
 
 
 def read_runs(raw_dir: Path, limits: Limits, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
@@ -255,10 +250,13 @@ class _Tables:
     def finish(self) -> dict[str, pa.Table]:
         """Return all tables; `whole` gives series the types of their schema."""
         self.rows["voids"].sort(key=lambda row: (row["run_id"], row["attempt"]))
-        tables = {
-            name: pa.Table.from_pylist([*map(partial(_stated, name), found)], schema=schema_of(name))
-            for name, found in self.rows.items()
-        }
+        tables: dict[str, pa.Table] = {}
+        for name, found in self.rows.items():
+            # Derived numbers have the digits that their schema states.
+            derived = [column for column, (kind, _, _) in SCHEMAS[name].items() if kind == "derived"]
+            for row in found:
+                row |= {one: canonical.significant(row[one], canonical.DERIVED) for one in derived}
+            tables[name] = pa.Table.from_pylist(found, schema=schema_of(name))
         for name, parts in self.series.items():
             tables[name] = pa.concat_tables(parts) if parts else schema_of(name).empty_table()
         return {name: tables[name] for name in SCHEMAS}
@@ -268,12 +266,6 @@ def whole(name: str, parts: Sequence[pa.Table]) -> pa.Table:
     """Return one table made of its parts, with its schema and in one piece."""
     schema = schema_of(name)
     return pa.concat_tables([part.cast(schema) for part in parts]).combine_chunks()
-
-
-def _stated(name: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of a table with its derived numbers in the digits that their schema states."""
-    derived = [column for column, (kind, _, _) in SCHEMAS[name].items() if kind == "derived"]
-    return row | {column: canonical.significant(row[column], canonical.DERIVED) for column in derived}
 
 
 RUNS_A_BATCH = 50
@@ -317,7 +309,7 @@ def parse(
             name: stack.enter_context(pq.ParquetWriter(parts[name], schema_of(name), **PARQUET))
             for name in SCHEMAS
         }
-        for tables in each(partial(read_runs, raw_dir, checked(limits)), batches):
+        for tables in each(partial(read_runs, raw_dir, Limits.model_validate(limits or {})), batches):
             for name, table in tables.items():
                 rows[name] += len(table)
                 if name not in held:

@@ -177,8 +177,7 @@ def judge(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None =
 
     The `Limits` type refuses limits that are unknown or impossible.
     """
-    if not isinstance(limits, Limits):
-        limits = Limits(**(limits or {}))
+    limits = Limits.model_validate(limits or {})
     evidence = run if isinstance(run, Evidence) else Evidence.of(run)
     checks = tuple(_check(evidence, limits, *row) for row in CHECKS)
     warnings = dict.fromkeys(check.detail for check in checks if check.is_excused)
