@@ -73,34 +73,6 @@ def test_a_client_has_the_threads_of_its_plan():
     assert said == ["evidence.json: client.threads is 8, the plan has 4"]
 
 
-ARGV = corpus.argv(synthetic.planned())
-EIGHT = ["--threads=8" if word == "--threads=4" else word for word in ARGV]
-
-
-@pytest.mark.parametrize(
-    ("logged", "said"),
-    [
-        (ARGV, []),
-        # Where the server is, no plan says.
-        ([word.replace("port=33060", "port=1") for word in ARGV], []),
-        (EIGHT, ["evidence.json: argv: it has --threads=8, the plan gives --threads=4"]),
-        (
-            [*ARGV, "--threads=4"],
-            ["evidence.json: argv: it has nothing more, the plan gives nothing more"],
-        ),
-    ],
-)
-def test_a_command_line_has_the_options_of_the_plan_and_each_once(logged: list[str], said: list[str]):
-    assert list(binding.of_argv(run({"argv": logged}), [ARGV])) == said
-
-
-def test_of_several_clients_the_one_that_was_called_otherwise_is_named():
-    both = run({"clients": [{"argv": ARGV}, {"argv": EIGHT}]})
-    said = ["evidence.json: argv: client 1: it has --threads=8, the plan gives --threads=4"]
-    assert list(binding.of_argv(both, [ARGV, ARGV])) == said
-    assert list(binding.of_argv(both, [ARGV])) == ["evidence.json: 2 command lines, the plan gives 1"]
-
-
 def facts(version: str = "10.11.6", proxy: Any = None) -> dict[str, Any]:
     known = {name: corpus.WHO[name] for name in ("config_hash", "started_with")}
     return {"engine": {"name": "mariadb", "version": version, **known}, "proxy": proxy}

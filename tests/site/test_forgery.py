@@ -381,17 +381,17 @@ NAMED: dict[str, tuple[Forgery, str]] = {
     "rows after a run": (of_evidence(lambda seen: seen["rows_after"].update(sbtest1=1)), "V13 data"),
     "the seed in argv": (
         of_evidence(option("--rand-seed", "--rand-seed=1")),
-        "argv: it has --rand-seed=1, the plan gives",
+        "V5 options: --rand-seed is 1, ",
     ),
     "threads in argv": (
         of_evidence(option("--threads", "--threads=400")),
-        "argv: it has --threads=400, the plan gives",
+        "V5 options: --threads is 400, 4 asked",
     ),
     "an option more in argv": (
         of_evidence(lambda seen: seen["argv"].insert(3, "--validate=on")),
-        "argv: it has --validate=on",
+        "V5 options: --validate=on is on the command line",
     ),
-    "argv of a pilot": (of_evidence(option("--time", "--time=99"), 0, "pilots"), "argv: it has --time=99"),
+    "argv of a pilot": (of_evidence(option("--time", "--time=99"), 0, "pilots"), "pilots/.*: --time is 99, "),
     "threads of the client": (
         of_evidence(lambda seen: seen["client"].update(threads=99)),
         "client.threads is 99",
@@ -407,7 +407,7 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         "were made under 0000000000|was made under 0000000000",
     ),
     "a plan with its name": (another_plan, "no run that the study, the facts and the data ask for"),
-    "one arm's files for the other": (same_seed, "raw/b01-read-t0004-haproxy.*: argv: it has --rand-seed"),
+    "one arm's files for the other": (same_seed, "raw/b01-read-t0004-haproxy.*: V5 options: --rand-seed"),
     "a file without its hash": (
         lambda where: text("thds", "thdz")(runs(where)[3] / "sysbench.out"),
         "its bytes are not those of the manifest",

@@ -11,29 +11,28 @@ import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 from benchbook.compare import steady
-from benchbook.core import applied, files, own_scripts, runfolder, several
+from benchbook.core import applied, files, own_scripts, runfolder
 from benchbook.core import turns as words
 from benchbook.core.canonical import short
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.core.model import Endpoint, PlannedRun
+from benchbook.core.model import PlannedRun
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.scripts import WRITING
 from benchbook.evidence import archive, disclosed
 from benchbook.evidence.unpacked import Unpacked, jsonable, misstated
-from benchbook.measure import clients, sysbench
 from benchbook.plan import binding as planned
 from benchbook.plan import order, schedule, settling
 from benchbook.read import binding as measured
-from benchbook.read import checks_turns, tidy, validity
+from benchbook.read import checks_log, checks_turns, tidy, validity
 from benchbook.read.evidence import Evidence, turns_of
+from benchbook.read.log import Missing
 
 # Turns by which the clients of a group may seem to be let go apart; exchanged logs are twice as far as turns.
 APART = 1.5
-NOWHERE = Endpoint("", 0, "", Path("account"))
 
 
 @dataclass
@@ -72,7 +71,7 @@ def prove(root: Path, name: str, ours: Path) -> Proof:
 # What damaged or forged files make of code that trusts their shape.
 _DAMAGE = (
     *(KeyError, TypeError, ValueError, AttributeError, IndexError, OSError, OverflowError, RecursionError),
-    *(BenchbookError, InputErrors),
+    *(BenchbookError, InputErrors, Missing),
 )
 
 
@@ -122,7 +121,10 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
     for folder in held.pilots:
         yield from (f"pilots/{folder.name}: {fault}" for fault in folder.verify())
         run = Evidence.of(folder)
-        yield from (f"pilots/{folder.name}: {fault}" for fault in _of_evidence(held, folder, run, 0))
+        # Of a run that counts the checks look at command lines.
+        of_argv = chain(*map(checks_log.command_line, run.clients))
+        found_wrong = (*of_argv, *_of_evidence(held, folder, run, 0))
+        yield from (f"pilots/{folder.name}: {fault}" for fault in found_wrong)
     # In the order in which they ran: a mean over arms that tie depends on nothing else.
     in_order = sorted(held.pilots, key=lambda folder: folder.planned().position)
     series = tidy.pilot_series(in_order)
@@ -305,11 +307,6 @@ def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) 
     yield from measured.of_times(run)
     yield from measured.of_attempt(run, folder.manifest(), voided)
     yield from measured.of_client(run)
-    # The command lines that the plan asks for, one a client.
-    plan, count = run.planned, several.clients(run.planned.arm_setting)
-    file = Path("options") if several.has_file(plan.arm_setting) else None
-    argvs = [sysbench.run(NOWHERE, clients.share(plan, number, count), file) for number in range(count)]
-    yield from measured.of_argv(run, argvs)
     facts = held.facts.arms[held.study.deployed(run.planned.arm)]
     yield from measured.of_identity(run, facts, held.tells_proxy)
     yield from measured.of_pool(run, facts)

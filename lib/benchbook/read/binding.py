@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from benchbook.core import sysbench_options, traits
+from benchbook.core import traits
 from benchbook.core.runfolder import Between, Manifest, Times
 from benchbook.read import costs
 from benchbook.read.checks_server import RETRIES
 from benchbook.read.evidence import Evidence
 
-# Where the server is and who asks it: an archive does not say which address is the true one.
-CONNECTION = frozenset(f"--{name}" for name in (sysbench_options.ACCOUNT, *sysbench_options.CONNECTION))
 PROXY = "proxy_config_hash"
 # What server and proxy were started with, by its digests.
 STARTED = ("config_hash", "started_with")
@@ -59,22 +57,6 @@ def of_attempt(run: Evidence, manifest: Manifest, voided: int) -> Iterator[str]:
         yield f"manifest.json: attempt {manifest.attempt}, evidence.json has {attempt}"
     if attempt != voided + 1:
         yield f"evidence.json: attempt {attempt}, and void has {voided} attempts before it"
-
-
-def of_argv(run: Evidence, asked: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the options of the logged command lines that the plan does not give; addresses are free."""
-    known = run.seen.get("clients")
-    logged = [one["argv"] for one in known] if known else [run.seen["argv"]]
-    for number, (due, found) in enumerate(zip(map(_own, asked), map(_own, logged), strict=False)):
-        which = f"client {number}: " if len(asked) > 1 else ""
-        lacking, more = [one for one in due if one not in found], [one for one in found if one not in due]
-        if lacking or more or len(due) != len(found):
-            yield (
-                f"evidence.json: argv: {which}it has {' '.join(more) or 'nothing more'}, "
-                f"the plan gives {' '.join(lacking) or 'nothing more'}"
-            )
-    if len(asked) != len(logged):
-        yield f"evidence.json: {len(logged)} command lines, the plan gives {len(asked)}"
 
 
 def of_client(run: Evidence) -> Iterator[str]:
@@ -239,7 +221,3 @@ def moment(text: str) -> datetime.datetime:
     if found.tzinfo is None:
         raise ValueError(f"{text}: a moment without a zone")
     return found
-
-
-def _own(argv: Sequence[str]) -> list[str]:
-    return [one for one in argv if one.partition("=")[0] not in CONNECTION]
