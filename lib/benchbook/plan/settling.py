@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,17 +24,6 @@ from benchbook.core.wording import count
 DIGITS = 2
 
 Rates = Mapping[str, Mapping[int, int]]
-
-
-class Settled(NamedTuple):
-    """A row of `rates` in `warm_up.json`."""
-
-    workload: str
-    threads: int
-    share: float
-    slower_arm: str
-    saturation_tps: float
-    rate: int
 
 
 def piloted(study: Study, workload: str) -> str:
@@ -84,17 +73,17 @@ def settle_rates(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
                 )
             slower = min(found, key=lambda arm: found[arm])
             share, most = workload.rate.share, found[slower]
-            row = Settled(name, threads, share, slower, round(most, 1), _down(share * most))
-            settled.append(row._asdict())
+            row = {"workload": name, "threads": threads, "share": share, "slower_arm": slower}
+            settled.append(row | {"saturation_tps": round(most, 1), "rate": _down(share * most)})
     return settled
 
 
 def rates_told(settled: list[dict[str, Any]]) -> list[str]:
     """Say each settled rate in a sentence."""
     return [
-        f"{row.workload}, {count(row.threads, 'thread')}: {row.rate} transactions a second, "
-        f"{100 * row.share:g} % of what {row.slower_arm} does ({row.saturation_tps:g})"
-        for row in (Settled(**one) for one in settled)
+        f"{row['workload']}, {count(row['threads'], 'thread')}: {row['rate']} transactions a second, "
+        f"{100 * row['share']:g} % of what {row['slower_arm']} does ({row['saturation_tps']:g})"
+        for row in settled
     ]
 
 
@@ -235,9 +224,6 @@ def own_carried(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return what plans carry of own scripts, from `warm_up.json`: `files` and `statements`."""
     own = warm_up.get("own") or {}
     return {
-        workload: {
-            "files": one["sha256"],
-            "statements": own["statements"].get(workload, {}),
-        }
+        workload: {"files": one["sha256"], "statements": own["statements"].get(workload, {})}
         for workload, one in own.get("scripts", {}).items()
     }
