@@ -39,18 +39,25 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 def _told(document: Document, schema: dict[str, Any], found: ValidationError) -> dict[Path, str]:
     lines: dict[Path, str] = {}
     for item in found.errors(include_url=False):
-        path, value = _place(document, item), item.get("input")
+        path, value, kind = (
+            tuple(part for part in item["loc"] if part != "[key]"),
+            item["input"],
+            item["type"],
+        )
+        # A union names its branch as the last part of the path; people know only the key.
+        while path and path not in document.lines and kind not in ("extra_forbidden", "missing"):
+            path = path[:-1]
         # A list with a wrong item is also too short for pydantic, which counts only the right ones.
-        if item["type"] == "too_short" and len(value) >= item["ctx"]["min_length"]:
+        if kind == "too_short" and len(value) >= item["ctx"]["min_length"]:
             continue
         # A number that YAML 1.1 reads differently is already explained; of a word the choices say more.
         if path in document.ambiguous and not (isinstance(value, str) and value.isalpha()):
             continue
-        if item["type"] == "value_error" and not path:
+        if kind == "value_error" and not path:
             message = str(item["ctx"]["error"]).splitlines()
             lines |= {(text,): in_place(document, text) for text in message}
         else:
-            lines.setdefault(path or tuple(item["loc"]), _explain(document, schema, path, item))
+            lines.setdefault(path or item["loc"], document.at(path, _explain(schema, path, item)))
     return lines
 
 
@@ -61,46 +68,28 @@ def in_place(document: Document, text: str) -> str:
     return document.at(path, message)
 
 
-def _place(document: Document, error: Mapping[str, Any]) -> Path:
-    path = tuple(part for part in error["loc"] if part != "[key]")
-    # A union names its branch as the last part of the path; people know only the key.
-    if error["type"] not in ("extra_forbidden", "missing"):
-        while path and path not in document.lines:
-            path = path[:-1]
-    return path
-
-
-def _explain(document: Document, schema: dict[str, Any], path: Path, error: Mapping[str, Any]) -> str:
-    key, value, kind = ".".join(map(str, path)), error.get("input"), error["type"]
-    context = error.get("ctx", {})
-    where = document.where(path)
-    node = _node(schema, path)
+def _explain(schema: dict[str, Any], path: Path, error: Mapping[str, Any]) -> str:
+    """Return what is wrong with a key, and what to write."""
+    value, kind, node = error["input"], error["type"], _node(schema, path)
     write = _remedy(node, value)
     if kind == "missing":
-        return f"{where}: {key}: missing; add it, {_smallest(node) or write.replace('write', 'such as')}"
+        return f"missing; add it, {_smallest(node) or write.replace('write', 'such as')}"
     if kind == "extra_forbidden":
         if path[-1] in SECRETS:
-            remedy = "a secret never stands in a file of the repository, remove it"
-        elif key in Params.model_fields:
-            remedy = "it stands in params.yaml, for all studies"
-        else:
-            remedy = did_you_mean(str(path[-1]), _node(schema, path[:-1]).get("properties", {}))
-        return f"{where}: {key}: unknown key; {remedy}"
+            return "unknown key; a secret never stands in a file of the repository, remove it"
+        if len(path) == 1 and path[0] in Params.model_fields:
+            return "unknown key; it stands in params.yaml, for all studies"
+        return f"unknown key; {did_you_mean(str(path[-1]), _node(schema, path[:-1]).get('properties', {}))}"
     if value is None:
-        return f"{where}: {key}: null: missing value; {write}"
+        return f"null: missing value; {write}"
     if kind == "tuple_type":
-        return f"{where}: {key}: {value!r}: not a list; {_as_list(node, value) or write}"
+        is_item = isinstance(value, int) or node.get("items", {}).get("type") != "integer"
+        return f"{value!r}: not a list; {f'write [{value}]' if is_item else write}"
     if kind == "string_pattern_mismatch" and error["loc"][-1] == "[key]":
-        return (
-            f"{where}: {key}: not a name; use lower-case letters, digits, _ and -, a letter first, 40 at most"
-        )
-    return f"{where}: {key}: {_shown(value)}: {_wrong(kind, context, write) or error['msg']}"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return "a mapping"
-    return repr(list(value) if isinstance(value, tuple) else value)[:80]
+        return "not a name; use lower-case letters, digits, _ and -, a letter first, 40 at most"
+    told = repr(list(value) if isinstance(value, tuple) else value)[:80]
+    told = "a mapping" if isinstance(value, dict) else told
+    return f"{told}: {_wrong(kind, error.get('ctx', {}), write) or error['msg']}"
 
 
 def _remedy(node: dict[str, Any], value: Any) -> str:
@@ -124,11 +113,6 @@ def _smallest(node: dict[str, Any]) -> str | None:
         return "[] if there are none" if not node.get("minItems") else None
     is_section = node.get("type") == "object" and "properties" in node
     return "{} takes its defaults" if is_section and not node.get("required") else None
-
-
-def _as_list(node: dict[str, Any], value: Any) -> str | None:
-    is_integer = node.get("items", {}).get("type") == "integer"
-    return f"write [{value}]" if not is_integer or isinstance(value, int) else None
 
 
 def _wrong(kind: str, context: dict[str, Any], write: str) -> str | None:
