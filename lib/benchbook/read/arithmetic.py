@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbook.core import canonical, histogram
+from benchbook.read.intervals import SERIES
 from benchbook.read.log import Histogram, Problem, Summary, SysbenchLog, Totals, printed
 
 SLACK_S = 0.5
@@ -25,12 +26,6 @@ Printed rates include them, and so do the timers around a checkpoint.
 SUM_SHARE = 0.02
 SUM_SLACK_INTERVALS = 0.15
 """The interval lines of a window may differ from its total by 2 % and 0.15 of the busiest interval."""
-
-# What a report line counts in a second, and which total it adds to.
-SERIES = {
-    "tps": "events", "qps": "queries", "reads_per_s": "reads", "writes_per_s": "writes",
-    "other_per_s": "other", "errors_per_s": "ignored_errors", "reconnects_per_s": "reconnects",
-}  # fmt: skip
 
 PARTS_SLACK = 0.021
 """How far the printed rates of a line may be from their sum, a hundredth each, in queries a second."""

@@ -72,7 +72,11 @@ def database_interval(number: int, matched: tuple[str, ...]) -> Interval:
     return Interval._make((number, *told, None, None, not colon))
 
 
-SERIES = ("tps", "qps", "reads_per_s", "writes_per_s", "other_per_s", "errors_per_s", "reconnects_per_s")
+# What a report line counts in a second, and which total it adds to.
+SERIES = {
+    "tps": "events", "qps": "queries", "reads_per_s": "reads", "writes_per_s": "writes",
+    "other_per_s": "other", "errors_per_s": "ignored_errors", "reconnects_per_s": "reconnects",
+}  # fmt: skip
 
 
 def numbers(text: str, table: str, at: Mapping[str, Any]) -> tuple[list[Number], list[tuple[int, str, str]]]:
