@@ -58,9 +58,9 @@ def parse_interval_line(text: str) -> Interval | None:
         return database_interval(1, match.groups())
     for form, names in ((grammar.INTERVAL_NO_DB, NO_DB), (grammar.INTERVAL_05, OF_05)):
         if (match := form.fullmatch(line)) is not None:
-            told = dict(zip(names, map(float, match.groups()), strict=True))
-            whole = {name: int(told.pop(name)) for name in ("threads", "percentile")}
-            return Interval(line=1, **whole, **told)
+            told: dict[str, Any] = dict(zip(names, map(float, match.groups()), strict=True))
+            told |= {name: int(told[name]) for name in ("threads", "percentile")}
+            return Interval(line=1, **told)
     return None
 
 

@@ -41,8 +41,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
     seen, final = evidence.seen, evidence.final
     measured = evidence.active_s
     full = log.histogram.full() if log.histogram else None
-    latency = latency_in_turns(judged, full) if evidence.is_in_turns else _latency(full)
-    return {
+    whole = {
         **{name: scheduled[name] for name in OF_SCHEDULE},
         **{name: seen[name] for name in ("attempt", "started_utc", "sysbench_s")},
         "clients": len(evidence.clients),
@@ -58,14 +57,14 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "tps": printed(final.transactions, "transactions") / measured,
         "printed_percentile": final.percentile,
         "printed_percentile_ms": costs.number(final.latency_percentile_ms),
-        **latency,
-        **_order(judged),
+        **_latency(full),
+        **{"order": "runs", "turn_ms": None, "turns": None, "active_s": math.nan, "stopped": ""},
         **_load(monitor, evidence.clock_s[0], printed(final.total_time_s, "total time"), seen),
-        **(_parts_in_turns(seen) if evidence.is_in_turns else {}),
         "ledger": judged.ledger,
         "warnings": "; ".join(judged.warnings),
         "folder": folder,
     }
+    return whole | (_in_turns(judged, full) if evidence.is_in_turns else {})
 
 
 def _latency(full: np.ndarray | None) -> Columns:
@@ -86,26 +85,18 @@ def latency_in_turns(judged: Judgement, full: np.ndarray | None) -> Columns:
     return found | {"latency_avg_ms": mean, "latency_max_ms": math.nan, "printed_percentile_ms": math.nan}
 
 
-def _order(judged: Judgement) -> Columns:
-    """Return the columns that tell of turns; of a whole run there is nothing to tell."""
-    run = judged.evidence
-    if not run.is_in_turns:
-        return {"order": "runs", "turn_ms": None, "turns": None, "active_s": math.nan, "stopped": ""}
-    return {
-        "order": run.planned.order,
-        "turn_ms": run.planned.turn_ms,
-        "turns": run.get("turns", "count"),
-        "active_s": run.active_s,
-        "stopped": ", ".join(run.get("turns", "stopped")),
-    }
-
-
-def _parts_in_turns(seen: dict[str, Any]) -> Columns:
-    """Return what the clock saw of the arm's parts in its turns; the monitor's seconds hold all arms."""
-    turns = seen["turns"]
-    cores = {part: cpu_s / turns["active_s"] for part, cpu_s in turns["cpu_s"].items() if turns["active_s"]}
+def _in_turns(judged: Judgement, full: np.ndarray | None) -> Columns:
+    """Return what a run in turns has otherwise than a whole one; the monitor's seconds hold all arms."""
+    run, turns = judged.evidence, judged.evidence.get("turns")
+    cores = {part: cpu_s / run.active_s for part, cpu_s in turns["cpu_s"].items() if run.active_s}
     lost = [f"{way}_{part}_mib_s" for way in ("received", "sent") for part in ("proxy", "server")]
     return {
+        **latency_in_turns(judged, full),
+        "order": run.planned.order,
+        "turn_ms": run.planned.turn_ms,
+        "turns": turns["count"],
+        "active_s": run.active_s,
+        "stopped": ", ".join(turns["stopped"]),
         **{f"cpu_{part}_cores": cores.get(part, math.nan) for part in ("client", "proxy", "server")},
         **dict.fromkeys(lost, math.nan),
         "lowest_qps": math.nan,
