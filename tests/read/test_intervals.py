@@ -1,12 +1,44 @@
-"""Report lines: what each says, in which bits, and where it stands."""
+"""Report lines read together are the very lines read one by one, and nothing unusual passes as usual."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from benchbook.read import intervals
+from benchbook.read import grammar, intervals
+from benchbook.read.intervals import Intervals, columns, database_interval
 from benchbook.read.sysbench_log import parse, parse_interval_line
 from tests.read import synthetic
+from tests.read.corpus import cases
+
+LINE = (
+    "[ {s}s ] thds: 4 tps: {tps} qps: 1234567.09 (r/w/o: 0.00/12.34/987654321.10) lat (ms,99%): 0.29 "
+    "err/s: 0.00 reconn/s: 0.00\n"
+)
+
+
+def test_columns_have_the_bits_that_the_text_says():
+    values = (f"{whole}.{part:02d}" for whole in (0, 7, 10, 999999999) for part in range(100))
+    lines = "".join(LINE.format(s=second, tps=value) for second, value in enumerate(values, 1))
+    assert grammar.REPORTS.fullmatch(lines)
+    matches = [grammar.INTERVAL.fullmatch(line) for line in lines.splitlines()]
+    apart = [database_interval(14 + at, match.groups()) for at, match in enumerate(matches)]
+    found = Intervals([columns(lines, 14)])
+    assert list(found) == apart
+    assert [type(value) for value in found[0]] == [type(value) for value in apart[0]]
+    both = Intervals([apart[:3], columns(lines, 17), apart[3:5]])
+    assert (len(both), both[-1]) == (405, apart[4])
+    assert both.column("tps").tolist() == [interval.tps for interval in both]
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_every_recorded_output_says_the_same_both_ways(case, monkeypatch):
+    together = parse(case.out)
+    monkeypatch.setattr(grammar, "REPORTS", re.compile("(?!)"))
+    apart = parse(case.out)
+    assert list(together.intervals) == list(apart.intervals)
+    assert (together.status, together.why, together.summaries) == (apart.status, apart.why, apart.summaries)
 
 
 def test_a_line_that_comes_twice_is_named_by_its_number():

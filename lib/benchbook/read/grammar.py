@@ -110,10 +110,14 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("drop", P(r"Dropping table '([^']+)'\.\.\."), COMMANDS),
 )
 
-INTERVAL = P(
-    rf"\[ {K}s \] thds: {K} tps: {X} qps: {X} \(r/w/o: {X}/{X}/{X}\) "
-    rf"lat \(ms,{K}%\): {X} err/s(:?) {X} reconn/s: {X}"
+REPORT = (
+    r"\[ {k}s \] thds: {k} tps: {x} qps: {x} \(r/w/o: {x}/{x}/{x}\) "
+    r"lat \(ms,{k}%\): {x} err/s{colon} {x} reconn/s: {x}"
 )
+INTERVAL = P(REPORT.format(k=K, x=X, colon="(:?)"))
+# Many such lines in a row with nothing unusual in them, which can be read at once.
+ALIKE = REPORT.format(k=r"\d{1,9}", x=r"\d{1,18}\.\d{2}", colon=":")
+REPORTS = re.compile(rf"^(?:{ALIKE}\n){{8,}}", re.MULTILINE | re.ASCII)
 INTERVAL_NO_DB = P(rf"\[ {K}s \] thds: {K} eps: {X} lat \(ms,{K}%\): {X}")
 INTERVAL_05 = P(
     rf"\[ *{K}s\] threads: {K}, tps: +{X}, reads: +{X}, writes: +{X}, "

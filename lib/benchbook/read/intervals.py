@@ -1,9 +1,14 @@
-"""The report lines of one output, each an `Interval`, and one field of all of them as an array."""
+"""The report lines of one output, each an `Interval`, and one field of all of them as an array.
+
+A log holds hundreds of report lines that differ in their digits alone. Those are read together, and made
+intervals where somebody asks for one.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,13 +42,59 @@ class Interval(NamedTuple):
     is_hook: bool = False
 
 
-class Intervals(list[Interval]):
-    """Report lines in their order."""
+# The numbers of a report line in their order, and what of it is no float.
+FIELDS = ("second", "threads", "tps", "qps", "reads_per_s", "writes_per_s", "other_per_s", "percentile",
+          "latency_percentile_ms", "errors_per_s", "reconnects_per_s")  # fmt: skip
+KINDS: dict[str, Callable[[Any], Any]] = {"line": int, "threads": int, "percentile": int, "is_hook": bool}
+NUMBERS_ALONE = bytes(code if chr(code) in "0123456789." else ord(" ") for code in range(256))
+Columns = dict[str, NDArray[np.float64]]
+
+
+def columns(block: str, line: int) -> Columns:
+    """Return lines that `grammar.REPORTS` has found as columns, with `line` as the number of the first."""
+    words = block.encode().translate(NUMBERS_ALONE).split()
+    found = dict(zip(FIELDS, np.array(words, dtype=float).reshape(-1, len(FIELDS)).T, strict=True))
+    lines = np.arange(line, line + len(found["second"]), dtype=float)
+    return found | {"line": lines, "is_hook": np.zeros(len(lines))}
+
+
+class Intervals:
+    """Report lines in their order, from rows and from columns of them."""
+
+    def __init__(self, parts: Iterable[Columns | list[Interval]] = ()) -> None:
+        self._parts = list(parts)
+        self._columns: Columns = {}
 
     def column(self, name: str) -> NDArray[np.float64]:
         """Return one field of all lines; NaN where a line does not have it."""
-        place = Interval._fields.index(name)
-        return np.array([interval[place] for interval in self], dtype=float)
+        if name not in self._columns:
+            self._columns[name] = np.concatenate(
+                [
+                    part.get(name, np.full(part["line"].size, np.nan))
+                    if isinstance(part, dict)
+                    else np.array([getattr(interval, name) for interval in part], dtype=float)
+                    for part in self._parts or [[]]
+                ]
+            )
+        return self._columns[name]
+
+    @cached_property
+    def _rows(self) -> list[Interval]:
+        return [one for part in self._parts for one in (_rows(part) if isinstance(part, dict) else part)]
+
+    def __len__(self) -> int:
+        return self.column("line").size
+
+    def __iter__(self) -> Iterator[Interval]:
+        return iter(self._rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._rows[at]
+
+
+def _rows(part: Columns) -> Iterator[Interval]:
+    lists = [list(map(KINDS.get(name, float), values.tolist())) for name, values in part.items()]
+    return (Interval(**dict(zip(part, values, strict=True))) for values in zip(*lists, strict=True))
 
 
 NO_DB = ("second", "threads", "tps", "percentile", "latency_percentile_ms")
@@ -58,18 +109,18 @@ def parse_interval_line(text: str) -> Interval | None:
         return database_interval(1, match.groups())
     for form, names in ((grammar.INTERVAL_NO_DB, NO_DB), (grammar.INTERVAL_05, OF_05)):
         if (match := form.fullmatch(line)) is not None:
-            told: dict[str, Any] = dict(zip(names, map(float, match.groups()), strict=True))
-            told |= {name: int(told[name]) for name in ("threads", "percentile")}
+            told = {
+                name: KINDS.get(name, float)(value) for name, value in zip(names, match.groups(), strict=True)
+            }
             return Interval(line=1, **told)
     return None
 
 
 def database_interval(number: int, matched: tuple[str, ...]) -> Interval:
     """Return the report line of a database test from what `grammar.INTERVAL` caught in line `number`."""
-    second, threads, *rates, percentile, latency_ms, colon, errors, reconnects = matched
-    times = map(float, (latency_ms, errors, reconnects))
-    told = (float(second), int(threads), *map(float, rates), int(percentile), *times)
-    return Interval._make((number, *told, None, None, not colon))
+    numbers = zip(FIELDS, (*matched[:9], *matched[10:]), strict=True)
+    told = {name: KINDS.get(name, float)(value) for name, value in numbers}
+    return Interval(line=number, **told, is_hook=not matched[9])
 
 
 # What a report line counts in a second, and which total it adds to.

@@ -316,7 +316,7 @@ def _intervals(logs: Sequence[SysbenchLog]) -> Intervals:
         sums[name] = np.round(np.sum(parts, axis=0), 2).tolist()
     sums["threads"] = [int(threads) for threads in sums["threads"]]
     rows = zip(common.tolist(), *sums.values(), strict=True)
-    return Intervals(Interval(0, second, **dict(zip(sums, row, strict=True))) for second, *row in rows)
+    return Intervals([[Interval(0, second, **dict(zip(sums, row, strict=True))) for second, *row in rows]])
 
 
 def _sum(values: Sequence[Any]) -> Any:

@@ -1,7 +1,8 @@
 """Take one output of sysbench apart, line by line, and say whether it is whole.
 
 One pass over the lines with the table of `grammar`; nothing is searched for, so a line that sysbench does not
-print, or prints elsewhere, is always noticed. Then the numbers are held against each other.
+print, or prints elsewhere, is always noticed. Report lines that are alike are taken together. Then the
+numbers are held against each other.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ import numpy as np
 
 from benchbook.core.histogram import buckets_of_printed
 from benchbook.read import arithmetic, grammar, intervals
-from benchbook.read.intervals import Interval, Intervals, database_interval, parse_interval_line
+from benchbook.read.intervals import (
+    Columns,
+    Interval,
+    Intervals,
+    columns,
+    database_interval,
+    parse_interval_line,
+)
 from benchbook.read.log import (
     Command,
     Concern,
@@ -32,18 +40,18 @@ __all__ = ["parse", "parse_interval_line"]
 
 def parse(text: str) -> SysbenchLog:
     """Return what the stdout of sysbench (run, prepare, prewarm, cleanup) holds, and its status."""
-    reader, (*lines, tail) = Reader(), text.split("\n")
-    interval, bar = grammar.INTERVAL.fullmatch, grammar.BAR.fullmatch
-    for number, line in enumerate(lines, 1):
-        # Most lines are of two kinds, which are known at first sight.
-        if line[12:14] == " |" and (match := bar(line)) is not None and reader.takes_bars:
-            reader.bars.append(match.groups())
-        elif line[:2] == "[ " and (match := interval(line)) is not None:
-            reader.interval(database_interval(number, match.groups()))
-        else:
-            reader.other(number, line)
+    reader = Reader()
+    number = position = 0
+    for block in grammar.REPORTS.finditer(text):
+        number = reader.lines(text[position : block.start()].split("\n")[:-1], number)
+        position = block.start()
+        if reader.takes_intervals:
+            reader.reports.append(found := columns(block.group(), number + 1))
+            number, position = number + found["line"].size, block.end()
+    *lines, tail = text[position:].split("\n")
+    number = reader.lines(lines, number)
     reader.close_block()
-    _judge_end(reader, text, tail, len(lines))
+    _judge_end(reader, text, tail, number)
     return _assembled(reader)
 
 
@@ -71,7 +79,7 @@ def _assembled(reader: Reader) -> SysbenchLog:
         status="complete",
         problems=(),
         header=Header(**reader.header),
-        intervals=reader.intervals,
+        intervals=Intervals(reader.reports),
         histogram=histogram,
         summaries=tuple(
             replace(block, thread_stats=tuple(reader.stats.get(number, ())))
@@ -114,7 +122,7 @@ class Reader:
         self.state = "start"
         self.header: dict[str, Any] = {}
         self.block: dict[str, Any] | None = None
-        self.intervals = Intervals()
+        self.reports: list[Columns | list[Interval]] = []
         self.bars: list[tuple[str, ...]] = []
         self.bars_line = 0
         self.summaries: list[Summary] = []
@@ -133,12 +141,32 @@ class Reader:
     def object(self, concern: Concern, line: int | None, text: str) -> None:
         self.problems.append(Problem(concern, line, text))
 
+    def lines(self, lines: list[str], before: int) -> int:
+        """Take lines one by one; return the number of the last."""
+        interval, bar = grammar.INTERVAL.fullmatch, grammar.BAR.fullmatch
+        for number, line in enumerate(lines, before + 1):
+            # Most lines are of two kinds, which are known at first sight.
+            if line[12:14] == " |" and (match := bar(line)) is not None and self.takes_bars:
+                self.bars.append(match.groups())
+            elif line[:2] == "[ " and (match := interval(line)) is not None:
+                self.interval(database_interval(number, match.groups()))
+            else:
+                self.other(number, line)
+        return before + len(lines)
+
+    @property
+    def takes_intervals(self) -> bool:
+        """Whether a report line may stand here."""
+        is_of_checkpoint = self.block is None or self.block["is_checkpoint"]
+        return self.is_started and not self.is_over and is_of_checkpoint
+
     def interval(self, interval: Interval) -> None:
-        if self.is_over or (self.block is not None and not self.block["is_checkpoint"]):
-            self.object("grammar", interval.line, "a report line after the last totals began")
-        elif not self.is_started:
-            self.object("grammar", interval.line, "a report line before the threads started")
-        self.intervals.append(interval)
+        if not self.takes_intervals:
+            when = "after the last totals began" if self.is_started else "before the threads started"
+            self.object("grammar", interval.line, f"a report line {when}")
+        if not self.reports or isinstance(self.reports[-1], dict):
+            self.reports.append([])
+        self.reports[-1].append(interval)  # type: ignore[union-attr]
 
     def other(self, number: int, line: str) -> None:
         """Take any line that is neither a common interval line nor a bar of the histogram."""
@@ -221,11 +249,12 @@ class Reader:
         """Take the rarer report lines: queues of `--rate`, tests without a database."""
         if (match := grammar.QUEUE.fullmatch(line)) is not None:
             second, queue, concurrency = match.groups()
-            last = self.intervals[-1] if self.intervals else None
+            part = self.reports[-1] if self.reports else None
+            last = part[-1] if isinstance(part, list) else None
             if last is None or last.second != float(second) or last.queue_length is not None:
                 self.object("grammar", number, f"a queue line without its report line: {shown(line)}")
             else:
-                self.intervals[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
+                part[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
             return True
         interval = intervals.parse_interval_line(line)
         if interval is not None:
