@@ -36,7 +36,8 @@ def to_measure(name: str) -> Study:
     """Read a study that is about to be measured; what misleads is refused here, and not in older evidence."""
     document = _document(name)
     loaded = _checked(document)
-    wrong, first = [*turns.misleading(loaded)], dict[str, str]()
+    wrong = [*turns.misleading(loaded)]
+    first: dict[str, str] = {}
     for arm, one in loaded.arms.items():
         other = first.setdefault(json.dumps(one.setting, sort_keys=True), arm)
         if other != arm:
