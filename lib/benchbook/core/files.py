@@ -172,13 +172,6 @@ def tree(folder: Path | str, above: str = "") -> Iterator[tuple[str, str | None]
             yield from tree(entry.path, f"{above}{entry.name}/")
 
 
-def irregular(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield everything below a folder that is neither plain file nor folder, with what it is, by name."""
-    for name, found in tree(folder):
-        if found is not None and found != FOLDER:
-            yield folder / name, found
-
-
 def sha256(path: Path) -> str:
     """Return the SHA-256 of the bytes that are on disk."""
     with path.open("rb") as stream:

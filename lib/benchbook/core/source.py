@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
@@ -297,15 +295,5 @@ def names() -> list[str]:
 
 def claim_ids(*sources: str) -> list[str]:
     """Return every claim of some sources (none named: of all) as `source/claim`, sorted."""
-    stamps = {name: (paths.published(name) / "source.yaml").stat() for name in sources or names()}
-    return sorted(
-        f"{name}/{claim}"
-        for name, at in stamps.items()
-        for claim in _claims(name, paths.root(), at.st_mtime_ns, at.st_size)
-    )
-
-
-# Reading a source takes a while, so it is read once as long as the file stays what it is.
-@lru_cache(maxsize=64)
-def _claims(name: str, root: Path, changed_ns: int, size: int) -> tuple[str, ...]:
-    return tuple(document(name).data.get("claims") or {})
+    told = {name: document(name).data.get("claims") or {} for name in sources or names()}
+    return sorted(f"{name}/{claim}" for name, claims in told.items() for claim in claims)

@@ -328,10 +328,11 @@ def parse(
 
 def _refuse_irregular(*folders: Path) -> None:
     found = [
-        f"{path.relative_to(folder.parent)} is {kind}"
+        f"{folder.name}/{name} is {kind}"
         for folder in folders
         if folder.is_dir()
-        for path, kind in files.irregular(folder)
+        for name, kind in files.tree(folder)
+        if kind not in (None, files.FOLDER)
     ]
     if found:
         more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
