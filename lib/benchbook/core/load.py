@@ -97,7 +97,15 @@ def _unknown_claims(document: yamlfile.Document) -> Iterator[str]:
     for name, arm in arms.items() if isinstance(arms, dict) else ():
         if isinstance(arm, dict):
             named |= _texts(arm.get("illustrates"), f"arms.{name}.illustrates")
-    known = _claim_ids(named.values())
+    if not named:
+        return
+    # Most commands can do without its models.
+    from benchbook.core import source
+
+    asked = {claim.partition("/")[0] for claim in named.values()} & set(source.names())
+    known = source.claim_ids(*asked) if asked else []
+    if not set(named.values()) <= set(known):
+        known = source.claim_ids()
     for place, claim in named.items():
         if claim not in known:
             yield in_place(document, f"{place}: {claim}: no such claim; {did_you_mean(claim, known)}")
@@ -145,18 +153,6 @@ def _twice(written: Mapping[str, Sequence[Path]]) -> Iterator[str]:
         if len(several) > 1:
             shown = " and ".join(file.relative_to(paths.root()).as_posix() for file in several)
             yield f"studies: {name}: {shown} have one name; a study is known by it: rename or delete one"
-
-
-def _claim_ids(named: Iterable[str]) -> list[str]:
-    """Return the claims of the sources that are named; those of all sources where a claim is not known."""
-    # Sources need pandas, which takes longer to load than all else here; most commands can do without.
-    if not (wanted := set(named)):
-        return []
-    from benchbook.core import source
-
-    asked = {claim.partition("/")[0] for claim in wanted} & set(source.names())
-    known = source.claim_ids(*asked) if asked else []
-    return known if wanted <= set(known) else source.claim_ids()
 
 
 class Sections:

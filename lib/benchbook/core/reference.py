@@ -10,8 +10,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from benchbook.core import files
+from benchbook.core.audit import Audit
 from benchbook.core.explain import of_names, resolved
+from benchbook.core.findings import Findings
 from benchbook.core.params import Params
+from benchbook.core.source import Source
 from benchbook.core.study import Study
 
 INTRODUCTION = """# Parameters
@@ -123,11 +126,6 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return every schema by the name of its file; each key carries its meaning and unit."""
-    # Sources need pandas, which nothing else here does.
-    from benchbook.core.audit import Audit
-    from benchbook.core.findings import Findings
-    from benchbook.core.source import Source
-
     return {
         f"{kind.__name__.lower()}.schema.json": {"$schema": DIALECT, **kind.model_json_schema()}
         for kind in (Study, Source, Audit, Findings)
