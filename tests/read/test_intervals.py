@@ -7,8 +7,8 @@ import re
 import pytest
 
 from benchbook.read import grammar, intervals
-from benchbook.read.intervals import Intervals, columns, database_interval
-from benchbook.read.sysbench_log import parse, parse_interval_line
+from benchbook.read.intervals import Intervals, columns, database_interval, parse_interval_line
+from benchbook.read.sysbench_log import parse
 from tests.read import synthetic
 from tests.read.corpus import cases
 

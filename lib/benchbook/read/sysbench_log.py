@@ -14,14 +14,7 @@ import numpy as np
 
 from benchbook.core.histogram import buckets_of_printed
 from benchbook.read import arithmetic, grammar, intervals
-from benchbook.read.intervals import (
-    Columns,
-    Interval,
-    Intervals,
-    columns,
-    database_interval,
-    parse_interval_line,
-)
+from benchbook.read.intervals import Columns, Interval, Intervals, columns, database_interval
 from benchbook.read.log import (
     Command,
     Concern,
@@ -34,8 +27,6 @@ from benchbook.read.log import (
     SysbenchLog,
     ThreadStats,
 )
-
-__all__ = ["parse", "parse_interval_line"]
 
 
 def parse(text: str) -> SysbenchLog:
