@@ -199,7 +199,7 @@ class Reader:
             thread, *times, events = words
             self.stat = int(thread), *map(float, times), int(events)
         elif name == "stats_total" and self.stat:
-            whole = ThreadStats(*self.stat, float(words[0]))
+            whole = ThreadStats._make((*self.stat, float(words[0])))
             self.stats.setdefault(len(self.summaries), []).append(whole)
             self.stat = ()
         elif name == "checkpoint" or (name in BLOCK_STARTS and self.block is None):
@@ -240,12 +240,13 @@ class Reader:
         """Take the rarer report lines: queues of `--rate`, tests without a database."""
         if (match := grammar.QUEUE.fullmatch(line)) is not None:
             second, queue, concurrency = match.groups()
-            part = self.reports[-1] if self.reports else None
-            last = part[-1] if isinstance(part, list) else None
+            part = self.reports[-1] if self.reports else []
+            rows = part if isinstance(part, list) else []
+            last = rows[-1] if rows else None
             if last is None or last.second != float(second) or last.queue_length is not None:
                 self.object("grammar", number, f"a queue line without its report line: {shown(line)}")
             else:
-                part[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
+                rows[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
             return True
         interval = intervals.parse_interval_line(line)
         if interval is not None:
