@@ -45,11 +45,24 @@ def each(tasks: int, cores: int | None = None) -> Iterator[Each]:
 def processes() -> Iterator[Submit]:
     """Yield what hands a function and its arguments to as many processes as there are cores.
 
-    They start with the first task.
+    With one core it is done at once, in this process. The processes start with the first task.
     """
-    number, context = len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")
+    number = len(os.sched_getaffinity(0))
+    if number < 2:
+        yield _at_once
+        return
+    context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(number, context, initializer=end_with_parent) as pool:
         yield pool.submit
+
+
+def _at_once(function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+    done: Future[Any] = Future()
+    try:
+        done.set_result(function(*given, **named))
+    except Exception as error:
+        done.set_exception(error)
+    return done
 
 
 def _in_order(
