@@ -12,11 +12,11 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from benchbook.core import files, several
 from benchbook.core import turns as words
@@ -107,7 +107,7 @@ class RunFolder:
 
     def times(self) -> Times:
         """Return when it began and ended."""
-        return Times.model_validate(self.evidence())
+        return Times.of(self.evidence())
 
     def manifest(self) -> Manifest:
         """Return the hashes and sizes of the files."""
@@ -254,12 +254,17 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-class _Seen(Part):
+@dataclass(frozen=True)
+class _Seen:
     """A part of what was seen, under its own keys; what it does not name is no concern of its readers."""
 
-    model_config = ConfigDict(extra="ignore")
+    @classmethod
+    def of(cls, seen: Mapping[str, Any]) -> Self:
+        """Take it from a mapping; TypeError where a key without a default lacks."""
+        return cls(**{one.name: seen[one.name] for one in fields(cls) if one.name in seen})
 
 
+@dataclass(frozen=True)
 class Times(_Seen):
     """When a run began and ended, by both clocks, and how far the one on the wall stepped."""
 
@@ -271,6 +276,7 @@ class Times(_Seen):
     clock_step_s: float
 
 
+@dataclass(frozen=True)
 class Cache(_Seen):
     """The pages of a server's pool, by its own count, and what it had read from disk by then."""
 
@@ -281,6 +287,7 @@ class Cache(_Seen):
     bytes_read: int
 
 
+@dataclass(frozen=True)
 class Between(_Seen):
     """What a server counted from the end of one run to the start of the next.
 
@@ -294,9 +301,10 @@ class Between(_Seen):
     counters: Mapping[str, int]
     is_shared: bool
     refused: int = 0
-    not_held: Mapping[str, str] = Field(default_factory=dict)
+    not_held: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
 class Network(_Seen):
     """A network namespace of an arm's parts; what the kernel does not tell is None."""
 
@@ -308,6 +316,7 @@ class Network(_Seen):
     again: int | None = None
 
 
+@dataclass(frozen=True)
 class Strangers(_Seen):
     """What others did to the processes and packets of a run on one machine."""
 
@@ -315,5 +324,10 @@ class Strangers(_Seen):
     stopped: Mapping[str, int]
     continued: list[str]
     counting: list[str]
-    networks: list[Network]
+    networks: list[Mapping[str, Any]]
     connections: Mapping[str, int | None] | None
+
+    @property
+    def each(self) -> list[Network]:
+        """Its networks."""
+        return [Network.of(one) for one in self.networks]

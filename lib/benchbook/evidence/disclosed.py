@@ -105,7 +105,7 @@ def unproven(held: Unpacked) -> Iterator[str]:
         network.rules is None
         for seen in runs
         for machine in seen["strangers"].values()
-        for network in Strangers.model_validate(machine).networks
+        for network in Strangers.of(machine).each
     ):
         yield "evidence.json: rules of the firewall, which the kernel did not tell this account"
     loose = binding.unbound_facts(held.facts.arms, list(_in_identities(held)))

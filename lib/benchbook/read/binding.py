@@ -38,7 +38,7 @@ POOL_SHARE = 0.95
 
 def of_times(run: Evidence) -> Iterator[str]:
     """Yield where moments, lengths and sysbench's own clock contradict each other."""
-    seen = Times.model_validate(run.seen)
+    seen = Times.of(run.seen)
     lasted = seen.ended_monotonic_s - seen.started_monotonic_s
     if abs(lasted - seen.sysbench_s) > 0.001:
         yield f"evidence.json: sysbench_s is {seen.sysbench_s:.3f}, end less start is {lasted:.3f} s"
@@ -153,7 +153,7 @@ def of_monitor(run: Evidence, text: str, is_whole: bool) -> Iterator[str]:
     seconds = costs.monitor_table(text)["second"].to_pylist()
     if any(later < earlier for earlier, later in pairwise(seconds)):
         yield "monitor.csv: its seconds do not go on"
-    last, lasted = max(seconds, default=0.0), Times.model_validate(run.seen).sysbench_s
+    last, lasted = max(seconds, default=0.0), Times.of(run.seen).sysbench_s
     if last - lasted > MONITOR_SLACK_S or (is_whole and lasted - last > MONITOR_SLACK_S):
         yield f"monitor.csv: it ends at second {last:g}, the run at {lasted:.1f}"
 
@@ -165,7 +165,7 @@ def chained(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     counts from nought. Runs of a group that it served at once have the same reading.
     """
     last: dict[str, tuple[str, Times, Mapping[str, int]]] = {}
-    times = {name: Times.model_validate(seen) for name, seen in looks.items()}
+    times = {name: Times.of(seen) for name, seen in looks.items()}
     for name in sorted(looks, key=lambda one: times[one].started_monotonic_s):
         seen, here = looks[name], times[name]
         who, books = seen.get("identity_before") or {}, seen.get("ledger") or {}
@@ -190,7 +190,7 @@ def _jumps(
         if books[key] < then[key]:
             yield f"{name}: evidence.json: {key} is {books[key]} before it, was {then[key]} after {before}"
     between = (seen.get("state") or {}).get("between")
-    told = Between.model_validate(between) if between else None
+    told = Between.of(between) if between else None
     if told is None or told.connections is None or "Connections" not in then:
         return
     # Between other moments than these two runs, there may have been attempts that are not here.

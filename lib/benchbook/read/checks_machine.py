@@ -197,7 +197,7 @@ def near_strangers(run: Evidence) -> Iterator[str]:
         for name in one.counting:
             whose = "of which processes, the kernel does not say"
             yield f"{name} counted events of performance{_at(machine)}; {whose}"
-        for network in one.networks:
+        for network in one.each:
             where = f"in the network of {' and '.join(network.parts)}{_at(machine)}"
             if network.rules:
                 yield f"{network.rules} rules of the firewall that are not ours {where}"
@@ -208,15 +208,13 @@ def near_strangers(run: Evidence) -> Iterator[str]:
 
 
 def _by_machine(run: Evidence) -> dict[str, Strangers]:
-    return {
-        name: Strangers.model_validate(one) for name, one in sorted((run.seen.get("strangers") or {}).items())
-    }
+    return {name: Strangers.of(one) for name, one in sorted((run.seen.get("strangers") or {}).items())}
 
 
 def _again(one: Strangers) -> str | None:
     """Return how many segments of an arm's connections were sent again, if that is more than chance."""
     own = one.connections or {}
-    alone = [(network.sent, network.again) for network in one.networks if not network.is_shared]
+    alone = [(network.sent, network.again) for network in one.each if not network.is_shared]
     for count in ((own.get("sent"), own.get("again")), *alone):
         sent, again = count[0] or 0, count[1] or 0
         if again >= AGAIN_LEAST and again > AGAIN_SHARE * sent:

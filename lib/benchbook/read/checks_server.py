@@ -345,7 +345,7 @@ def _between(run: Evidence) -> Iterator[str]:
         yield f"{table} was written to between the runs ({now or 'gone'})"
     if not told:
         raise Missing("the server's counters at the end of the run before are not known")
-    seen = Between.model_validate(told)
+    seen = Between.of(told)
     short_s = seen.seconds - seen.uptime_s
     if short_s > UPTIME_ROUNDING_S:
         yield f"the server was started again between the runs: its uptime lacks {short_s:.0f} s"

@@ -231,7 +231,7 @@ class Evidence:
     def cache(self, when: str) -> Cache | None:
         """Return what the server's pool held `before` or `after` the run; None where that is not known."""
         told = (self.seen.get("cache") or {}).get(when)
-        return Cache.model_validate(told) if told else None
+        return Cache.of(told) if told else None
 
     def has_counter(self, counter: str) -> bool:
         """Tell whether the ledger knows a counter on both sides."""
