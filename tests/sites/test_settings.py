@@ -70,7 +70,7 @@ def test_skipped_features_are_read_back_as_switched_off() -> None:
 
 
 def test_the_study_wins_over_the_defaults_and_may_switch_the_binary_log_on() -> None:
-    merged = settings.complete({"innodb_buffer_pool_size": "1G", "log_bin": "binlog"})
+    merged = settings.complete({"innodb_buffer_pool_size": "1G", "log_bin": "binlog"}, "mariadb")
     assert merged["innodb_buffer_pool_size"] == "1G"
     assert "skip_log_bin" not in merged and merged["performance_schema"] is False
 

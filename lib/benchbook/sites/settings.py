@@ -5,38 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Container, Mapping
-from pathlib import PurePath
+from functools import partial
+from pathlib import Path, PurePath
 from typing import Any
 
-from benchbook.core import traits
+from benchbook.core import traits, yamlfile
 from benchbook.core.errors import SettingsDiffer, SiteError
 
 Value = int | float | str | bool
-
-# What each of our MariaDB servers starts from unless the study says otherwise: value, and why.
-DEFAULTS: dict[str, tuple[Value, str]] = {
-    "innodb_buffer_pool_size": (
-        "512M",
-        "holds a sysbench data set of 2 million rows; the same on every machine",
-    ),
-    "innodb_log_file_size": ("256M", "no checkpoint storms within a run of minutes"),
-    "innodb_flush_log_at_trx_commit": (1, "the durable setting; a study that relaxes it must say so"),
-    "innodb_buffer_pool_dump_at_shutdown": (False, "every start begins with the same, empty pool"),
-    "innodb_buffer_pool_load_at_startup": (False, "every start begins with the same, empty pool"),
-    "max_connections": (1024, "above any thread level of a small machine, with room for our own sessions"),
-    "max_prepared_stmt_count": (
-        1_048_576,
-        "threads x tables x statements must fit, or sysbench fails in mid-run",
-    ),
-    "performance_schema": (False, "costs time in every statement"),
-    "skip_name_resolve": (True, "no name server in the path of a connection"),
-    "skip_log_bin": (True, "one server, nothing to replicate"),
-    "slow_query_log": (False, "no log writing while measuring"),
-    "general_log": (False, "no log writing while measuring"),
-    "local_infile": (False, "not needed, and a way to read files"),
-    "character_set_server": ("utf8mb4", "not left to the package's settings"),
-    "collation_server": ("utf8mb4_general_ci", "not left to the package's settings"),
-}
+Got = Callable[[str], str | None]
+Differences = dict[str, tuple[Value, str | None]]
 
 # Fixed when a data folder is made: another value needs another folder.
 AT_CREATION = (
@@ -65,13 +43,17 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 SWITCH = dict.fromkeys(("on", "true", "yes", "1"), "on") | dict.fromkeys(("off", "false", "no", "0"), "off")
 
 
-def complete(
-    asked: Mapping[str, Value], defaults: Mapping[str, tuple[Value, str]] = DEFAULTS
-) -> dict[str, Value]:
-    """Return the benchmark defaults with a study's settings on top."""
-    merged = {key: value for key, (value, _) in defaults.items()}
+def complete(asked: Mapping[str, Value], *engines: str, version: float = 0.0) -> dict[str, Value]:
+    """Return what servers start from (`defaults.yaml`), later engines before earlier, a study's above all."""
+    read = yamlfile.read(Path(__file__).with_name("defaults.yaml")).data
+    rows = {name: row for engine in engines for name, row in read[engine].items()}
+    merged: dict[str, Value] = {
+        name: row["value"]
+        for name, row in rows.items()
+        if row["value"] is not None and row.get("since", version) <= version <= row.get("until", version)
+    }
     if any(key.startswith("log_bin") for key in asked):
-        merged.pop("skip_log_bin")
+        merged.pop("skip_log_bin", None)
     return {**merged, **asked}
 
 
@@ -88,16 +70,24 @@ def text(value: Value) -> str:
     return str(value)
 
 
-def differences(
-    asked: Mapping[str, Value], variables: Mapping[str, str]
-) -> dict[str, tuple[Value, str | None]]:
-    """Return {setting: (asked, got)} of those not taken; got is None if there is no such variable."""
-    found = {}
-    for key, value in asked.items():
-        got = read_back(key, variables)
-        if got is None or not same(_mirrored(key, value, variables), got):
-            found[key] = (value, got)
-    return found
+def differences(asked: Mapping[str, Value], variables: Mapping[str, str]) -> Differences:
+    """Return {setting: (asked, got)} of those that a server of MySQL's family did not take."""
+    got = partial(read_back, variables=variables)
+    return not_taken(asked, got, lambda key, value, said: same(_mirrored(key, value, variables), said))
+
+
+def not_taken(
+    asked: Mapping[str, Value],
+    got: Got,
+    is_same: Callable[[str, Value, str], bool] = lambda _, value, said: same(value, said),
+) -> Differences:
+    """Return {setting: (asked, got)} of those not taken; got is None if there is no such setting."""
+    pairs = {key: (value, got(key)) for key, value in asked.items()}
+    return {
+        key: (value, said)
+        for key, (value, said) in pairs.items()
+        if said is None or not is_same(key, value, said)
+    }
 
 
 def read_back(key: str, variables: Mapping[str, str]) -> str | None:
@@ -109,34 +99,33 @@ def read_back(key: str, variables: Mapping[str, str]) -> str | None:
     return variables.get(key.removeprefix("skip_")) if key.startswith("skip_") else None
 
 
-def taken(
-    asked: Mapping[str, Value], chosen: Mapping[str, Value], variables: Mapping[str, str], folder: PurePath
-) -> dict[str, Any]:
-    """Return what a MariaDB says of itself, anywhere; SettingsDiffer where it did not take a setting."""
-    if differing := differences(asked, variables):
-        raise SettingsDiffer(differing)
+def told(
+    asked: Mapping[str, Value], chosen: Container[str], variables: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """Return `settings` and `unstated` of a server of MySQL's family; SettingsDiffer if one was not taken."""
+    got = partial(read_back, variables=variables)
     return {
-        "version": variables["version"],
-        "version_comment": variables["version_comment"],
-        "tls": variables.get("have_ssl", "unknown"),
-        "settings": recorded(asked, chosen, lambda key: read_back(key, variables)),
-        "unstated": unstated(asked, lambda key: read_back(key, variables)),
-        "variables": len(variables),
-        "variables_sha256": digest(variables, folder),
+        "settings": taken(asked, chosen, got, differences(asked, variables)),
+        "unstated": unstated(asked, got),
     }
 
 
-def recorded(
-    asked: Mapping[str, Value], chosen: Container[str], got: Callable[[str], str | None]
+def taken(
+    asked: Mapping[str, Value], chosen: Container[str], got: Got, differing: Differences
 ) -> dict[str, dict[str, str | None]]:
-    """Return what was asked of each setting, what the server says (`got`), and who chose it."""
+    """Return what was asked of each setting, what the server says (`got`), and who chose it.
+
+    SettingsDiffer with those that it did not take, if there are any.
+    """
+    if differing:
+        raise SettingsDiffer(differing)
     return {
         key: {"asked": text(value), "got": got(key), "from": "study" if key in chosen else "benchbook"}
         for key, value in sorted(asked.items())
     }
 
 
-def unstated(asked: Container[str], got: Callable[[str], str | None]) -> dict[str, str]:
+def unstated(asked: Container[str], got: Got) -> dict[str, str]:
     """Return what a server says of the settings that compare between engines and that a study leaves out."""
     names = {name for of in traits.engines().values() for alike in of.meanings.values() for name in alike}
     return {name: said for name in sorted(names) if name not in asked and (said := got(name)) is not None}

@@ -29,11 +29,11 @@ from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, execute, servers
 from benchbook.measure.ledger import session
 from benchbook.sites import lab as labs
+from benchbook.sites import settings
 from benchbook.sites.arms import clean
 from benchbook.sites.kube import tidb, tidb_cluster
 from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
 from benchbook.sites.kube.layout import pod_of
-from benchbook.sites.local import tidb_members
 from tests.sites import kubernetes_study
 from tests.sites.kube.test_site import cluster, folder, ours, root, run  # noqa: F401
 from tests.sites.operator_stand_in import Operator
@@ -206,10 +206,10 @@ KILL = ["sh", "-c", "kill -TERM 1"]
 
 def operated(plan: dict[str, Any] | None = None, **site: Any) -> Any:
     """Return a study on one PD, three stores and two TiDB; settings of PD are those of the lab's cluster."""
-    pd = tidb_members.PD_DEFAULTS | {"replication.max-replicas": 3}
+    pd = settings.complete({}, "pd") | {"replication.max-replicas": 3}
     parts = {
         "pd": {"replicas": 1, "config": pd},
-        "tikv": {"replicas": 3, "config": tidb_members.STORE_DEFAULTS},
+        "tikv": {"replicas": 3, "config": settings.complete({}, "unistore")},
         "tidb": {"replicas": site.pop("tidbs", 2)},
     }
     images = dict.fromkeys(("server", "client", "proxy"), PARTS)

@@ -9,7 +9,6 @@ import pytest
 
 from benchbook.core.study import Study
 from benchbook.sites import settings
-from benchbook.sites.tidb import config
 from benchbook.sites.traits import mariadb, tidb
 from tests.faults.scene import STUDY
 
@@ -96,8 +95,10 @@ def test_items_and_variables_that_open_a_tidb_are_refused(name: str) -> None:
 
 
 def test_what_we_start_from_ourselves_is_not_refused() -> None:
-    assert mariadb.reserved({name: value for name, (value, _) in settings.DEFAULTS.items()}) == []
-    assert tidb.reserved({name: value for name, value, *_ in config.DEFAULTS}) == []
+    assert mariadb.reserved(settings.complete({}, "mariadb")) == []
+    for version in (3.0, 5.2, 6.6):
+        asked = settings.complete({}, "tidb", version=version)
+        assert len(asked) > 4 and tidb.reserved(asked) == []
 
 
 def test_plan_names_the_setting_and_what_to_write() -> None:

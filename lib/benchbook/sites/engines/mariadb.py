@@ -93,8 +93,16 @@ class MariaDB(Server):
     def facts(self) -> dict[str, Any]:
         self.running()
         variables = sql.variables(self.admin())
-        read = settings.taken(self.asked, self.engine.settings, variables, self.folder)
-        return read | {"name": self.traits.name} | self.program_facts(self.binary)
+        return {
+            "name": self.traits.name,
+            "version": variables["version"],
+            "version_comment": variables["version_comment"],
+            "tls": variables.get("have_ssl", "unknown"),
+            **settings.told(self.asked, self.engine.settings, variables),
+            "variables": len(variables),
+            "variables_sha256": settings.digest(variables, self.folder),
+            **self.program_facts(self.binary),
+        }
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1
@@ -167,7 +175,7 @@ class MariaDB(Server):
         return {"basedir": above} if self.engine.binary is not None else {}
 
     def _complete(self, asked: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
-        return settings.complete(asked)
+        return settings.complete(asked, "mariadb")
 
     def _installer(self) -> str:
         name, above = self.traits.programs[1], PurePosixPath(self.binary).parent.parent

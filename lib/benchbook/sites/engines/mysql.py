@@ -21,13 +21,6 @@ from benchbook.sites.traits.mysql import TRAITS
 
 WORDS = re.compile(r"Ver ([0-9]+(?:\.[0-9]+)+)(?!\S*MariaDB)")
 FIRST = "first.sql"
-# What differs from MariaDB's: the log's size has another name, and what would listen or encrypt is off.
-DEFAULTS: dict[str, tuple[Value, str]] = {
-    **{key: value for key, value in settings.DEFAULTS.items() if key != "innodb_log_file_size"},
-    "innodb_redo_log_capacity": ("512M", "no checkpoint storms within a run of minutes"),
-    "event_scheduler": (False, "no session of its own beside those that are counted"),
-    "tls_version": ("", "no encryption on loopback"),
-}
 ABSENT = {
     **dict.fromkeys(("Rows_sent", "Rows_read"), "MySQL does not count rows for the whole server"),
     "Com_stmt_execute": "MySQL does not prepare BEGIN, so not every statement is an execution",
@@ -90,7 +83,7 @@ class MySQL(MariaDB):
         """Nothing: MySQL makes no account without a name."""
 
     def _complete(self, asked: Mapping[str, Value]) -> dict[str, Value]:
-        return settings.complete(asked, DEFAULTS)
+        return settings.complete(asked, "mariadb", "mysql")
 
     @classmethod
     def _brings(cls) -> str:

@@ -14,7 +14,7 @@ from psycopg import sql as quoting
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import sql
+from benchbook.sites import settings, sql
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
 from benchbook.sites.engines.server import Server
@@ -128,7 +128,7 @@ class PostgreSQL(Server):
         return next(fits, there[0]) if there else super()._find()
 
     def _complete(self, asked: Mapping[str, Value]) -> dict[str, Value]:
-        return server_settings.complete(asked)
+        return settings.complete(asked, "postgresql")
 
     def _connect(self) -> psycopg.Connection:
         self._opened += 1

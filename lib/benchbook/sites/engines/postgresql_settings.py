@@ -1,8 +1,7 @@
-"""A PostgreSQL server's settings: what a benchmark starts from, and whether the server took them."""
+"""A PostgreSQL server's settings as it writes and tells them, and whether it took them."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
@@ -10,27 +9,8 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core.errors import SettingsDiffer
-from benchbook.sites.settings import SWITCH, Value, recorded, text, unstated
-
-# What every PostgreSQL starts from unless the study says otherwise: value, and why.
-DEFAULTS: dict[str, tuple[Value, str]] = {
-    "shared_buffers": ("512MB", "holds a sysbench data set of 2 million rows; the same on every machine"),
-    "max_wal_size": ("4GB", "no checkpoint storms within a run of minutes"),
-    "checkpoint_timeout": ("15min", "no checkpoint by the clock within a run of minutes"),
-    "synchronous_commit": ("on", "the durable setting; a study that relaxes it must say so"),
-    "fsync": ("on", "the durable setting; a study that relaxes it must say so"),
-    "max_connections": (1024, "above any thread level of a small machine, with room for other sessions"),
-    "huge_pages": ("off", "the same on every machine"),
-    "jit": ("off", "no statement of sysbench is long enough to gain from it"),
-    "ssl": ("off", "no encryption on loopback"),
-    "shared_preload_libraries": ("pg_stat_statements", "the ledger: it counts statements"),
-    "pg_stat_statements.max": (5000, "above the kinds of statements of any workload"),
-    "pg_stat_statements.save": ("off", "every start begins with empty counters"),
-    "password_encryption": ("scram-sha-256", "passwords never cross a connection"),
-    "log_min_messages": ("warning", "errors and crashes, and nothing for each statement"),
-    "default_toast_compression": ("pglz", "not left to the package's settings"),
-}
+from benchbook.sites import settings
+from benchbook.sites.settings import SWITCH, Value, text
 
 # Different at every start, or a session's own, so never part of the digest.
 VOLATILE = frozenset({"cluster_name", "in_hot_standby", "listen_addresses", "port", "application_name"})
@@ -42,11 +22,6 @@ UNITS |= {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0
 QUERY = "SELECT name, setting, unit, vartype, pending_restart FROM pg_settings"
 
 
-def complete(asked: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the benchmark defaults with a study's settings on top."""
-    return {**{key: value for key, (value, _) in DEFAULTS.items()}, **asked}
-
-
 def written(asked: Mapping[str, Value], places: Mapping[str, object]) -> str:
     """Return the text of a settings file; `places` come last, which is what counts."""
     lines = [f"{key}='{text(value)}'" for key, value in sorted(asked.items())]
@@ -56,14 +31,13 @@ def written(asked: Mapping[str, Value], places: Mapping[str, object]) -> str:
 def taken(asked: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterable[Any]) -> dict[str, Any]:
     """Return what the server says of each setting asked for; SettingsDiffer where it did not take one."""
     known = {row.name: row for row in rows}
-    differing: dict[str, tuple[Value, str | None]] = {}
-    for key, value in asked.items():
-        row = known.get(key)
-        if row is None or row.pending_restart or not same(key, value, row.setting, row.unit, row.vartype):
-            differing[key] = (value, None if row is None else shown(row))
-    if differing:
-        raise SettingsDiffer(differing)
-    return recorded(asked, chosen, lambda key: shown(known[key]))
+    got = {name: shown(row) for name, row in known.items()}.get
+
+    def is_same(key: str, value: Value, _: str) -> bool:
+        row = known[key]
+        return not row.pending_restart and same(key, value, row.setting, row.unit, row.vartype)
+
+    return settings.taken(asked, chosen, got, settings.not_taken(asked, got, is_same))
 
 
 def facts(
@@ -77,15 +51,16 @@ def facts(
     with engine.connect() as connection:
         rows = connection.exec_driver_sql(QUERY).all()
         comment = str(connection.exec_driver_sql("SELECT version()").scalar_one())
+    lasting = {row.name: row.setting for row in rows if row.name not in VOLATILE}
     return {
         "name": "postgresql",
         "version": version,
         "version_comment": comment,
         "tls": "off",
         "settings": taken(asked, chosen, rows),
-        "unstated": unstated(asked, {row.name: shown(row) for row in rows}.get),
+        "unstated": settings.unstated(asked, {row.name: shown(row) for row in rows}.get),
         "variables": len(rows),
-        "variables_sha256": digest(rows, folder),
+        "variables_sha256": settings.digest(lasting, folder),
     }
 
 
@@ -109,14 +84,6 @@ def same(name: str, asked: Value, got: str, unit: str | None, kind: str) -> bool
         switched = SWITCH.get(wanted.lower(), wanted.lower())
         return got.lower() in {wanted.lower(), switched, ON_MEANS.get(name) if switched == "on" else switched}
     return [word.strip() for word in wanted.split(",")] == [word.strip() for word in got.split(",")]
-
-
-def digest(rows: Iterable[Any], folder: PurePath) -> str:
-    """Return the SHA-256 of all settings that mean the same at the next start and in another place."""
-    kept = sorted(
-        f"{row.name}={row.setting}".replace(str(folder), "SERVER") for row in rows if row.name not in VOLATILE
-    )
-    return hashlib.sha256("\n".join(kept).encode()).hexdigest()
 
 
 def _number(word: str, unit: str | None) -> float | None:

@@ -15,7 +15,7 @@ import sqlalchemy
 from sqlalchemy import Connection, text
 
 from benchbook.core import surroundings, traits
-from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.errors import SiteError
 from benchbook.core.study_hosts import Existing
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
@@ -90,8 +90,7 @@ class Theirs:
     def facts(self, connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the engine and the rights of our account; SettingsDiffer where a setting is another."""
         known = MYSQL.variables(connection)
-        if differing := settings.differences(asked, known):
-            raise SettingsDiffer(differing)
+        read = settings.told(asked, asked, known)
         engine, version = self.who(connection)
         told = sorted(
             f"{name}={value}"
@@ -105,8 +104,7 @@ class Theirs:
                 "name": engine,
                 "version": version,
                 "version_comment": known.get("version_comment"),
-                "settings": settings.recorded(asked, asked, lambda key: settings.read_back(key, known)),
-                "unstated": settings.unstated(asked, lambda key: settings.read_back(key, known)),
+                **read,
                 "variables": len(told),
                 "variables_sha256": hashlib.sha256("\n".join(told).encode()).hexdigest(),
             },

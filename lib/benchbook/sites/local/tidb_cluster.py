@@ -59,7 +59,8 @@ class Cluster(Made):
         self.asked = config.complete(engine.settings, self.version)
         self.user = data.user(machine)
         self.role, self.folder = place.name, lab.own(place.name, self.user)
-        self.data, self.log = self.folder / "data", lab.run / f"{place.name}-tidb-1.log"
+        self.log = lab.run / f"{place.name}-tidb-1.log"
+        self.lies_in = "data"
         self.zones, self.hops = zones, {}
         self._opened = 0
         self._admin: sqlalchemy.Engine | None = None
@@ -76,40 +77,32 @@ class Cluster(Made):
         return {}
 
     def _make(self) -> None:
-        port, size = self.place.port, self.size
+        size, port = self.size, self.place.port
         pd_port = port + 2 * size.tidb
-        ranks = range(size.stores)
-        places = [self.zones.place(self.place, rank) if self.zones else self.place for rank in ranks]
-        stores = [(f"store-{number}", pd_port + 2 * number) for number in range(1, size.stores + 1)]
-        pd_at = f"{places[0].address}:{pd_port}"
-        names = {f"{place.address}:{one[1]}": one[0] for place, one in zip(places, stores, strict=True)}
-        in_zone = {"pd": 0} | {name: rank for rank, (name, _) in enumerate(stores)}
-        in_zone |= {f"tidb-{rank + 1}": rank % size.stores for rank in range(size.tidb)}
-
-        def given(name: str, number: int, program: str, asked: dict[str, Any]) -> tuple[Any, ...]:
-            place = replace(places[in_zone[name]], name=f"{self.role}-{name}", port=number)
-            return (*(self.machine, place, self.user), *(self.programs[program], self.data / name, asked))
-
-        pd_asked = tidb_members.PD_DEFAULTS | size.pd_settings | {"replication.max-replicas": size.replicas}
-        self.pd = tidb_members.PD(*given("pd", pd_port, "pd-server", pd_asked), names=names)
-        store_asked = tidb_members.STORE_DEFAULTS | size.store_settings
-        self.stores = {
-            name: tidb_members.Store(
-                *given(name, number, "unistore-server", store_asked), pd=pd_at, peers=names
-            )
-            for name, number in stores
-        }
-        self.servers = [
-            tidb_members.Server(
-                *given(f"tidb-{rank + 1}", port + 2 * rank, "tidb-server", dict(self.asked.items)), pd=pd_at
-            )
-            for rank in range(size.tidb)
+        zones = [
+            self.zones.place(self.place, rank) if self.zones else self.place for rank in range(size.stores)
         ]
 
+        def at(zone: int, number: int) -> labs.Place:
+            return replace(zones[zone % size.stores], port=number)
+
+        pd_asked = settings.complete(size.pd_settings, "pd") | {"replication.max-replicas": size.replicas}
+        self.pd = tidb_members.PD(self, "pd", at(0, pd_port), pd_asked)
+        store_asked = settings.complete(size.store_settings, "unistore")
+        self.stores = {
+            (name := f"store-{rank + 1}"): tidb_members.Store(
+                self, name, at(rank, pd_port + 2 * (rank + 1)), store_asked
+            )
+            for rank in range(size.stores)
+        }
+        self.servers = [
+            tidb_members.Server(self, f"tidb-{rank + 1}", at(rank, port + 2 * rank), self.asked.items)
+            for rank in range(size.tidb)
+        ]
         if self.zones is not None:
-            for rank, member in enumerate((self.pd, *self.stores.values())):
-                short = self._short(member)
-                self.hops[short] = self.zones.hop(member, in_zone[short], rank)
+            members = [(0, self.pd), *enumerate(self.stores.values())]
+            for number, (zone, member) in enumerate(members):
+                self.hops[member.name] = self.zones.hop(member, zone, number)
 
     @property
     def members(self) -> list[tidb_members.Member]:
@@ -147,11 +140,8 @@ class Cluster(Made):
     @property
     def pids(self) -> dict[str, list[int]]:
         """The processes of `tidb`, `tikv` (the stores) and `pd` that run."""
-        found: dict[str, list[int]] = {"tidb": [], "tikv": [], "pd": []}
-        for member in self.members:
-            if member.child is not None and member.is_up:
-                found[member.kind].append(member.child.pid)
-        return found
+        up = [member for member in self.members if member.is_up]
+        return {kind: [one.child.pid for one in up if one.kind == kind] for kind in ("tidb", "tikv", "pd")}
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -207,14 +197,14 @@ class Cluster(Made):
         child = self.servers[0].running()
         found: dict[str, Any] = {"pid": child.pid, "started": child.started, "port": self.place.port}
         # What goes with a part's place, such as its cores, is that of its cluster's first TiDB.
-        parts = {self._short(one): one.identity() for one in self.members}
+        parts = {one.name: one.identity() for one in self.members}
         hops = {f"hop-{name}": hop.identity() for name, hop in self.hops.items()}
         return found | {"cluster": parts | hops}
 
     def applied(self) -> list[tuple[str, str]]:
         """Return settings files and command lines of its parts, each named for its part, as (name, text)."""
         return [
-            (f"{self._short(one)}{PurePath(name).suffix}", text)
+            (f"{one.name}{PurePath(name).suffix}", text)
             for one in self.members
             for name, text in one.applied()
         ]
@@ -254,7 +244,7 @@ class Cluster(Made):
 
     def look(self) -> dict[str, Any]:
         """Return the state of stores and leaders now; `ended` are the parts whose process has."""
-        ended = [self._short(one) for one in self.members if not one.is_up]
+        ended = [one.name for one in self.members if not one.is_up]
         ended += [f"hop-{name}" for name, hop in self.hops.items() if not hop.is_up]
         try:
             return {**vars(self.pd.placement.state()), "ended": ended}
@@ -278,9 +268,7 @@ class Cluster(Made):
 
     def log_errors(self, mark: dict[str, int]) -> list[str]:
         """Return the lines since a place that tell of a crash, each with the part that wrote it."""
-        return [
-            f"{self._short(one)}: {line}" for one in self.members for line in one.log_errors(mark[one.role])
-        ]
+        return [f"{one.name}: {line}" for one in self.members for line in one.log_errors(mark[one.role])]
 
     @property
     def _own_hosts(self) -> list[str]:
@@ -306,10 +294,10 @@ class Cluster(Made):
 
     def _first_start(self) -> steps.Steps:
         """Make the data: a cluster whose first TiDB listens on a socket alone until its account is closed."""
-        self._lie_in("new")
+        self.lies_in = "new"
         self.machine.remove(f"{self.role}/new")
         for member in (self.pd, *self.stores.values()):
-            for name in ("new", f"new/{self._short(member)}"):
+            for name in ("new", f"new/{member.name}"):
                 self.machine.own(f"{self.role}/{name}", self.user)
         try:
             # One after another: a store that joins asks PD for what the ones before it have made.
@@ -322,14 +310,7 @@ class Cluster(Made):
             data.first_start(first, first.private(), data.SOCKET, self._own_hosts)
         finally:
             self.stop()
-            self._lie_in("data")
-
-    def _lie_in(self, name: str) -> None:
-        """Have all parts keep their data below a folder."""
-        for member in self.members:
-            member.data = self.folder / name / self._short(member)
-        for store in self.stores.values():
-            store.is_joining = name == "new"
+            self.lies_in = "data"
 
     def _resting(self, wait_s: float, still_s: float, even_s: float = 0.0) -> steps.Steps:
         """Yield until nothing is missing and leaders rest, uneven where PD can't even them out in time."""
@@ -365,7 +346,7 @@ class Cluster(Made):
         for one in self.servers:
             with self._connect(one) as connection, connection.cursor() as cursor:
                 cursor.execute("FLUSH PRIVILEGES")
-            data.prove(one, partial(self._connect, one), one.pd)
+            data.prove(one, partial(self._connect, one), self.pd.at)
 
     def _connect(self, one: tidb_members.Server | None = None) -> pymysql.Connection:
         self._opened += 1
@@ -377,9 +358,6 @@ class Cluster(Made):
         while any(one.status.connected() for one in self.servers[1:]) and time.monotonic() < deadline:
             time.sleep(0.02)
         return data.added(one.status for one in self.servers)
-
-    def _short(self, member: tidb_members.Member) -> str:
-        return member.role.removeprefix(f"{self.role}-")
 
 
 def _built(path: Path) -> dict[str, Any]:

@@ -10,9 +10,10 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 from benchbook.core.canonical import flat
 from benchbook.core.errors import SettingsDiffer, SiteError
@@ -20,62 +21,40 @@ from benchbook.core.study_cluster import Event
 from benchbook.sites import lab as labs
 from benchbook.sites.machine import steps
 from benchbook.sites.machine.contract import Request
-from benchbook.sites.machine.here import Here
 from benchbook.sites.machine.supervised import Supervised
-from benchbook.sites.settings import Value, same, text
+from benchbook.sites.settings import Value, not_taken, text
 from benchbook.sites.tidb import config
 from benchbook.sites.tidb.status import Placement, Status
 
+if TYPE_CHECKING:
+    from benchbook.sites.local.tidb_cluster import Cluster
+
 CRASH = re.compile(r"\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)
-# What a cluster starts from unless the study says otherwise.
-PD_DEFAULTS: dict[str, Value] = {
-    "log.level": "error",
-    # PD leads its own group of one after an election, too: etcd's own 1 s instead of PD's 3 s.
-    "tick-interval": "100ms",
-    "election-interval": "1s",
-    # PD evens out how many regions each store leads; with its own tolerance of 5 few regions are never even,
-    # and after an election that is soon over the store that was up first leads most.
-    "schedule.tolerant-size-ratio": 1.0,
-    # A leader that moves for its load would be one of the reasons to void a run.
-    "schedule.hot-region-schedule-limit": 0,
-    # PD changes several replicas at once where stores say that they are 5.0, and unistore can't follow.
-    "schedule.enable-joint-consensus": False,
-    # A region that PD moves off its only store ended unistore with a panic (tocommit is out of range).
-    "schedule.region-schedule-limit": 0,
-}
 # Lines of the settings files that say where a part is.
 PLACES = frozenset({"pd-addr", "store-addr", "status-addr", "db-path", "temp-dir", "tmp-storage-path"})
-# Stores that are started have no leader until an election times out: after 10 to 20 s of unistore's own 1 s
-# ticks, after 2 to 4 s of these. The lease must end before the soonest election.
-ELECTION: dict[str, Value] = {
-    "raftstore.raft-base-tick-interval": "200ms",
-    "raftstore.raft-store-max-leader-lease": "1800ms",
-}
-STORE_DEFAULTS: dict[str, Value] = {"server.log-level": "error", **ELECTION}
+# The short times of a store, after which the others elect another leader of its regions (`defaults.yaml`).
+ELECTION = ("raftstore.raft-base-tick-interval", "raftstore.raft-store-max-leader-lease")
 
 
 class Member(Supervised, abc.ABC):
-    """One part of a cluster: `kind` as the monitor's tables name it, `data` where its data lie."""
+    """One part of a cluster: `kind` as the monitor's tables name it, `name` as the cluster does."""
 
-    kind = "server"
+    kind: str
+    program: str
     config_name = "config.toml"
     crash = CRASH
-    stop_s = 60.0
-    start_s = 120.0
+    stop_s, start_s = 60.0, 120.0
 
-    def __init__(
-        self,
-        machine: Here,
-        place: labs.Place,
-        user: str | None,
-        binary: Path,
-        data: Path,
-        asked: Mapping[str, Value],
-    ) -> None:
-        super().__init__(machine, place, user)
-        self.lab = machine.lab
-        self.binary, self.data, self.asked = binary, data, dict(asked)
-        self.what = f"{place.name} of the cluster"
+    def __init__(self, cluster: Cluster, name: str, place: labs.Place, asked: Mapping[str, Value]) -> None:
+        super().__init__(cluster.machine, replace(place, name=f"{cluster.role}-{name}"), cluster.user)
+        self.cluster, self.name, self.asked = cluster, name, asked
+        self.binary = cluster.programs[self.program]
+        self.what = f"{self.role} of the cluster"
+
+    @property
+    def data(self) -> PurePath:
+        """Where its data lie now."""
+        return self.cluster.folder / self.cluster.lies_in / self.name
 
     @property
     def at(self) -> str:
@@ -125,21 +104,23 @@ class Member(Supervised, abc.ABC):
 class PD(Member):
     """The placement driver; its peers' port is the one after its own."""
 
-    kind = "pd"
+    kind, program = "pd", "pd-server"
     own_options = frozenset({"--client-urls", "--peer-urls", "--initial-cluster", "--data-dir"})
 
-    def __init__(self, *given: Any, names: Mapping[str, str]) -> None:
-        super().__init__(*given)
-        self.placement = Placement(self.place.address, self.place.port, names, self.machine)
+    @property
+    def placement(self) -> Placement:
+        """What it tells of the cluster's stores and regions."""
+        names = {one.at: one.name for one in self.cluster.stores.values()}
+        return Placement(self.place.address, self.place.port, names, self.machine)
 
     def starting(self) -> steps.Steps:
         """Start it unless it runs, and set what it keeps with its data."""
         yield from super().starting()
         self.placement.set(self.asked)
 
-    def settings(self) -> dict[str, tuple[Value, str | None]]:
-        """Return asked and got of every setting."""
-        return _read_back(self.asked, self.placement.config())
+    def told(self) -> dict[str, Any]:
+        """Return its settings by dotted name."""
+        return self.placement.config()
 
     def _argv(self) -> list[str]:
         client = f"http://{self.at}"
@@ -154,50 +135,46 @@ class PD(Member):
 class Store(Member):
     """A store; its status port is the one after its own."""
 
-    kind = "tikv"
+    kind, program = "tikv", "unistore-server"
     own_options = frozenset({"-listen", "-peers"})
-    # With so short ticks a new store that gets its first snapshot ended by a panic every other time.
-    is_joining = False
 
-    def __init__(self, *given: Any, pd: str, peers: Iterable[str]) -> None:
-        super().__init__(*given)
-        self.pd, self.peers = pd, tuple(peers)
-
-    def settings(self) -> dict[str, tuple[Value, str | None]]:
-        return _read_back(self.asked, flat(self._ask("config")))
+    def told(self) -> dict[str, Any]:
+        """Return its settings by dotted name."""
+        asked = Request("/config")
+        return flat(json.loads(self.machine.request(self.place.address, self.place.port + 1, asked)))
 
     def _toml(self) -> str:
         place = f"{self.place.address}:{self.place.port + 1}"
-        own = {"pd-addr": self.pd, "store-addr": self.at, "status-addr": place}
+        own = {"pd-addr": self.cluster.pd.at, "store-addr": self.at, "status-addr": place}
         items: dict[str, Value] = {f"server.{key}": value for key, value in own.items()}
         items["server.raft"] = True
-        left_out = ELECTION if self.is_joining else {}
+        # With so short ticks a new store that gets its first snapshot ended by a panic every other time.
+        left_out = ELECTION if self.cluster.lies_in == "new" else ()
         asked = {key: value for key, value in self.asked.items() if key not in left_out}
         return config.toml({**asked, **items, "engine.db-path": str(self.data)})
 
     def _argv(self) -> list[str]:
-        places = [f"-listen={self.at}", f"-peers={','.join(self.peers)}"]
-        return [str(self.binary), f"-config={self.config}", *places]
+        peers = ",".join(one.at for one in self.cluster.stores.values())
+        return [str(self.binary), f"-config={self.config}", f"-listen={self.at}", f"-peers={peers}"]
 
     def _is_ready_now(self) -> bool:
-        return bool(self._ask("config"))
-
-    def _ask(self, what: str) -> Any:
-        return json.loads(self.machine.request(self.place.address, self.place.port + 1, Request(f"/{what}")))
+        return bool(self.told())
 
 
 class Server(Member):
     """A TiDB; its status port is the one after its own, its socket in its own folder."""
 
-    kind = "tidb"
+    kind, program = "tidb", "tidb-server"
     leftovers = ("t.sock",)
     own_options = frozenset({"-host", "-P", "-advertise-address", "-path", "-status-host", "-status"})
 
-    def __init__(self, *given: Any, pd: str) -> None:
-        super().__init__(*given)
-        self.pd = pd
-        self.status = Status(self.place.address, self.place.port + 1, self.machine)
-        self.socket = Path(self.machine.socket(f"{self.role}/t.sock"))
+    @property
+    def status(self) -> Status:
+        return Status(self.place.address, self.place.port + 1, self.machine)
+
+    @property
+    def socket(self) -> Path:
+        return Path(self.machine.socket(f"{self.role}/t.sock"))
 
     def private(self) -> list[str]:
         """Return the command line of the first start of all, on which nothing but its socket listens."""
@@ -205,12 +182,12 @@ class Server(Member):
         return [*self._common(), "-P=0", "-report-status=false"]
 
     def _common(self) -> list[str]:
-        storage = ["-store=tikv", f"-path={self.pd}", f"-socket={self.socket}"]
+        storage = ["-store=tikv", f"-path={self.cluster.pd.at}", f"-socket={self.socket}"]
         return [str(self.binary), f"-config={self.config}", *storage]
 
     def _toml(self) -> str:
         places = {"temp-dir": str(self.folder), "tmp-storage-path": str(self.folder)}
-        return config.toml(places | self.asked)
+        return config.toml({**places, **self.asked})
 
     def _argv(self) -> list[str]:
         address, port = self.place.address, self.place.port
@@ -222,25 +199,15 @@ class Server(Member):
 
 
 def taken(member: PD | Store) -> dict[str, str | None]:
-    """Return what a member took of every setting that was asked of it; SettingsDiffer where it is another."""
-    told = member.settings()
-    wrong = {
-        f"{member.place.name}: {key}": pair
-        for key, pair in told.items()
-        if pair[1] is None or not same(pair[0], pair[1])
-    }
-    if wrong:
-        raise SettingsDiffer(wrong)
-    return {key: got for key, (_, got) in sorted(told.items())}
+    """Return what a member took of every setting that was asked of it; SettingsDiffer where it is another.
 
-
-def _read_back(asked: Mapping[str, Value], told: Mapping[str, Any]) -> dict[str, tuple[Value, str | None]]:
-    """Return asked and got of every setting; a store tells all of its own without dashes, PD some."""
-    plain = {_plain(key): value for key, value in told.items()}
-    return {
-        key: (value, text(plain[_plain(key)]) if _plain(key) in plain else None)
-        for key, value in asked.items()
-    }
+    A store tells all of its own without dashes, PD some.
+    """
+    told = {_plain(key): text(value) for key, value in member.told().items()}
+    got = {key: told.get(_plain(key)) for key in sorted(member.asked)}
+    if wrong := not_taken(member.asked, got.get):
+        raise SettingsDiffer({f"{member.role}: {key}": pair for key, pair in wrong.items()})
+    return got
 
 
 def _plain(name: str) -> str:
@@ -248,7 +215,7 @@ def _plain(name: str) -> str:
 
 
 @contextlib.contextmanager
-def event(cluster: Any, asked: Event | None) -> Iterator[dict[str, Any] | None]:
+def event(cluster: Cluster, asked: Event | None) -> Iterator[dict[str, Any] | None]:
     """Carry an event out while the block runs; the record says when each step was, or what went wrong.
 
     Moments are on the machine's monotonic clock, in seconds. None where nothing is asked for. A program dies
@@ -279,7 +246,7 @@ def event(cluster: Any, asked: Event | None) -> Iterator[dict[str, Any] | None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _steps(cluster: Any, asked: Event, record: dict[str, Any]) -> Iterator[float]:
+def _steps(cluster: Cluster, asked: Event, record: dict[str, Any]) -> Iterator[float]:
     """Kill the store that leads most regions, yield how long to wait, and start it again."""
     led = list(cluster.pd.placement.state().leaders.values())
     name = max(cluster.stores, key=led.count)
