@@ -183,7 +183,9 @@ def test_a_client_that_hangs_is_ended_at_the_deadline_and_named(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not build.cached("6.6").is_file(), reason="no TiDB was built here; `make tidb` builds it")
+@pytest.mark.skipif(
+    not build.recipe("6.6").target.is_file(), reason="no TiDB was built here; `make tidb` builds it"
+)
 def test_two_clients_on_two_tidb_servers_agree_with_the_books_of_each(
     lab: Path, make_study: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -35,7 +35,7 @@ from benchbook.sites.machine import abilities
 from benchbook.sites.tidb import build
 from tests.limits import LIMITS
 
-BUILT = [version for version in build.versions() if build.cached(version).is_file()]
+BUILT = [version for version in build.versions() if build.recipe(version).target.is_file()]
 LACKING = [ability.name for ability in abilities.network()[:3] if not ability.ok]
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or bool(LACKING), reason=f"needs root and {LACKING}")
 needs_tidb = pytest.mark.skipif(not BUILT, reason="no TiDB was built here; `make tidb` builds it in minutes")
@@ -273,7 +273,7 @@ def test_in_a_pod_behind_a_service_it_answers_there_and_nowhere_else(study, open
 def test_two_versions_are_two_servers_with_the_same_rows_each_from_a_copy_of_its_own(study, opened) -> None:
     arms = {
         "new": {},
-        "named": {"engine": {"binary": str(build.cached(BUILT[0]))}},
+        "named": {"engine": {"binary": str(build.recipe(BUILT[0]).target)}},
         "old": {"engine": {"version": BUILT[1]}},
         "first": {"data": {"index": "before"}},
         "mariadb": {"engine": {"name": "mariadb"}},
@@ -315,14 +315,14 @@ def test_another_pin_is_another_program(tmp_path: Path, monkeypatch: pytest.Monk
     copy = shutil.copytree(build.RECIPES, tmp_path / "recipes")
     monkeypatch.setattr(build, "RECIPES", copy)
     version = build.versions()[0]
-    before = build.cached(version)
+    before = build.recipe(version).target
     (copy / version / "go.sum").open("a").write("x\n")
-    assert build.cached(version) != before and before.is_relative_to(tmp_path / "engines")
+    assert build.recipe(version).target != before and before.is_relative_to(tmp_path / "engines")
 
 
 @pytest.mark.parametrize(("go", "told"), [("go1.19.8", False), ("go1.23.0", True), ("devel", True)])
 def test_the_linker_is_told_what_its_version_of_go_understands(go: str, told: bool) -> None:
-    linker = build._linked(build.flags("6.6"), go)[-1]
+    linker = build._linked(list(build.recipe("6.6").flags), go)[-1]
     assert ("-checklinkname=0" in linker) == told and linker.startswith("-ldflags=")
 
 

@@ -28,9 +28,11 @@ from tests.sites.ssh_hosts import Rack, unable
 
 UNABLE = unable()
 VERSION = "5.0"
-PROGRAMS = [build.cached(VERSION), *(build.part(VERSION, name).target for name in build.PARTS)]
+PROGRAMS = [build.recipe(VERSION).target, *(build.recipe(VERSION, name).target for name in build.PARTS)]
 ADAPTER = Path(__file__).resolve().parents[3] / "tools" / "images" / "tidb" / "tikv-server"
-BUILT = [build.cached(version) for version in build.versions() if build.cached(version).is_file()]
+BUILT = [
+    build.recipe(version).target for version in build.versions() if build.recipe(version).target.is_file()
+]
 pytestmark = [
     *(pytest.mark.server, pytest.mark.slow),
     pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE)),

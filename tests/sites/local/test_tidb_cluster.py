@@ -34,7 +34,7 @@ from tests.limits import LIMITS
 from tests.walks import Store
 
 VERSION = "5.0"
-PROGRAMS = [build.cached(VERSION), *(build.part(VERSION, name).target for name in build.PARTS)]
+PROGRAMS = [build.recipe(VERSION).target, *(build.recipe(VERSION, name).target for name in build.PARTS)]
 pytestmark = [
     pytest.mark.server,
     pytest.mark.slow,

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,9 +27,7 @@ from benchbook.sites.machine.supervised import tail
 from benchbook.sites.processes import process
 
 VARIABLE = "BENCHBOOK_ENGINES"
-INSTALL = "apt-get install golang"
 RECIPES = Path(__file__).resolve().parents[4] / "tools" / "tidb"
-PACKAGE = "github.com/pingcap/tidb/tidb-server"
 SAID = re.compile(r"^Release Version: v?(\d+\.\d+\S*)", re.MULTILINE)
 MODULE = re.compile(r"github\.com/pingcap/tidb v\S*?\.(\d{14})-([0-9a-f]{12})")
 BUILD_S = 3600.0
@@ -36,7 +35,7 @@ SAY_EVERY_S = 20.0
 # Without C no compiler for it is needed, and the program is one file that runs anywhere.
 PURE_GO = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
 FREE_BYTES = 3 << 30
-CLUSTER, CLUSTER_FLAG = "cluster", "--cluster"
+SERVER, CLUSTER, CLUSTER_FLAG = "tidb-server", "cluster", "--cluster"
 # Package and what the linker is told of each part; PD without a version lets no store join.
 PARTS = {
     "pd-server": (
@@ -57,11 +56,6 @@ class Recipe:
     flags: tuple[str, ...]
     target: Path
     module: str
-
-    @property
-    def name(self) -> str:
-        """Its name, such as tidb-server."""
-        return self.target.name
 
 
 def versions() -> list[str]:
@@ -87,42 +81,37 @@ def release(version: str) -> str:
     return f"v{version}.0-{match[1][:8]}-{match[2]}"
 
 
-def flags(version: str) -> list[str]:
-    """Return the arguments of `go build` that are the same with every Go."""
-    name = release(version)
-    # The parser was a module of its own before 5.3.
-    told = [f"github.com/pingcap/{parser}/mysql.TiDBReleaseVersion" for parser in ("tidb/parser", "parser")]
-    names = " ".join(f"-X {variable}={name}" for variable in told)
-    commit = f"-X github.com/pingcap/tidb/util/versioninfo.TiDBGitHash={name.rpartition('-')[2]}"
-    return ["-mod=readonly", "-trimpath", "-buildvcs=false", f"-ldflags=-s -w {names} {commit}"]
+def recipe(version: str, name: str = SERVER) -> Recipe:
+    """Return how the server of a version is made, or a part of its cluster (`PARTS`), and where it is kept.
 
-
-def cached(version: str) -> Path:
-    """Return where the program of a version is, or will be, kept."""
-    digest = hashlib.sha256(json.dumps(flags(version)).encode())
-    for name in ("go.mod", "go.sum"):
-        digest.update((RECIPES / version / name).read_bytes())
-    return engines() / f"tidb-{version}-{digest.hexdigest()[:12]}" / "tidb-server"
-
-
-def part(version: str, name: str) -> Recipe:
-    """Return how a part of a cluster (`PARTS`) is made."""
-    folder = RECIPES / version / CLUSTER
-    package, told = PARTS[name]
-    words = " ".join(("-s -w", told.format(version=version))).strip()
-    # Without its dashboard PD needs no code for browsers.
-    shared = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-tags=without_dashboard"]
-    given = (*shared, f"-ldflags={words}")
-    digest = hashlib.sha256(json.dumps(given).encode())
-    sources = [folder / "go.mod", folder / "go.sum"]
-    sources += sorted((folder / package).glob("*.go")) if package.startswith(".") else []
-    for source in sources:
+    The arguments of `go build` are those that are the same with every Go.
+    """
+    folder, flags = RECIPES / version, ["-mod=readonly", "-trimpath", "-buildvcs=false"]
+    if name == SERVER:
+        package, module = "github.com/pingcap/tidb/tidb-server", release(version)
+        # The parser was a module of its own before 5.3.
+        parsers = [f"github.com/pingcap/{parser}/mysql" for parser in ("tidb/parser", "parser")]
+        told = " ".join(f"-X {parser}.TiDBReleaseVersion={module}" for parser in parsers)
+        told += f" -X github.com/pingcap/tidb/util/versioninfo.TiDBGitHash={module.rpartition('-')[2]}"
+    else:
+        folder /= CLUSTER
+        package, asked = PARTS[name]
+        told = asked.format(version=version)
+        pinned = "github.com/ngaut/unistore" if package.startswith(".") else package.partition("/cmd/")[0]
+        text = (folder / "go.mod").read_text(encoding="utf-8")
+        found = re.search(rf"^\s*{re.escape(pinned)} (\S+)", text, re.MULTILINE)
+        assert found is not None
+        module = f"{pinned} {found[1]}"
+        # Without its dashboard PD needs no code for browsers.
+        flags.append("-tags=without_dashboard")
+    flags.append(f"-ldflags=-s -w {told}".rstrip())
+    digest = hashlib.sha256(json.dumps(flags).encode())
+    # Those of a package of ours lie beside what pins everything.
+    for source in (folder / "go.mod", folder / "go.sum", *sorted((folder / package).glob("*.go"))):
         digest.update(source.read_bytes())
-    kept = engines() / f"{name}-{version}-{digest.hexdigest()[:12]}" / name
-    pinned = package.partition("/cmd/")[0] if not package.startswith(".") else "github.com/ngaut/unistore"
-    found = re.search(rf"^\s*{re.escape(pinned)} (\S+)", sources[0].read_text(encoding="utf-8"), re.MULTILINE)
-    assert found is not None
-    return Recipe(version, folder, package, given, kept, f"{pinned} {found[1]}")
+    kept = "tidb" if name == SERVER else name
+    target = engines() / f"{kept}-{version}-{digest.hexdigest()[:12]}" / name
+    return Recipe(version, folder, package, tuple(flags), target, module)
 
 
 def cluster_versions() -> list[str]:
@@ -134,25 +123,23 @@ def cluster_obstacle(version: str | None) -> str | None:
     """Return why there is no cluster of a version here and can't be, or None; nothing is built for it."""
     if version not in cluster_versions():
         return f"engine.version: {version}: a cluster can be built of {' or '.join(cluster_versions())}"
-    if all(part(version, name).target.is_file() for name in PARTS):
-        return obstacle(version, None)
-    if shutil.which("go") is None:
-        return (
-            "the parts of a cluster are built from Go modules and there is no Go; "
-            f"`{INSTALL}`, or put go in the PATH"
-        )
-    return None
+    return _lacks_go(version, [*PARTS], "the parts of a cluster are built from Go modules") or obstacle(
+        version, None
+    )
+
+
+def _lacks_go(version: str, names: Sequence[str], what: str) -> str | None:
+    """Return why programs can't be built here that are not yet, or None."""
+    if all(recipe(version, name).target.is_file() for name in names) or shutil.which("go") is not None:
+        return None
+    return f"{what} and there is no Go; `apt-get install golang`, or put go in the PATH"
 
 
 def cluster(lab: labs.Lab, version: str, keep: tuple[int, ...] = ()) -> dict[str, Path]:
     """Return the programs of a cluster's parts by name, built now if they never were."""
     if (refused := cluster_obstacle(version)) is not None:
         raise SiteError(refused)
-    recipes = {name: part(version, name) for name in PARTS}
-    made = {
-        name: one.target if one.target.is_file() else _build(lab, one, keep) for name, one in recipes.items()
-    }
-    return made | {"tidb-server": program(lab, version, None, keep)}
+    return {name: _build(lab, recipe(version, name), keep) for name in (*PARTS, SERVER)}
 
 
 def obstacle(version: str | None, binary: str | None) -> str | None:
@@ -167,11 +154,7 @@ def obstacle(version: str | None, binary: str | None) -> str | None:
             f"engine.version: {version}: TiDB can be built as {' or '.join(known)}; write one of these, or "
             "name a program in engine.binary"
         )
-    if cached(version or known[0]).is_file() or shutil.which("go") is not None:
-        return None
-    return (
-        "TiDB is built from its Go module and there is no Go; `apt-get install golang`, or put go in the PATH"
-    )
+    return _lacks_go(version or known[0], [SERVER], "TiDB is built from its Go module")
 
 
 def program(lab: labs.Lab, version: str | None, binary: str | None, keep: tuple[int, ...] = ()) -> Path:
@@ -181,17 +164,12 @@ def program(lab: labs.Lab, version: str | None, binary: str | None, keep: tuple[
         raise SiteError(refused)
     if binary is not None:
         return Path(binary).expanduser().resolve()
-    version = version or versions()[0]
-    target = cached(version)
-    if target.is_file():
-        return target
-    recipe = Recipe(version, RECIPES / version, PACKAGE, tuple(flags(version)), target, release(version))
-    return _build(lab, recipe, keep)
+    return _build(lab, recipe(version or versions()[0]), keep)
 
 
 def standing() -> str:
     """Say which versions are built here, and which are when an arm first needs them."""
-    there = [version for version in versions() if cached(version).is_file()]
+    there = [version for version in versions() if recipe(version).target.is_file()]
     missing = [version for version in versions() if version not in there]
     told = [f"{' and '.join(there)} built"] if there else []
     told += [f"{' and '.join(missing)} built when an arm first needs it, in minutes"] if missing else []
@@ -215,7 +193,10 @@ def built(binary: Path) -> dict[str, str] | None:
 
 
 def _build(lab: labs.Lab, recipe: Recipe, keep: tuple[int, ...]) -> Path:
-    target, what = recipe.target, f"{recipe.name} {recipe.version}"
+    """Return a program, built now if it never was; SiteError with what the compiler said."""
+    target, what = recipe.target, f"{recipe.target.name} {recipe.version}"
+    if target.is_file():
+        return target
     folder = target.parent
     folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     if labs.free_bytes(folder.parent) < FREE_BYTES:
@@ -224,7 +205,7 @@ def _build(lab: labs.Lab, recipe: Recipe, keep: tuple[int, ...]) -> Path:
         )
     folder.mkdir(mode=0o755, exist_ok=True)
     # Its owner's start must not be met half-written by somebody else who builds the same.
-    part, log = folder / f"{recipe.name}.{os.getpid()}", lab.run / "build.log"
+    part, log = folder / f"{target.name}.{os.getpid()}", lab.run / "build.log"
     scratch = lab.own("run/build", None)
     print(f"building {what} from its Go module, once; about 2 minutes on 2 cores", flush=True)
     begun = time.monotonic()
