@@ -14,19 +14,16 @@ from benchbook.sites import lab as labs
 WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server_uid": "@@server_uid"}
 
 
-def engine(
-    connect: Callable[[], pymysql.Connection], opened: Callable[[], int] | None = None
-) -> sqlalchemy.Engine:
+def engine(connect: Callable[[], Any], driver: str = "mysql+pymysql", **told: Any) -> sqlalchemy.Engine:
     """Return an engine whose every connection is a new one from `connect`; its errors show no values.
 
-    One that idles is a session more on a server that is being measured. `opened`, how many connections this
-    process has made to the server, is in each connection's `info`.
+    One that idles is a session more on a server that is being measured. What is `told` stands in the `info`
+    of each connection, such as `opened`, which says how many this process has made to the server.
     """
     made = sqlalchemy.create_engine(
-        "mysql+pymysql://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
+        f"{driver}://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
     )
-    if opened is not None:
-        sqlalchemy.event.listen(made, "connect", lambda _, record: record.info.update(opened=opened))
+    sqlalchemy.event.listen(made, "connect", lambda _, record: record.info.update(told))
     return made
 
 

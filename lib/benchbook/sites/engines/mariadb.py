@@ -73,9 +73,7 @@ class MariaDB(Server):
     def admin(self) -> sqlalchemy.Engine:
         """The server knows it by our user there (unix_socket), so there is no password."""
         if self._admin is None:
-            self._admin = sql.engine(self._connect, lambda: self._opened)
-            if self.tls_from is not None:
-                sqlalchemy.event.listen(self._admin, "connect", self._inform)
+            self._admin = sql.engine(self._connect, opened=lambda: self._opened, **self._told())
         return self._admin
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
@@ -154,9 +152,10 @@ class MariaDB(Server):
             cursor.execute(statement)
             return cursor.fetchone()
 
-    def _inform(self, connection: pymysql.Connection, record: Any) -> None:
-        # Our own session comes over the server's socket and has none.
-        record.info["cipher"] = self._cipher
+    def _told(self) -> dict[str, Any]:
+        """Return what stands in the `info` of the administrator's connections."""
+        # Our own session comes over the server's socket and has no cipher.
+        return {"cipher": self._cipher} if self.tls_from is not None else {}
 
     def _cipher(self) -> str:
         """Return the cipher of a session made from a client's machine as the client makes its own."""

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pymysql
-import sqlalchemy
 
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
@@ -59,13 +58,6 @@ class MySQL(MariaDB):
         finally:
             self.machine.remove(f"{self.role}/{FIRST}")
 
-    def admin(self) -> sqlalchemy.Engine:
-        """The server knows it by its password."""
-        if self._admin is None:
-            made = super().admin()
-            sqlalchemy.event.listen(made, "connect", lambda _, record: record.info.update(absent=ABSENT))
-        return super().admin()
-
     def identity(self) -> dict[str, Any]:
         seen = self.seen()
         what = f"{self._named} (its log: {self.log})"
@@ -73,6 +65,9 @@ class MySQL(MariaDB):
 
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"tls": "off"}
+
+    def _told(self) -> dict[str, Any]:
+        return super()._told() | {"absent": ABSENT}
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1

@@ -100,7 +100,8 @@ class PostgreSQL(Server):
     def admin(self) -> sqlalchemy.Engine:
         """The server knows it by our user there (peer), so there is no password."""
         if self._admin is None:
-            self._admin = engine(self._connect, lambda: self._opened)
+            told = {"dialect": WORDS, "opened": lambda: self._opened}
+            self._admin = sql.engine(self._connect, "postgresql+psycopg", **told)
         return self._admin
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
@@ -183,17 +184,6 @@ def access(peers: Sequence[str], owner: str) -> dict[str, str]:
         for peer in peers
     ]
     return {"hba": "\n".join(rules) + "\n", "ident": f"owner {owner} {ADMIN}\n"}
-
-
-def engine(connect: Callable[[], psycopg.Connection[Any]], opened: Callable[[], int]) -> sqlalchemy.Engine:
-    """Return an engine whose every connection is new, with `dialect` and `opened` in its `info`."""
-    made = sqlalchemy.create_engine(
-        "postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
-    )
-    sqlalchemy.event.listen(
-        made, "connect", lambda _, record: record.info.update(dialect=WORDS, opened=opened)
-    )
-    return made
 
 
 def identity(connect: Callable[[], psycopg.Connection[Any]], what: str) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class TiDB(Server):
 
     def admin(self) -> sqlalchemy.Engine:
         if self._admin is None:
-            self._admin = data.admin(self._connect, [self.status], lambda: self._opened)
+            self._admin = data.admin(self._connect, [self.status], opened=lambda: self._opened)
         return self._admin
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:

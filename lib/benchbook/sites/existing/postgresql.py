@@ -11,6 +11,7 @@ import psycopg
 import sqlalchemy
 from sqlalchemy import Connection, event, text
 
+from benchbook.sites import sql
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.postgresql_dialect import FOREIGN, Words
 from benchbook.sites.existing.server import ALL_SEEN, MARK, OWN_SEEN, Theirs
@@ -57,15 +58,13 @@ class PostgreSQL(Theirs):
 
     driver = TRAITS.driver
 
-    def engine(self, connect: Callable[[], Any], opened: Callable[[], int]) -> sqlalchemy.Engine:
-        made = sqlalchemy.create_engine(
-            "postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
-        )
+    def engine(self, connect: Callable[[], Any], **told: Any) -> sqlalchemy.Engine:
+        made = sql.engine(connect, "postgresql+psycopg", dialect=WORDS, **told)
 
         def inform(connection: psycopg.Connection[Any], record: Any) -> None:
-            record.info.update(dialect=WORDS, opened=opened, counts=_first(connection, COUNTS))
+            record.info["counts"] = _first(connection, COUNTS)
             if not record.info["counts"]:
-                record.info["no_ledger"] = NOT_COUNTED
+                record.info.setdefault("no_ledger", NOT_COUNTED)
 
         event.listen(made, "connect", inform)
         event.listen(made, "before_cursor_execute", _begun, retval=True)

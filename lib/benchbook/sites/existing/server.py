@@ -40,9 +40,9 @@ class Theirs:
 
     driver = traits.MYSQL
 
-    def engine(self, connect: Callable[[], Any], opened: Callable[[], int]) -> sqlalchemy.Engine:
-        """Return an engine whose every connection is a new one from `connect`."""
-        return sql.engine(connect, opened)
+    def engine(self, connect: Callable[[], Any], **told: Any) -> sqlalchemy.Engine:
+        """Return an engine as `sql.engine` does."""
+        return sql.engine(connect, **told)
 
     def connect(
         self, place: tuple[str, int], account: tuple[str, str], _: str, tls: SSLContext | None

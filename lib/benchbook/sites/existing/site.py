@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy import event
 
 from benchbook.core import files, traits
 from benchbook.core.engines import engine_of
@@ -149,9 +148,11 @@ class ExistingSite(HeldSite):
         place = self._place(self.study.baseline if arm is None else arm)
         if place not in self._engines:
             theirs = self._theirs[self._arm(arm)]
-            made = theirs.engine(lambda: self._connect(place, theirs), lambda: self._opened_at(place))
-            event.listen(made, "connect", lambda _, record: self._say_whose(record, theirs.driver))
-            self._engines[place] = made
+            told: dict[str, Any] = {"is_theirs": True, "opened": lambda: self._opened_at(place)}
+            if self.asked.is_shared:
+                told["no_ledger"] = "others use the server too, as the study says"
+                told["only_user"] = labs.read_secret(self.secret, theirs.driver)[0]
+            self._engines[place] = theirs.engine(lambda: self._connect(place, theirs), **told)
         return self._engines[place]
 
     def admins(self, arm: str) -> list[sqlalchemy.Engine]:
@@ -268,12 +269,6 @@ class ExistingSite(HeldSite):
         context.check_hostname = False
         context.load_cert_chain(folder / TLS_FILES[1], folder / TLS_FILES[2])
         return context
-
-    def _say_whose(self, record: Any, driver: str) -> None:
-        record.info["is_theirs"] = True
-        if self.asked.is_shared:
-            record.info["no_ledger"] = "others use the server too, as the study says"
-            record.info["only_user"] = labs.read_secret(self.secret, driver)[0]
 
 
 def of_driver(study: Study, arm: str) -> server.Theirs:

@@ -190,7 +190,7 @@ class Cluster(Made):
         """Return the administrative account over the first TiDB's socket, with the books of all."""
         if self._admin is None:
             statuses = [one.status for one in self.servers]
-            self._admin = data.admin(self._connect, statuses, lambda: self._opened, self._books)
+            self._admin = data.admin(self._connect, statuses, self._books, opened=lambda: self._opened)
         return self._admin
 
     def identity(self) -> dict[str, Any]:

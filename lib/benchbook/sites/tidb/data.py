@@ -171,23 +171,22 @@ def added(statuses: Iterable[Status]) -> tuple[dict[str, int], float]:
 def admin(
     connect: Callable[[], pymysql.Connection],
     statuses: Sequence[Status],
-    opened: Callable[[], int] | None = None,
     books: Callable[[], tuple[dict[str, int], float]] | None = None,
+    **told: Any,
 ) -> sqlalchemy.Engine:
     """Return an administrative account whose counters are those of some servers, added up.
 
     Each connection has in `info` its own number in the list of sessions (`session`), what counts sessions
     (`connected`), what reads counters and uptime (`books`), the counters that there are not (`absent`), and
-    those that old versions do not have (`uncounted`).
+    those that old versions do not have (`uncounted`), beside what is `told`.
     """
-    made = sql.engine(connect, opened)
+    told |= {"books": books or partial(added, statuses), **NOT_COUNTED}
+    made = sql.engine(connect, connected=lambda: sum(status.connected() for status in statuses), **told)
 
     def inform(connection: pymysql.Connection, record: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT CONNECTION_ID()")
             record.info["session"] = int(cursor.fetchone()[0])
-        connected = lambda: sum(status.connected() for status in statuses)  # noqa: E731
-        record.info.update(books=books or partial(added, statuses), connected=connected, **NOT_COUNTED)
 
     sqlalchemy.event.listen(made, "connect", inform)
     return made
