@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchbook.core import record, traits
@@ -29,12 +30,14 @@ FAST_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_p
 
 def examine(port: int = 23060) -> list[Ability]:
     """Return all abilities, needed ones first; never raises because something is missing."""
-    found = [_system(), _python(), _sysbench(), _memory(), _disk()]
+    found = [*_anywhere()]
     if sys.platform == "linux":
-        found += [_cores(), _rights(), _open_files(), _port(port), _port(port + 1), _lock()]
-        found += [_clock(), _machine(), _congestion(), *abilities.network(), abilities.cpu_quota()]
+        found += [*_rights(), *map(_port, (port, port + 1)), *_shared(), _machine()]
+        found += [*abilities.network(), abilities.cpu_quota()]
+    go = machine.tool_version("go", "version")
+    detail = f"{go or 'not installed'}; only for TiDB, which is built from its Go module"
     found += [
-        _go(),
+        judge("go", go is not None, detail, install_command("go"), is_needed=False),
         *(_engine(one) for one in traits.engines().values() if "local" in one.sites),
         *map(_proxy, traits.proxies().values()),
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
@@ -42,89 +45,68 @@ def examine(port: int = 23060) -> list[Ability]:
     return sorted(found, key=lambda ability: not ability.is_needed)
 
 
-def _system() -> Ability:
-    name = machine.system_name()
-    if sys.platform == "linux":
-        return Ability("system", True, f"{name}, {manager() or 'no known package manager'}")
+def _anywhere() -> Iterator[Ability]:
+    """Yield what any system can be asked: the system itself, Python, sysbench, memory and disk."""
+    name, is_linux = machine.system_name(), sys.platform == "linux"
+    seen = manager() or "no known package manager"
+    detail = f"{name}, {seen}" if is_linux else f"{name}: servers can be supervised on Linux only"
     remedy = "measure on Linux or in a Linux virtual machine; reports and analysis work here as they are"
-    return Ability("system", False, f"{name}: servers can be supervised on Linux only", remedy)
-
-
-def _python() -> Ability:
+    yield judge("system", is_linux, detail, remedy)
     is_new = sys.version_info >= (3, 11)
-    return judge("python", is_new, platform.python_version(), "install Python 3.11 or newer")
-
-
-def _sysbench() -> Ability:
-    found = _version("sysbench")
-    return judge("sysbench", found is not None, found or "not installed", install_command("sysbench"))
-
-
-def _version(name: str) -> str | None:
-    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{PATH}")
-    return machine.tool_version(path, "--version") if path else None
-
-
-def _memory() -> Ability:
+    yield judge("python", is_new, platform.python_version(), "install Python 3.11 or newer")
+    path = shutil.which("sysbench", path=f"{os.environ.get('PATH', '')}:{PATH}")
+    found = machine.tool_version(path, "--version") if path else None
+    yield judge("sysbench", found is not None, found or "not installed", install_command("sysbench"))
     total = machine.facts()["memory_mib"]
-    return judge("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
-
-
-def _disk() -> Ability:
+    yield judge("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
     root = lab_root(Path.cwd())
     free = free_bytes(root)
     remedy = "free some space, or name a folder on another disk in BENCHBOOK_LAB_DIR"
-    return judge("disk", free >= 5 * GIB, f"{free / GIB:.1f} GiB free for {root}", remedy)
+    yield judge("disk", free >= 5 * GIB, f"{free / GIB:.1f} GiB free for {root}", remedy)
 
 
-def _cores() -> Ability:
-    count = len(os.sched_getaffinity(0))
+def _rights() -> Iterator[Ability]:
+    """Yield what this process may have: cores, users, open files."""
+    count, is_root = len(os.sched_getaffinity(0)), os.geteuid() == 0
     detail = f"{count}; `cpus: split` halves them between server and client"
-    return judge("cores", count >= 2, detail, "give it a second core, or client and server compete for one")
-
-
-def _rights() -> Ability:
-    if os.geteuid() == 0:
-        return Ability("rights", True, "root; servers run as their own users")
+    remedy = "give it a second core, or client and server compete for one"
+    yield judge("cores", count >= 2, detail, remedy)
     sudo = "installed" if shutil.which("sudo") else "not installed"
-    return Ability("rights", True, f"an ordinary user, servers run as you; sudo is {sudo}")
-
-
-def _open_files() -> Ability:
+    ordinary = f"an ordinary user, servers run as you; sudo is {sudo}"
+    yield Ability("rights", True, "root; servers run as their own users" if is_root else ordinary)
     hard = files.open_files()
-    is_unlimited = hard < 0
     behind = (hard - loads.OTHER_FILES) // 2
-    detail = "no limit" if is_unlimited else f"{hard} allowed, {behind} connections of a load behind a proxy"
+    detail = f"{hard} allowed, {behind} connections of a load behind a proxy" if hard >= 0 else "no limit"
     line = "* hard nofile 65536"
-    remedy = (
-        "`ulimit -Hn 65536` in this shell"
-        if os.geteuid() == 0
-        else f"as root, put the line `{line}` into /etc/security/limits.d/benchbook.conf; then log in again"
-    )
-    return judge("open files", is_unlimited or hard >= 8192, detail, remedy)
+    remedy = f"as root, put the line `{line}` into /etc/security/limits.d/benchbook.conf; then log in again"
+    enough = hard < 0 or hard >= 8192
+    yield judge("open files", enough, detail, "`ulimit -Hn 65536` in this shell" if is_root else remedy)
 
 
 def _port(number: int) -> Ability:
     there = files.listeners(number)
-    is_free, held = not there, [_named(one["pid"]) for one in there if one["pid"]]
-    detail = "free" if is_free else f"taken by {', '.join(held) or 'a process of another user'}"
-    return judge(f"port {number}", is_free, detail, "`make down` if it is ours, else another site.port")
-
-
-def _lock() -> Ability:
-    held = [_named(pid) for pid in procfs.opened_by(lock.lock_file())]
-    detail = f"held by {', '.join(held)}" if held else "free"
-    return judge("lock", not held, detail, "wait until it ends, or `make down` if it was left behind")
+    held = [_named(one["pid"]) for one in there if one["pid"]]
+    detail = f"taken by {', '.join(held) or 'a process of another user'}" if there else "free"
+    return judge(f"port {number}", not there, detail, "`make down` if it is ours, else another site.port")
 
 
 def _named(pid: int) -> str:
     return f"pid {pid}: {procfs.command(pid)}"
 
 
-def _clock() -> Ability:
+def _shared() -> Iterator[Ability]:
+    """Yield what all that runs here shares: the lock of measuring, the clock, how what is sent is paced."""
+    held = [_named(pid) for pid in procfs.opened_by(lock.lock_file())]
+    detail = f"held by {', '.join(held)}" if held else "free"
+    yield judge("lock", not held, detail, "wait until it ends, or `make down` if it was left behind")
     source = machine.facts()["clocksource"]
     remedy = "see `dmesg | grep clocksource`; reading this clock costs time in every event"
-    return judge("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
+    yield judge("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
+    # BBR paces on loopback too: results of a MiB came at half the speed when we looked.
+    used = machine.facts()["congestion_control"]
+    command = abilities.as_root("sysctl -w net.ipv4.tcp_congestion_control=cubic")
+    remedy = f"{command}; large results wait for the pace otherwise"
+    yield judge("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
 
 
 def _machine() -> Ability:
@@ -142,14 +124,6 @@ def _machine() -> Ability:
         told += "; waking takes longer than on those: what depends on the machine may differ"
     remedy = "run `benchbook doctor` again when less goes on, as results will vary"
     return judge("machine", bool(told), told or "it can't be measured", remedy, is_needed=False)
-
-
-def _congestion() -> Ability:
-    """BBR paces what is sent, on loopback too: results of a MiB came at half the speed when we looked."""
-    used = machine.facts()["congestion_control"]
-    command = abilities.as_root("sysctl -w net.ipv4.tcp_congestion_control=cubic")
-    remedy = f"{command}; large results wait for the pace otherwise"
-    return judge("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
 
 
 def _proxy(of: traits.Proxy) -> Ability:
@@ -173,9 +147,3 @@ def _engine(of: traits.Engine) -> Ability:
     detail = f"{told}; only for `engine.name: {of.name}`"
     remedy = f"{brings}; without it such arms are skipped"
     return judge(of.name, found is not None, detail, remedy, is_needed=False)
-
-
-def _go() -> Ability:
-    found = machine.tool_version("go", "version")
-    detail = f"{found or 'not installed'}; only for TiDB, which is built from its Go module"
-    return judge("go", found is not None, detail, install_command("go"), is_needed=False)
