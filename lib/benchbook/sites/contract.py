@@ -40,47 +40,26 @@ class Start:
     held: bool = False
 
 
-class Handle(Protocol):
-    """A started load client as `subprocess.Popen` shows it; TimeoutExpired while it still runs."""
-
-    @property
-    def returncode(self) -> Any:
-        """The exit code, once `poll` or `wait` has seen the end."""
-
-    def poll(self) -> int | None:
-        """Return the exit code (negative: the signal that ended it), or None while it runs."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end, `timeout` seconds at most; when it returns, all output is in its files."""
-
-    def send_signal(self, sig: int, /) -> None:
-        """Send a signal to it."""
-
-    def kill(self) -> None:
-        """End it at once."""
-
-
 class Client(Protocol):
-    """A load client and the number it has where it runs.
+    """A load client, with the number of its process where it runs.
 
-    `begun_s` is when its program began, on this machine's monotonic clock; None as long as that is not known.
+    `popen` is that process as `subprocess.Popen` shows it: `poll`, `wait`, `send_signal`, `kill` and
+    `returncode`, negative for a signal. When `wait` returns, all output is in its files. `begun_s` is when
+    its program began, in seconds of this machine's monotonic clock, None as long as that is not known;
+    `ran_s` is when it began and ended, where another clock than ours is the one that tells.
     """
 
     @property
-    def pid(self) -> int:
-        """The number of its process where it runs."""
+    def pid(self) -> int: ...
 
     @property
-    def popen(self) -> Any:
-        """Its process, a `Handle`."""
+    def popen(self) -> Any: ...
 
     @property
-    def begun_s(self) -> float | None:
-        """When its program began, in seconds."""
+    def begun_s(self) -> float | None: ...
 
     @property
-    def ran_s(self) -> tuple[float, float] | None:
-        """When it began and ended, where another clock than ours is the one that tells."""
+    def ran_s(self) -> tuple[float, float] | None: ...
 
 
 class Watch(abc.ABC):
