@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import traits
+from benchbook.core import traits, yamlfile
 
 Items = dict[str, str]
 
@@ -32,30 +33,7 @@ WORK = (
     "Innodb_os_log_written", "Innodb_row_lock_time", "Innodb_row_lock_waits", "blks_hit", "blks_read",
     "tup_fetched", "tup_returned", "wal_bytes", "kv_requests",
 )  # fmt: skip
-# Item, and columns of what it is, in the measured schema; events of every schema use the machine.
-DEFINITIONS: tuple[tuple[str, str, str, str], ...] = (
-    ("table", "tables", "table_name", "table_type, engine, row_format, table_collation, create_options"),
-    (
-        "column",
-        "columns",
-        "table_name, column_name",
-        "ordinal_position, column_type, is_nullable, column_default, collation_name, extra",
-    ),
-    (
-        "index",
-        "statistics",
-        "table_name, index_name",
-        "seq_in_index, column_name, non_unique, index_type, sub_part, collation, comment",
-    ),
-    (
-        "trigger",
-        "triggers",
-        "event_object_table, trigger_name",
-        "action_timing, event_manipulation, action_statement",
-    ),
-    ("event", "events", "event_schema, event_name", "status, event_definition"),
-)
-OF_SCHEMA = {"triggers": "trigger_schema", "events": None}
+DEFINITIONS = Path(__file__).parents[1] / "definitions.yaml"
 # TiDB tells a `max_connections` of 151 that it does not hold anybody to, until this version.
 OF_TIDB, HELD_TO_CONNECTIONS = re.compile(r"TiDB-v(\d+)\.(\d+)"), (6, 2)
 # What an index is beside its columns, where `keys` names it.
@@ -65,6 +43,9 @@ UNIQUE = " unique"
 class Dialect:
     """The questions, each asked over a connection that is already open and in autocommit."""
 
+    family = "mysql"
+    asks_tables = "SHOW TABLES"
+    asks_variables = "SHOW GLOBAL VARIABLES"
     asks_text = (
         "SELECT DISTINCT character_set_name, collation_name FROM information_schema.columns "
         "WHERE table_schema = DATABASE() AND table_name = :name AND collation_name IS NOT NULL"
@@ -129,7 +110,7 @@ class Dialect:
 
     def tables(self, connection: Connection) -> list[str]:
         """Return the names of all tables of the schema, sorted."""
-        return sorted(str(name) for (name,) in connection.execute(text("SHOW TABLES")))
+        return sorted(str(name) for (name,) in connection.execute(text(self.asks_tables)))
 
     def indexes(self, connection: Connection, table: str) -> list[str]:
         """Return the names of a table's indexes, sorted."""
@@ -197,7 +178,7 @@ class Dialect:
 
     def variables(self, connection: Connection) -> Items:
         """Return all settings of the server by name."""
-        rows = connection.execute(text("SHOW GLOBAL VARIABLES"))
+        rows = connection.execute(text(self.asks_variables))
         return {str(name): str(value) for name, value in rows}
 
     def set_by_hand(self, connection: Connection) -> Items:
@@ -216,16 +197,13 @@ class Dialect:
         """Return what the tables of the schema are by item, and why some of it could not be read."""
         found: Items = {}
         lacking: dict[str, str] = {}
-        for kind, source, name, columns in DEFINITIONS:
-            schema = OF_SCHEMA.get(source, "table_schema")
-            where = f" WHERE {schema} = DATABASE()" if schema is not None else ""
-            query = f"SELECT {name}, {columns} FROM information_schema.{source}{where}"
+        for asked in yamlfile.read(DEFINITIONS).data[self.family]:
             try:
-                rows = list(connection.execute(text(query)))
+                rows = list(connection.execute(text(asked["query"])))
             except SQLAlchemyError as error:
-                lacking[source] = type(error).__name__
+                lacking[asked["item"]] = type(error).__name__
                 continue
-            found |= items(kind, len(name.split(",")), rows)
+            found |= items(asked["item"], asked["names"], rows)
         return found, lacking
 
     def written(self, connection: Connection) -> Items:

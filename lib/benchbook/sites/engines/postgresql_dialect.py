@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.sites.engines import dialect
 from benchbook.sites.engines.dialect import Items
@@ -49,55 +48,6 @@ WHERE name <> 'cluster_name' AND (strpos(name, '.') = 0 OR name LIKE 'pg_stat_st
 BY_HAND = "SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%/postgresql.auto.conf'"
 FOREIGN = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1"
-OURS = "relnamespace = current_schema()::regnamespace"
-
-# Kind of item, how many columns name it, and the query; all that a session of the schema meets.
-DEFINITIONS: tuple[tuple[str, int, str], ...] = (
-    (
-        "table",
-        1,
-        "SELECT relname, relkind, relpersistence, am.amname, reloptions, reltablespace, relrowsecurity "
-        f"FROM pg_class LEFT JOIN pg_am am ON am.oid = relam WHERE {OURS} AND relkind <> 'i'",
-    ),
-    (
-        "column",
-        2,
-        "SELECT relname, attname, attnum, format_type(atttypid, atttypmod), attnotnull, attstorage, "
-        "attcompression, attstattarget, attcollation::regcollation, attoptions, pg_get_expr(adbin, adrelid) "
-        "FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "
-        "LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum "
-        f"WHERE {OURS} AND relkind IN ('r', 'p', 'v', 'm', 'f') AND attnum > 0 AND NOT attisdropped",
-    ),
-    (
-        "index",
-        2,
-        "SELECT indrelid::regclass, relname, pg_get_indexdef(indexrelid), indisvalid, indisready, "
-        f"indisclustered FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE {OURS}",
-    ),
-    (
-        "constraint",
-        2,
-        "SELECT conrelid::regclass, conname, pg_get_constraintdef(oid), convalidated FROM pg_constraint "
-        "WHERE connamespace = current_schema()::regnamespace",
-    ),
-    (
-        "trigger",
-        2,
-        "SELECT tgrelid::regclass, tgname, pg_get_triggerdef(pg_trigger.oid), tgenabled FROM pg_trigger "
-        f"JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal AND {OURS}",
-    ),
-    ("rule", 2, "SELECT tablename, rulename, definition FROM pg_rules WHERE schemaname = current_schema()"),
-    ("event trigger", 1, "SELECT evtname, evtevent, evtenabled, evtfoid::regproc FROM pg_event_trigger"),
-    ("extension", 1, "SELECT extname, extversion FROM pg_extension"),
-    (
-        "settings of",
-        2,
-        "SELECT COALESCE(datname, 'all databases'), COALESCE(rolname, 'all accounts'), setconfig "
-        "FROM pg_db_role_setting LEFT JOIN pg_database d ON d.oid = setdatabase "
-        "LEFT JOIN pg_roles r ON r.oid = setrole",
-    ),
-    ("publication", 1, "SELECT pubname, puballtables FROM pg_publication"),
-)
 KEYS = """
 SELECT string_agg(attname, ', ' ORDER BY attnum), indisunique
 FROM pg_index JOIN pg_attribute ON attrelid = indexrelid
@@ -115,7 +65,8 @@ WHERE attrelid = to_regclass(:name) AND attnum > 0"""
 class Words(dialect.Dialect):
     """PostgreSQL's answers to `dialect.Dialect`'s questions."""
 
-    asks_text = TEXTS
+    family = "postgresql"
+    asks_tables, asks_variables, asks_text = TABLES, VARIABLES, TEXTS
     others, admin = "rolname <> :admin", ADMIN
     """Which statements are not our own looks: a condition on what was counted, and its value."""
 
@@ -154,9 +105,6 @@ class Words(dialect.Dialect):
     def cipher(self, connection: Connection) -> str:
         asked = text("SELECT cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
         return str(connection.execute(asked).scalar() or "")
-
-    def tables(self, connection: Connection) -> list[str]:
-        return [str(name) for (name,) in connection.execute(text(TABLES))]
 
     def indexes(self, connection: Connection, table: str) -> list[str]:
         asked = text(
@@ -199,23 +147,9 @@ class Words(dialect.Dialect):
     def is_read_only(self, connection: Connection) -> bool:
         return bool(connection.execute(text("SELECT pg_is_in_recovery()")).scalar_one())
 
-    def variables(self, connection: Connection) -> Items:
-        rows = connection.execute(text(VARIABLES))
-        return {str(name): str(value) for name, value in rows}
-
     def set_by_hand(self, connection: Connection) -> Items:
         rows = connection.execute(text(BY_HAND))
         return {str(name): str(value) for name, value in rows}
-
-    def definitions(self, connection: Connection) -> tuple[Items, dict[str, str]]:
-        found: Items = {}
-        lacking: dict[str, str] = {}
-        for kind, names, query in DEFINITIONS:
-            try:
-                found |= dialect.items(kind, names, list(connection.execute(text(query))))
-            except SQLAlchemyError as error:
-                lacking[kind] = type(error).__name__
-        return found, lacking
 
     def written(self, connection: Connection) -> Items:
         """Return how many rows of each table were ever inserted, updated and deleted."""

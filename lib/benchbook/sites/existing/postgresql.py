@@ -84,8 +84,7 @@ class PostgreSQL(Theirs):
         return connection
 
     def tables(self, connection: Connection, database: str) -> set[str] | None:
-        asked = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
-        return {str(name) for (name,) in connection.execute(text(asked))}
+        return set(WORDS.tables(connection))
 
     def named(self, database: str, table: str) -> str:
         return table
