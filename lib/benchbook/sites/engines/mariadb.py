@@ -39,6 +39,7 @@ class MariaDB(Server):
     lists_settings = ("--no-defaults", "--verbose", "--help")
     config_name, leftovers, crash = "my.cnf", (SOCKET, PID), CRASH
     own_options = frozenset({"--report-host"})
+    uid = "@@server_uid"
     start_s, stop_s = 180.0, 120.0
 
     def __init__(
@@ -55,10 +56,12 @@ class MariaDB(Server):
 
     def create(self) -> None:
         """The administrator comes in by the name of our user there; no account is without a name."""
+        # The installer keeps to the server's own files where all that it needs is beside it.
+        is_whole = self.engine.binary and self.machine.program(f"{self._above}/bin/my_print_defaults")
         argv = [
             self._installer(),
             "--no-defaults",
-            *self._installed_beside(),
+            *([f"--basedir={self._above}"] if is_whole else []),
             f"--datadir={self.folder}/new",
             f"--tmpdir={self.folder}/tmp",
             "--auth-root-authentication-method=socket",
@@ -85,8 +88,7 @@ class MariaDB(Server):
             raise self._unseen(machine, address, port, error.args[-1]) from None
 
     def identity(self) -> dict[str, Any]:
-        seen = self.seen()
-        return seen | sql.identity(self.admin(), f"{self._named} (its log: {self.log})")
+        return self.seen() | sql.identity(self.admin(), f"{self._named} (its log: {self.log})", uid=self.uid)
 
     def facts(self) -> dict[str, Any]:
         self.running()
@@ -170,25 +172,23 @@ class MariaDB(Server):
 
     def _places(self) -> dict[str, object]:
         """Return what else a study does not set."""
-        above = PurePosixPath(self.binary).parent.parent
-        return {"basedir": above} if self.engine.binary is not None else {}
+        return {"basedir": self._above} if self.engine.binary is not None else {}
+
+    @property
+    def _above(self) -> PurePosixPath:
+        """The folder that its programs' folder is in."""
+        return PurePosixPath(self.binary).parent.parent
 
     def _complete(self, asked: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
         return settings.complete(asked, "mariadb")
 
     def _installer(self) -> str:
-        name, above = self.traits.programs[1], PurePosixPath(self.binary).parent.parent
-        beside = [f"{above}/{one}/{name}" for one in ("bin", "scripts")] if self.engine.binary else []
+        name = self.traits.programs[1]
+        beside = [f"{self._above}/{one}/{name}" for one in ("bin", "scripts")] if self.engine.binary else []
         found = next(filter(None, map(self.machine.program, [*beside, name])), None)
         if found is None:
             raise SiteError(f"{name} is not installed{self._where}; {self._brings()}")
         return found
-
-    def _installed_beside(self) -> list[str]:
-        """Return what keeps the installer to the server's own files, where all that it needs is beside it."""
-        above = PurePosixPath(self.binary).parent.parent
-        is_whole = self.engine.binary and self.machine.program(f"{above}/bin/my_print_defaults")
-        return [f"--basedir={above}"] if is_whole else []
 
     def _text(self) -> str:
         places: dict[str, object] = {

@@ -13,7 +13,7 @@ from typing import Any
 import pymysql
 
 from benchbook.sites import lab as labs
-from benchbook.sites import settings, sql
+from benchbook.sites import settings
 from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
 from benchbook.sites.settings import Value
 from benchbook.sites.traits.mysql import TRAITS
@@ -32,6 +32,7 @@ class MySQL(MariaDB):
     traits = TRAITS
     version_words = WORDS
     oldest = (8, 0, 30)
+    uid = "@@server_uuid"
 
     @classmethod
     def obstacle(cls, engine: Any) -> str | None:
@@ -52,16 +53,11 @@ class MySQL(MariaDB):
         fixed = [f"--{key}={value}" for key, value in super().made_with["settings"].items()]
         argv = [self.binary, "--no-defaults", "--initialize-insecure", f"--datadir={self.folder}/new"]
         argv += [f"--init-file={self.folder}/{FIRST}", f"--tmpdir={self.folder}/tmp", *fixed]
-        argv += [f"--{key}={value}" for key, value in self._base().items()]
+        argv += [f"--{key}={value}" for key, value in super()._places().items()]
         try:
             self.machine.work(argv, "MySQL's data folder could not be made", INSTALL_S, self.user)
         finally:
             self.machine.remove(f"{self.role}/{FIRST}")
-
-    def identity(self) -> dict[str, Any]:
-        seen = self.seen()
-        what = f"{self._named} (its log: {self.log})"
-        return seen | sql.identity(self.admin(), what, uid="@@server_uuid")
 
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"tls": "off"}
@@ -86,7 +82,4 @@ class MySQL(MariaDB):
 
     def _places(self) -> dict[str, object]:
         # It has a second protocol, on a port of its own.
-        return {**self._base(), "mysqlx": "OFF"}
-
-    def _base(self) -> dict[str, object]:
-        return super()._places()
+        return {**super()._places(), "mysqlx": "OFF"}

@@ -81,13 +81,22 @@ class PostgreSQL(Server):
         return self._answers("postgres")
 
     def _admit(self, started_s: float) -> None:
+        place = self.place
         try:
             set_up(lambda name: connect(self.machine, self.socket, name), self.lab.password(DRIVER))
-            self._prove(started_s)
+            with connect(self.machine, self.socket) as connection:
+                row = connection.execute(STARTED).fetchone()
         except psycopg.Error as error:
             raise SiteError(
                 f"the server can't be set up: {' '.join(str(error).split())}; see {self.log}"
             ) from None
+        assert row is not None
+        folder, port, address, word, uptime_s = row
+        first = (self.machine.read(f"{self.role}/data/postmaster.pid") or "0").split("\n", 1)[0]
+        seen = {"pid": int(first), "data folder": folder, "port": port, "address": address}
+        wanted = {"pid": self.running().pid, "data folder": str(self.data)}
+        wanted |= {"port": place.port, "address": place.address}
+        self._must_be_the_one(seen, wanted, word, float(uptime_s), started_s)
 
     def create(self) -> None:
         """Only the socket is open before the first account has its password."""
@@ -105,13 +114,25 @@ class PostgreSQL(Server):
         return self._admin
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
+        account = {"user": labs.USER, "password": self.lab.password(DRIVER), "dbname": labs.SCHEMA}
         try:
-            return word_seen(machine, address, port) == self.word
+            with machine.connect_pgsql((address, port), **account) as connection:
+                row = connection.execute("SELECT current_setting('cluster_name')").fetchone()
         except psycopg.Error as error:
             raise self._unseen(machine, address, port, " ".join(str(error).split())) from None
+        return row is not None and str(row[0]) == self.word
 
     def identity(self) -> dict[str, Any]:
-        return self.seen() | identity(self._connect, f"{self._named} (its log: {self.log})")
+        seen = self.seen()
+        try:
+            with self._connect() as connection:
+                row = connection.execute(IDENTITY).fetchone()
+        except psycopg.Error as error:
+            raise SiteError(f"{self._named} (its log: {self.log}) does not answer: {error}") from None
+        assert row is not None
+        uid, version, *rest = row
+        known = dict(zip(("datadir", "port", "postmaster_started", "word"), rest, strict=True))
+        return seen | {"server_uid": str(uid), "version": str(version).split(" ")[0]} | known
 
     def facts(self) -> dict[str, Any]:
         self.running()
@@ -143,19 +164,6 @@ class PostgreSQL(Server):
             return False
         return True
 
-    def _prove(self, started_s: float) -> None:
-        """Check that socket and port lead to the process just started, by its `cluster_name` too."""
-        place = self.place
-        with connect(self.machine, self.socket) as connection:
-            row = connection.execute(STARTED).fetchone()
-        assert row is not None
-        folder, port, address, word, uptime_s = row
-        first = (self.machine.read(f"{self.role}/data/postmaster.pid") or "0").split("\n", 1)[0]
-        seen = {"pid": int(first), "data folder": folder, "port": port, "address": address}
-        wanted = {"pid": self.running().pid, "data folder": str(self.data)}
-        wanted |= {"port": place.port, "address": place.address}
-        self._must_be_the_one(seen, wanted, word, float(uptime_s), started_s)
-
     def _write_config(self) -> None:
         text = access(self.place.peers(), self.machine.user)
         for name, lines in text.items():
@@ -186,19 +194,6 @@ def access(peers: Sequence[str], owner: str) -> dict[str, str]:
     return {"hba": "\n".join(rules) + "\n", "ident": f"owner {owner} {ADMIN}\n"}
 
 
-def identity(connect: Callable[[], psycopg.Connection[Any]], what: str) -> dict[str, Any]:
-    """Return what tells a server from any other; costs one connection. SiteError where none answers."""
-    try:
-        with connect() as connection:
-            row = connection.execute(IDENTITY).fetchone()
-    except psycopg.Error as error:
-        raise SiteError(f"{what} does not answer: {error}") from None
-    assert row is not None
-    names = ("server_uid", "version", "datadir", "port", "postmaster_started", "word")
-    said = dict(zip(names, row, strict=True)) | {"server_uid": str(row[0])}
-    return said | {"version": str(row[1]).split(" ")[0]}
-
-
 def connect(machine: Machine, socket: str, database: str = labs.SCHEMA) -> psycopg.Connection:
     """Open the administrator's connection; what it adds to the server's counters is in them at once."""
     connection = machine.connect_pgsql(socket, user=ADMIN, dbname=database)
@@ -208,40 +203,18 @@ def connect(machine: Machine, socket: str, database: str = labs.SCHEMA) -> psyco
 
 
 def set_up(connect: Callable[[str], psycopg.Connection], password: str) -> None:
-    """Make the benchmark's account, its database and the extensions that we ask, where they are missing."""
+    """Make the benchmark's account, or give it its password, its database, and the extensions that we ask."""
+    name, schema = quoting.Identifier(labs.USER), quoting.Identifier(labs.SCHEMA)
     with connect("postgres") as connection:
-        let_in(connection, labs.USER, password)
+        # The password itself is in no statement and no log.
+        pair = password.encode(), labs.USER.encode()
+        verifier = quoting.Literal(connection.pgconn.encrypt_password(*pair, b"scram-sha-256").decode())
+        there = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (labs.USER,)).fetchone()
+        do = quoting.SQL("ALTER" if there else "CREATE")
+        connection.execute(quoting.SQL("{} ROLE {} LOGIN PASSWORD {}").format(do, name, verifier))
         there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (labs.SCHEMA,)).fetchone()
         if not there:
-            connection.execute(
-                quoting.SQL("CREATE DATABASE {} OWNER {}").format(
-                    quoting.Identifier(labs.SCHEMA), quoting.Identifier(labs.USER)
-                )
-            )
+            connection.execute(quoting.SQL("CREATE DATABASE {} OWNER {}").format(schema, name))
     with connect(labs.SCHEMA) as connection:
-        for name in EXTENSIONS:
-            statement = quoting.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(quoting.Identifier(name))
-            connection.execute(statement)
-
-
-def let_in(connection: psycopg.Connection, user: str, password: str) -> None:
-    """Make an account, or give it its password, with rights on all tables of the measured database."""
-    # The password itself is in no statement and no log.
-    verifier = connection.pgconn.encrypt_password(password.encode(), user.encode(), b"scram-sha-256").decode()
-    name, owner = quoting.Identifier(user), quoting.Identifier(labs.USER)
-    there = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (user,)).fetchone()
-    connection.execute(
-        quoting.SQL("{} ROLE {} LOGIN PASSWORD {}").format(
-            quoting.SQL("ALTER" if there else "CREATE"), name, quoting.Literal(verifier)
-        )
-    )
-    if user != labs.USER:
-        connection.execute(quoting.SQL("GRANT {} TO {}").format(owner, name))
-
-
-def word_seen(machine: Machine, address: str, port: int) -> str:
-    """Return the word of the server that lets the benchmark's account in, seen from a machine."""
-    account = {"user": labs.USER, "password": machine.lab.password(DRIVER), "dbname": labs.SCHEMA}
-    with machine.connect_pgsql((address, port), **account) as connection:
-        row = connection.execute("SELECT current_setting('cluster_name')").fetchone()
-        return str(row[0]) if row else ""
+        for extension in map(quoting.Identifier, EXTENSIONS):
+            connection.execute(quoting.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(extension))

@@ -180,14 +180,6 @@ class Server(Supervised, abc.ABC):
             "between hosts, and at `address` in the inventory"
         )
 
-    def _named_program(self, name: str) -> str | None:
-        """Return the program that the study names; None if it names none."""
-        if (given := self.engine.binary) is None:
-            return None
-        if (found := self.machine.program(given)) is None:
-            raise SiteError(f"engine.binary: {given}: no program there; write the path of a {name}, or null")
-        return found
-
     @property
     def socket_path(self) -> str:
         """Its Unix socket on its machine."""
@@ -206,12 +198,16 @@ class Server(Supervised, abc.ABC):
 
     def _find(self) -> str:
         """Return its program: the one that the study names, or the one in the PATH."""
-        program = self.traits.programs[0]
-        if (found := self._named_program(program) or self.machine.program(program)) is None:
+        program, named = self.traits.programs[0], self.engine.binary
+        if (found := self.machine.program(named or program)) is not None:
+            return found
+        if named is not None:
             raise SiteError(
-                f"{program} is not installed{self._where}; {self._brings()}, or name its program {self._key}"
+                f"engine.binary: {named}: no program there; write the path of a {program}, or null"
             )
-        return found
+        raise SiteError(
+            f"{program} is not installed{self._where}; {self._brings()}, or name its program {self._key}"
+        )
 
     def _version_of(self, program: str) -> str:
         """Return the version of a program; SiteError if it is another's, or too old."""
