@@ -35,10 +35,12 @@ def obstacle(engine: Engine) -> str | None:
     """Return why a version can't be had, or None; nothing is fetched or built to find out."""
     if engine.build is not None:
         return None if _commit(engine.build) is not None else _unknown(engine.build)
-    if not _is_missing(engine) or _laid_out(engine) is not None or _offered(engine) is not None:
+    if not _is_missing(engine) or _laid_out(engine) is not None:
         return None
-    names = traits.engine(engine.name).apart
-    there = ", ".join(dict.fromkeys(_upstream(one) for one in _versions(_named(names[0], engine)))) or "none"
+    listed = [_upstream(one) for one in _listed(traits.engine(engine.name).apart[0], engine)]
+    if any(sql.is_version(one, engine.version) for one in listed):
+        return None
+    there = ", ".join(dict.fromkeys(listed)) or "none"
     return (
         f"engine.version: {engine.version}: not installed, and this system's packages have {there}; "
         "write one of these, run `apt-get update`, or name its program in engine.binary"
@@ -76,11 +78,12 @@ def _is_missing(engine: Engine) -> bool:
 
 def _fetched(engine: Engine) -> Path:
     """Fetch the packages of a version and lay them out; return the program."""
-    version = _offered(engine)
-    assert version is not None
-    place = _place(engine, version)
+    of = traits.engine(engine.name)
+    fits = (one for one in _listed(of.apart[0], engine) if sql.is_version(_upstream(one), engine.version))
+    version = next(fits)
+    place = _packages() / f"{engine.name}-{version.partition(':')[2] or version}"
     place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    names = [_named(name, engine) for name in traits.engine(engine.name).apart]
+    names = [_named(name, engine) for name in of.apart]
     print(f"fetching {', '.join(names)} {version} from this system's packages, once", flush=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
         _run(["apt-get", "download", "--quiet", *(f"{name}={version}" for name in names)], Path(scratch))
@@ -92,9 +95,7 @@ def _fetched(engine: Engine) -> Path:
             tree.rename(place)
     found = _program(engine, place)
     if found is None:
-        raise SiteError(
-            f"{place}: holds no {traits.engine(engine.name).programs[0]}; name one in engine.binary"
-        )
+        raise SiteError(f"{place}: holds no {of.programs[0]}; name one in engine.binary")
     return found
 
 
@@ -109,39 +110,33 @@ def _run(argv: list[str], folder: Path) -> None:
 
 def _laid_out(engine: Engine) -> Path | None:
     """Return the program of a version that was fetched before."""
-    for folder in sorted(_place(engine, "").parent.glob(f"{engine.name}-*"), reverse=True):
+    for folder in sorted(_packages().glob(f"{engine.name}-*"), reverse=True):
         version = _upstream(folder.name.removeprefix(f"{engine.name}-"))
         if sql.is_version(version, engine.version) and (found := _program(engine, folder)) is not None:
             return found
     return None
 
 
-def _place(engine: Engine, version: str) -> Path:
-    return engines() / "packages" / f"{engine.name}-{version.partition(':')[2] or version}"
+def _packages() -> Path:
+    return engines() / "packages"
 
 
 def _program(engine: Engine, folder: Path) -> Path | None:
     name = traits.engine(engine.name).programs[0]
-    return next(
-        (one for one in sorted(folder.rglob(name)) if one.is_file() and os.access(one, os.X_OK)), None
-    )
-
-
-def _offered(engine: Engine) -> str | None:
-    """Return the newest version in the system's packages that is what was asked for, as they name it."""
-    name = _named(traits.engine(engine.name).apart[0], engine)
-    return next((one for one in _versions(name) if sql.is_version(_upstream(one), engine.version)), None)
+    there = sorted(folder.rglob(name))
+    return next((one for one in there if one.is_file() and os.access(one, os.X_OK)), None)
 
 
 def _named(package: str, engine: Engine) -> str:
     return package.format(major=str(engine.version).split(".")[0])
 
 
-def _versions(package: str) -> Iterator[str]:
-    """Yield the versions of a package, newest first."""
-    for line in files.says(["apt-cache", "madison", package]).splitlines():
+def _listed(package: str, engine: Engine) -> Iterator[str]:
+    """Yield the versions of a package in the system's lists, newest first, as they name them."""
+    name = _named(package, engine)
+    for line in files.says(["apt-cache", "madison", name]).splitlines():
         words = [word.strip() for word in line.split("|")]
-        if len(words) > 1 and words[0] == package:
+        if len(words) > 1 and words[0] == name:
             yield words[1]
 
 
