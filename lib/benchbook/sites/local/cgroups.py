@@ -25,12 +25,10 @@ CORE_SHARES = 1024
 
 @dataclass(frozen=True)
 class Group:
-    """One control group: its folder, and what was asked of it (`quota` in cores; None: no limit)."""
+    """One control group, by the kernel's interface of one version."""
 
     folder: Path
     version: int
-    quota: float | None
-    shares: int
 
     def in_force(self) -> dict[str, float | int | None]:
         """Return quota in cores and weight as the kernel has them now."""
@@ -70,7 +68,7 @@ def make(
     if above is None:
         raise SiteError("this machine has no control groups for the processor; leave out cpu.quota and qos")
     parent = above / f"benchbook-{lab_id(token)}"
-    group = Group(parent / name, version, quota, shares)
+    group = Group(parent / name, version)
     try:
         parent.mkdir(exist_ok=True)
         if version == 2:
@@ -91,7 +89,13 @@ def make(
             f"{group.folder}: the control group could not be set: {error}; run as root on a system whose "
             "control groups have the processor, or leave out cpu.quota, qos and neighbour"
         ) from None
-    _compare(group, got)
+    have, heavy = got["quota_cores"], {"weight": weight(shares)} if version == 2 else {"shares": shares}
+    is_same = have == quota if quota is None or have is None else abs(have - quota) < 1e-4
+    if not is_same or not heavy.items() <= got.items():
+        raise SiteError(
+            f"{group.folder}: asked for a quota of {quota} cores and {shares} shares, the kernel has "
+            f"{got}; write values that it can hold"
+        )
     return group
 
 
@@ -117,18 +121,6 @@ def clear(id: str, root: Path = ROOT, wait_s: float = 2.0) -> list[str]:
         if present(id, root):
             time.sleep(0.02)
     return [f"control group {path}" for path in found if not path.exists()]
-
-
-def _compare(group: Group, got: dict[str, float | int | None]) -> None:
-    asked = group.quota
-    have = got["quota_cores"]
-    is_same = have == asked if asked is None or have is None else abs(have - asked) < 1e-4
-    heavy = got["weight"] == weight(group.shares) if group.version == 2 else got["shares"] == group.shares
-    if not (is_same and heavy):
-        raise SiteError(
-            f"{group.folder}: asked for a quota of {asked} cores and {group.shares} shares, the kernel has "
-            f"{got}; write values that it can hold"
-        )
 
 
 def _weigh(folder: Path, version: int, shares: int) -> None:

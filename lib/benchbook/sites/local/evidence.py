@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
+import statistics
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pymysql
+
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
+from benchbook.sites import lab as labs
 from benchbook.sites.arms import loads
 from benchbook.sites.arms.parts import of_others
-from benchbook.sites.local import cgroups, delay
+from benchbook.sites.local import cgroups
 from benchbook.sites.local.layout import Chain, Part
 from benchbook.sites.local.running import Parts
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import procfs
+
+PINGS = 21
 
 
 def facts(
@@ -37,10 +44,16 @@ def facts(
         "proxy": parts.get(proxy).facts() if proxy is not None else None,
         "network": setting.network,
         "service": parts.get(service).facts() if service is not None else None,
-        "zones": parts.get(relay).facts() if relay is not None else _cable(chain.server),
+        "zones": _distance(parts, chain),
         "qos": setting.qos,
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
-        "cpu": {part: _cpu(parts, one) for part, one in _rooms(chain).items()},
+        "cpu": {
+            part: {
+                "cores": list(one.cpus) if one.cpus else None,
+                **(group.in_force() if (group := parts.group(one)) is not None else {}),
+            }
+            for part, one in _rooms(chain).items()
+        },
         "kernel": _kernel(parts, chain.server) if chain.server.kernel is not None else None,
         "machine": machine.facts(),
         "moment": machine.moment(parts.lab.folder),
@@ -48,8 +61,8 @@ def facts(
     if relay is not None:
         server = parts.address(chain.server)
         found["moment"]["ping_ms"] = {
-            "through the hop": delay.ping_ms(*parts.address(relay), parts.lab),
-            "beside it": delay.ping_ms(*server, parts.lab),
+            "through the hop": ping_ms(*parts.address(relay), parts.lab),
+            "beside it": ping_ms(*server, parts.lab),
         }
     if cluster := parts.get(chain.server).moment():
         found["moment"]["cluster"] = cluster
@@ -94,14 +107,13 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
     """Run an arm's neighbour and load while the block runs; the record yielded is filled when it ends."""
     record: dict[str, Any] = {}
     service = chain.hop("service")
-    weighed = {name: part for name, part in _rooms(chain).items() if part.where.shares is not None}
-    groups = {name: parts.group(part) for name, part in weighed.items()}
+    groups = {name: its for name, part in _rooms(chain).items() if (its := parts.group(part)) is not None}
     packets = parts.get(service).packets() if service is not None else 0
-    held = {name: group.throttled() for name, group in groups.items() if group is not None}
-    noisy = _neighbour_group(parts, chain)
-    busy = loads.neighbour(
-        parts.lab, chain.arm.neighbour, chain.server.cpus, noisy.folder if noisy else None, parts.keep
-    )
+    held = {name: its.throttled() for name, its in groups.items()}
+    asked, group = chain.arm.neighbour, None
+    if asked is not None:
+        group = cgroups.make(parts.lab.token, loads.NEIGHBOUR, quota=None, shares=asked.shares).folder
+    busy = loads.neighbour(parts.lab, asked, chain.server.cpus, group, parts.keep)
     entry = parts.address(chain.entry)
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
     load = loads.connections(parts.lab, chain.arm.load, entry, chain.client.cpus, parts.keep)
@@ -122,9 +134,8 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
         record["service"] = {"connections": parts.get(service).packets() - packets}
     if held:
         record["throttled"] = {
-            name: {key: round(value - held[name][key], 6) for key, value in group.throttled().items()}
-            for name, group in groups.items()
-            if group is not None
+            name: {key: round(value - held[name][key], 6) for key, value in its.throttled().items()}
+            for name, its in groups.items()
         }
 
 
@@ -135,24 +146,17 @@ def _is_probed(parts: Parts, server: Part) -> bool:
     return any(one.has_probes and one.child is not None for one in up)
 
 
-def _cable(server: Part) -> dict[str, Any] | None:
-    """Return the distance that netem makes on a pod's cable, if it does."""
-    if server.where.latency_ms is None:
-        return None
-    return {"latency_ms": server.where.latency_ms, "made_by": "netem on both ends of the pod's cable"}
+def _distance(parts: Parts, chain: Chain) -> dict[str, Any] | None:
+    """Return what makes the distance to the server: a relay, or netem on a pod's cable; None: nothing."""
+    if (relay := chain.hop("relay")) is not None:
+        return parts.get(relay).facts()
+    far = chain.server.where.latency_ms
+    return None if far is None else {"latency_ms": far, "made_by": "netem on both ends of the pod's cable"}
 
 
 def _rooms(chain: Chain) -> dict[str, Part]:
     proxy = chain.proxy
     return {"server": chain.server, **({"proxy": proxy} if proxy else {}), "client": chain.client}
-
-
-def _cpu(parts: Parts, part: Part) -> dict[str, Any]:
-    group = parts.group(part)
-    return {
-        "cores": list(part.cpus) if part.cpus else None,
-        **(group.in_force() if group is not None else {}),
-    }
 
 
 def _kernel(parts: Parts, server: Part) -> dict[str, int]:
@@ -170,12 +174,6 @@ def _kernel(parts: Parts, server: Part) -> dict[str, int]:
     return found
 
 
-def _neighbour_group(parts: Parts, chain: Chain) -> cgroups.Group | None:
-    if chain.arm.neighbour is None:
-        return None
-    return cgroups.make(parts.lab.token, loads.NEIGHBOUR, quota=None, shares=chain.arm.neighbour.shares)
-
-
 def _namespace(parts: Parts, part: Part) -> str:
     """Return the server's network namespace, as the kernel numbers it; SiteError if it is not the pod's."""
     child = parts.get(part).child
@@ -184,3 +182,25 @@ def _namespace(parts: Parts, part: Part) -> str:
     if its != f"net:[{path.stat().st_ino}]":
         raise SiteError(f"the server is in namespace {its or 'none'}, not in {path}; call site.up(arm) again")
     return its
+
+
+def ping_ms(address: str, port: int, lab: labs.Lab) -> float:
+    """Return the median time of an empty command there and back, in milliseconds; costs one connection."""
+    user, password = labs.read_secret(lab.secret)
+    connection = pymysql.connect(
+        host=address,
+        port=port,
+        user=user,
+        password=password,
+        database=labs.SCHEMA,
+        ssl_disabled=True,
+        connect_timeout=20,
+        read_timeout=30,
+    )
+    with connection:
+        taken = []
+        for _ in range(PINGS):
+            begun = time.perf_counter()
+            connection.ping(reconnect=False)
+            taken.append(1000 * (time.perf_counter() - begun))
+    return round(statistics.median(taken), 4)

@@ -69,8 +69,9 @@ def chains(
         def make(slot: Slot) -> Part:
             return Part(slot.name, kind, slot.port if listens else SERVICE_PORT, rank=slot.rank, **rest)
 
-        ports = (wide or _ports(kind, program)) if listens else 0
-        return arranged.once(key, role, make, ports)
+        of = traits.engine(program) if kind == "server" else traits.between(kind)
+        ports = wide or (of.ports if of is not None else 1)
+        return arranged.once(key, role, make, ports if listens else 0)
 
     names = list(arms)
     turned = names[first % len(names) :] + names[: first % len(names)]
@@ -82,12 +83,6 @@ def chains(
         for name in turned
     }
     return {name: found[name] for name in arms}
-
-
-def _ports(kind: str, program: str) -> int:
-    """Return how many ports in a row a part takes."""
-    of = traits.engine(program) if kind == "server" else traits.between(kind)
-    return of.ports if of is not None else 1
 
 
 def _chain(
@@ -135,10 +130,9 @@ def _weighed(quota: float | None) -> InLab:
 
 
 def _room(asked: Cpu | None, given: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:
-    cores = asked.cores if asked is not None else None
-    if cores is None and given is not None:
-        cores = tuple(given)
-    return cores, asked.quota if asked is not None else None
+    """Return the cores and the quota that an arm asks for, or else the cores that all have."""
+    own, quota = (asked.cores, asked.quota) if asked is not None else (None, None)
+    return tuple(given) if own is None and given is not None else own, quota
 
 
 def _shares(arm: Arm, cores: tuple[int, ...] | None, quota: float | None) -> int | None:

@@ -21,6 +21,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +32,9 @@ from benchbook.core.study_arm import Kernel
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import kernel
 from benchbook.sites.lab import lab_id
-from benchbook.sites.local.delay import Delay
+from benchbook.sites.machine import steps
+from benchbook.sites.machine.contract import Machine
+from benchbook.sites.machine.supervised import Supervised
 from benchbook.sites.processes.process import PATH
 
 NAMESPACES = Path("/run/netns")
@@ -201,6 +204,43 @@ def clear(id: str) -> list[str]:
     return [name for name in before if name not in left]
 
 
+class Delay(Supervised):
+    """A relay that holds every byte back for `latency_ms` each way. Nothing is started until `ensure`.
+
+    `server` is what it relays to, as ADDRESS:PORT.
+    """
+
+    what = "the delaying hop"
+
+    def __init__(self, machine: Machine, place: labs.Place, server: str, latency_ms: float = 0.0) -> None:
+        super().__init__(machine, place)
+        self.server, self.latency_ms = server, latency_ms
+
+    def ensure(self) -> None:
+        """Start the relay if it does not run, and prove that the port is its own without connecting."""
+        steps.walk(self.starting(), self.machine.look_s)
+
+    def starting(self) -> steps.Steps:
+        """Start as `ensure` does, and yield until the port is its own."""
+        if self.is_up:
+            return
+        self._must_have_ports(self.place.port)
+        listen = f"{self.place.address}:{self.place.port}"
+        yield from self._beginning(
+            [sys.executable, "-m", "benchbook.sites.local.relay", listen, self.server, str(self.latency_ms)],
+            self.holds_port,
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very relay from any other."""
+        child = self.running()
+        return {"relay_pid": child.pid, "relay_started": child.started}
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the hop is set to."""
+        return {"latency_ms": self.latency_ms, "made_by": "a delaying relay of our own"}
+
+
 # Namespaces of clusters come behind those of pods; ports of hops are a namespace's own.
 FIRST, MOST, CLUSTERS, HOPS_AT = 70, 8, 10, 4000
 
@@ -252,7 +292,9 @@ def set_kernel(profile: Kernel, namespace: Path | None, records: Path) -> dict[s
         if value is None:
             continue
         if namespace is not None and key in kernel.OF_NAMESPACE:
-            got[key] = _inside(namespace, name, value)
+            place = str(kernel.SYSCTL / name)
+            run("nsenter", f"--net={namespace}", "tee", place, stdin=str(value))
+            got[key] = int(run("nsenter", f"--net={namespace}", "cat", place))
         else:
             got[key] = kernel.apply(records, name, value)
         if got[key] != value:
@@ -260,9 +302,3 @@ def set_kernel(profile: Kernel, namespace: Path | None, records: Path) -> dict[s
                 f"kernel.{key}: asked {value}, the kernel has {got[key]}; write a value it can hold"
             )
     return got
-
-
-def _inside(namespace: Path, name: str, value: int) -> int:
-    place = str(kernel.SYSCTL / name)
-    run("nsenter", f"--net={namespace}", "tee", place, stdin=str(value))
-    return int(run("nsenter", f"--net={namespace}", "cat", place))

@@ -15,7 +15,6 @@ from benchbook.sites import load
 from benchbook.sites.agent import kernel
 from benchbook.sites.engines import versions
 from benchbook.sites.local import cgroups, network
-from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.layout import Chain, Part
 from benchbook.sites.machine import prepared, steps
 from benchbook.sites.machine.here import Here
@@ -165,7 +164,7 @@ class Parts:
         assert part.to is not None
         behind = [":".join(map(str, address)) for address in self.addresses(part.to)]
         if part.kind == "relay":
-            return Delay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
+            return network.Delay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
         traits_of = traits.between(part.kind)
         assert traits_of is not None
         arm = next(name for name, one in self.chains.items() if part in one.hops)

@@ -23,8 +23,7 @@ from benchbook.core.study_cluster import Cluster as Asked
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.local import tidb_members
-from benchbook.sites.local.delay import Delay
-from benchbook.sites.local.network import Zones
+from benchbook.sites.local.network import Delay, Zones
 from benchbook.sites.machine import prepared, steps
 from benchbook.sites.machine.here import Here
 from benchbook.sites.machine.supervised import Made
