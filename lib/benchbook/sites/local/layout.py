@@ -61,17 +61,17 @@ def chains(
     is_cable = has_netem and suits_netem(arms)
     arranged, prepared = Arranged[Part](port), copies(arms)
 
-    def share(
-        key: tuple[Any, ...], kind: str, listens: bool, program: str = "", wide: int = 0, **rest: Any
-    ) -> Part:
+    def share(key: tuple[Any, ...], kind: str, program: str = "", wide: int = 0, **rest: Any) -> Part:
         role = kind if kind in ("server", "relay", "service") else "proxy"
 
         def make(slot: Slot) -> Part:
-            return Part(slot.name, kind, slot.port if listens else SERVICE_PORT, rank=slot.rank, **rest)
+            return Part(
+                slot.name, kind, SERVICE_PORT if kind == "service" else slot.port, rank=slot.rank, **rest
+            )
 
         of = traits.engine(program) if kind == "server" else traits.between(kind)
         ports = wide or (of.ports if of is not None else 1)
-        return arranged.once(key, role, make, ports if listens else 0)
+        return arranged.once(key, role, make, 0 if kind == "service" else ports)
 
     names = list(arms)
     turned = names[first % len(names) :] + names[: first % len(names)]
@@ -103,23 +103,23 @@ def _chain(
     own = {"where": where, "cpus": cores, "kernel": arm.kernel, "variant": variant(arm), "prepared": prepared}
     program = (arm.engine.name if arm.engine is not None else None) or engine
     key: tuple[Any, ...] = ("server", *own.values())
-    servers = [share((*key, *alone), "server", True, program, wide, **own)]
-    servers += [share((*key, number), "server", True, program, **own) for number in range(1, arm.servers)]
+    servers = [share((*key, *alone), "server", program, wide, **own)]
+    servers += [share((*key, number), "server", program, **own) for number in range(1, arm.servers)]
     hops: list[Part] = []
     cores, quota = rooms["proxy"]
     if distance is not None and not is_cable:
         key = ("relay", distance, cores, servers[0])
         relay = {"where": InLab(latency_ms=distance), "cpus": cores, "to": servers[0]}
-        hops.append(share(key, "relay", True, **relay))
+        hops.append(share(key, "relay", **relay))
     behind = hops[-1] if hops else servers[0]
     if arm.access in registry.THROUGH_SERVICE:
-        behind = share(("service", behind), "service", False, where=InLab(), to=behind)
+        behind = share(("service", behind), "service", where=InLab(), to=behind)
         hops.append(behind)
     if traits.between(arm.access) is not None:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
         said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
         key = (arm.access, cores, quota, behind, said, arm.load)
-        hops.append(share(key, arm.access, True, where=_weighed(quota), cpus=cores, to=behind))
+        hops.append(share(key, arm.access, where=_weighed(quota), cpus=cores, to=behind))
     cores, quota = rooms["client"]
     client = Part("client", "client", 0, _weighed(quota), cpus=cores)
     return Chain(arm, tuple(servers), tuple(hops), (client,))

@@ -85,13 +85,10 @@ class Parts:
 
     def group(self, part: Part) -> cgroups.Group | None:
         """Return a part's control group, made at need; None if it has none."""
-        if part.where.shares is None:
-            return None
-        if part.name not in self._groups:
-            self._groups[part.name] = cgroups.make(
-                self.lab.token, part.name, quota=part.where.quota, shares=part.where.shares
-            )
-        return self._groups[part.name]
+        quota, shares = part.where.quota, part.where.shares
+        if shares is not None and part.name not in self._groups:
+            self._groups[part.name] = cgroups.make(self.lab.token, part.name, quota=quota, shares=shares)
+        return self._groups.get(part.name)
 
     def where(self, part: Part) -> Where:
         """Return where a part's processes run."""
@@ -118,12 +115,6 @@ class Parts:
         below = self.get(chain.server).below
         return found + [Hop(kind, *one) for kind, places in below.items() for one in places]
 
-    @property
-    def connections(self) -> int:
-        """The most connections beside sysbench's in any arm: all proxies are set alike, and bear them."""
-        arms = [chain.arm for chain in self.chains.values()]
-        return max((arm.load.connections for arm in arms if arm.load), default=0)
-
     def kernel_of(self, part: Part) -> dict[str, int]:
         """Return the kernel settings that were set for a part, as read back."""
         return self._kernel.get(part.name, {})
@@ -149,15 +140,17 @@ class Parts:
             return Service(self.network, part.name, part.rank, part.port, *self.address(part.to))
         address, port = self.address(part)
         where, peers = self.where(part), self._peers(part)
-        place = labs.Place(part.name, address, port, where, lambda: peers, self.connections, part.prepared)
+        # All proxies are set alike, and bear the most connections beside sysbench's in any arm.
+        arms = [chain.arm for chain in self.chains.values()]
+        most = max((arm.load.connections for arm in arms if arm.load), default=0)
+        place = labs.Place(part.name, address, port, where, lambda: peers, most, part.prepared)
         if part.kind == "server":
-            arm = next(arm for arm, chain in self.chains.items() if part in chain.servers)
-            engine = versions.resolved(engine_of(self.study, self.study.deployed(arm)))
+            name = next(name for name, chain in self.chains.items() if part in chain.servers)
+            engine = versions.resolved(engine_of(self.study, self.study.deployed(name)))
             more: dict[str, Any] = {}
             if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
                 place = replace(place, peers=lambda: (self.network.gateway,))
-                zones = network.Zones(self.network, part.rank, cluster.stores, cluster.zones_ms)
-                more = {"zones": zones}
+                more["zones"] = network.Zones(self.network, part.rank, cluster.stores, cluster.zones_ms)
             server = load(program_of(engine))(self.machine, engine, place, **more)
             prepared.heal(server)
             return server
@@ -167,8 +160,9 @@ class Parts:
             return network.Delay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
         traits_of = traits.between(part.kind)
         assert traits_of is not None
-        arm = next(name for name, one in self.chains.items() if part in one.hops)
-        proxy = load(traits_of.code)(self.machine, place, behind, self.chains[arm].arm.proxy or NOTHING, arm)
+        name = next(name for name, one in self.chains.items() if part in one.hops)
+        asked = self.chains[name].arm.proxy or NOTHING
+        proxy = load(traits_of.code)(self.machine, place, behind, asked, name)
         there = self._first.get(part.name, part)
         if there != part:
             assert there.to is not None
