@@ -319,7 +319,11 @@ class Cluster(Made):
                 member.running()
             state, now = self.pd.placement.state(), time.monotonic()
             missing = status.faults(state, self.size.stores, self.size.replicas)
-            is_uneven = now - begun < even_s and self._is_uneven(state)
+            led = list(state.leaders.values())
+            counts = [led.count(name) for name in self.stores]
+            # Where each region is on all stores, PD evens out whom they lead.
+            is_uneven = self.size.replicas == self.size.stores and max(counts) - min(counts) > EVEN
+            is_uneven &= now - begun < even_s
             if missing or is_uneven or state.leaders != seen:
                 seen, since = state.leaders, now
             if not (missing or is_uneven) and now - since >= still_s:
@@ -330,12 +334,6 @@ class Cluster(Made):
                     f"the cluster was not at rest within {wait_s:.0f} s: {why}; see {self.pd.log}"
                 )
             yield
-
-    def _is_uneven(self, state: status.State) -> bool:
-        """Say whether PD has leaders to move: where each region is on all stores, it evens them out."""
-        led = list(state.leaders.values())
-        counts = [led.count(name) for name in self.stores]
-        return self.size.replicas == self.size.stores and max(counts) - min(counts) > EVEN
 
     def _admit(self) -> None:
         """Make the benchmark's account, and prove each port to be of the TiDB that was started for it."""

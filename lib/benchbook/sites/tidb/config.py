@@ -72,8 +72,3 @@ def of_parts(site: Any, own: Any) -> dict[str, dict[str, Any]]:
         part: {**getattr(site, part).config, **(getattr(own, part) if own is not None else {})}
         for part in ("pd", "tikv", "tidb")
     }
-
-
-def assignment(name: str, value: Value) -> tuple[str, Value]:
-    """Return the statement that sets a variable, and its parameter; names hold word characters only."""
-    return f"SET GLOBAL {name} = %s", text(value) if isinstance(value, bool) else value

@@ -163,6 +163,7 @@ def pools_spent(
 
 # Settings that PD keeps with its data, so that its file counts at the first start alone.
 KEPT = ("schedule.", "replication.", "pd-server.")
+WORDED = ("true", "false")
 
 
 @dataclass(frozen=True)
@@ -215,21 +216,16 @@ class Placement:
     def config(self) -> dict[str, Any]:
         """Return its settings by dotted name."""
         told = flat(self._ask("config"))
-        return {key: value == "true" if _is_worded(value) else value for key, value in told.items()}
+        return {key: value == "true" if str(value) in WORDED else value for key, value in told.items()}
 
     def set(self, asked: Mapping[str, Value]) -> None:
         """Set what PD keeps with its data, where it differs."""
-        now = self.config()
-        differing = {
-            key: value
+        now, told = self.config(), flat(self._ask("config"))
+        said = {
+            # Some switches PD takes as words only, and it tells those as words.
+            key: str(value).lower() if isinstance(value, bool) and str(told.get(key)) in WORDED else value
             for key, value in asked.items()
             if key.startswith(KEPT) and not same(value, text(now.get(key, "")))
-        }
-        # Some switches PD takes as words only, and it tells those as words.
-        worded = {key for key, value in flat(self._ask("config")).items() if _is_worded(value)}
-        said = {
-            key: str(value).lower() if key in worded and isinstance(value, bool) else value
-            for key, value in differing.items()
         }
         try:
             if said:
@@ -245,10 +241,6 @@ class Placement:
         asked = Request(path) if said is None else Request(path, "POST", json.dumps(said))
         told = self.by.request(self.address, self.port, asked)
         return json.loads(told) if said is None else told
-
-
-def _is_worded(value: Any) -> bool:
-    return isinstance(value, str) and value in ("true", "false")
 
 
 def faults(state: State, stores: int, replicas: int) -> list[str]:
