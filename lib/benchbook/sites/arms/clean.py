@@ -160,16 +160,12 @@ def _token(folder: Path) -> str | None:
 
 
 def _remove_leftovers(folder: Path, report: Report) -> None:
-    pidfiles = [path for path in (folder / "run").glob("*.json") if _is_stale(path)]
+    owners = {path: process.read_pidfile(path) for path in (folder / "run").glob("*.json")}
+    pidfiles = [path for path, owner in owners.items() if owner is None or not owner.is_alive]
     sockets = [path for part in ("server", "proxy") for path in folder.glob(f"{part}*/*.sock")]
     for path in [*pidfiles, *sockets, *folder.glob("server*/*.pid")]:
         path.unlink(missing_ok=True)
         report.removed.append(str(path))
-
-
-def _is_stale(pidfile: Path) -> bool:
-    owner = process.read_pidfile(pidfile)
-    return owner is None or not procfs.is_alive(owner.pid, owner.started)
 
 
 def make_temporary(root: Path, prefix: str) -> Path:

@@ -52,10 +52,8 @@ def examine() -> list[Ability]:
     # A study file with mistakes is named by whatever asks for that study.
     with contextlib.suppress(InputErrors):
         for name in study_files.params().studies:
-            found += [_judged(name, foreseen(study_files.study(name)))]
+            skipped = foreseen(study_files.study(name))
+            told = "; ".join(f"{arm} is skipped: {why}" for arm, why in skipped.items())
+            detail = told or "all arms can be made"
+            found.append(Ability(f"study {name}", not skipped, detail, is_needed=False))
     return found
-
-
-def _judged(name: str, found: dict[str, str]) -> Ability:
-    detail = "; ".join(f"{arm} is skipped: {why}" for arm, why in found.items()) or "all arms can be made"
-    return Ability(f"study {name}", not found, detail, is_needed=False)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, event, text
 from benchbook.sites import sql
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.postgresql_dialect import FOREIGN, Words
-from benchbook.sites.existing.server import ALL_SEEN, MARK, OWN_SEEN, Theirs
+from benchbook.sites.existing.server import ALL_SEEN, MARK, OWN_SEEN, Theirs, id_of
 from benchbook.sites.traits.postgresql import TRAITS
 
 OURS = "/* benchbook */ "
@@ -91,7 +91,9 @@ class PostgreSQL(Theirs):
 
     def enter(self, connection: Connection, database: str, token: str) -> None:
         connection.execute(text(f"CREATE TABLE IF NOT EXISTS {MARK} (lab CHAR(16) PRIMARY KEY)"))
-        connection.execute(text(f"INSERT INTO {MARK} VALUES (:lab) ON CONFLICT DO NOTHING"), {"lab": token})
+        connection.execute(
+            text(f"INSERT INTO {MARK} VALUES (:lab) ON CONFLICT DO NOTHING"), {"lab": id_of(token)}
+        )
 
     def who(self, connection: Connection) -> tuple[str, str]:
         said = connection.execute(text("SELECT current_setting('server_version')")).scalar_one()

@@ -66,10 +66,10 @@ class Theirs:
         return f"`{database}`.{table}"
 
     def enter(self, connection: Connection, database: str, token: str) -> None:
-        """Write a lab's mark into a schema."""
+        """Write into an empty schema that it is a lab's, before anything else is made in it."""
         table = self.named(database, MARK)
         connection.execute(text(f"CREATE TABLE IF NOT EXISTS {table} (lab CHAR(16) PRIMARY KEY)"))
-        connection.execute(text(f"INSERT IGNORE INTO {table} VALUES (:lab)"), {"lab": token})
+        connection.execute(text(f"INSERT IGNORE INTO {table} VALUES (:lab)"), {"lab": id_of(token)})
 
     def who(self, connection: Connection) -> tuple[str, str]:
         """Return the engine's name in study files, and its version."""
@@ -152,7 +152,7 @@ def whose(theirs: Theirs, connection: Connection, database: str, tokens: Collect
         return f"there is no schema {database}, or no right to it; create it and grant ALL on it"
     if MARK in tables:
         asked = text(f"SELECT lab FROM {theirs.named(database, MARK)}")
-        if {str(lab) for (lab,) in connection.execute(asked)} & {_id(token) for token in tokens}:
+        if {str(lab) for (lab,) in connection.execute(asked)} & {id_of(token) for token in tokens}:
             return None
         return (
             f"schema {database} is used by a study of another clone; name another schema, or, once that "
@@ -164,11 +164,6 @@ def whose(theirs: Theirs, connection: Connection, database: str, tokens: Collect
             "name an empty schema in site.existing.database"
         )
     return None
-
-
-def mark(theirs: Theirs, connection: Connection, database: str, token: str) -> None:
-    """Write into an empty schema that it is ours, before anything else is made in it."""
-    theirs.enter(connection, database, _id(token))
 
 
 def remove(theirs: Theirs, connection: Connection, database: str) -> list[str]:
@@ -184,6 +179,6 @@ def _made(theirs: Theirs, database: str, tables: set[str]) -> list[str]:
     return [theirs.named(database, name) for name in found]
 
 
-def _id(token: str) -> str:
+def id_of(token: str) -> str:
     """Return what marks a schema as a lab's; the token itself stays where it is."""
     return hashlib.sha256(token.encode()).hexdigest()[:16]

@@ -6,6 +6,7 @@ import contextlib
 import os
 import ssl
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +51,7 @@ class ExistingSite(HeldSite):
     def _open(self) -> None:
         self._clients: list[process.Timed] = []
         self._engines: dict[tuple[str, int], sqlalchemy.Engine] = {}
-        self._opened: dict[tuple[str, int], int] = {}
+        self._opened: Counter[tuple[str, int]] = Counter()
         self._servers: dict[tuple[str, int], str] = {}
         self._marked: set[tuple[str, int]] = set()
         self._scratch = tempfile.TemporaryDirectory(dir=self.lab.run)
@@ -79,8 +80,8 @@ class ExistingSite(HeldSite):
                     return [
                         f"{host}:{port} is {name} {version}, not {wanted}; write that as the arm's engine"
                     ]
-                whose = server.whose(theirs, connection, self.database, labs.tokens(self.lab.folder.parent))
-                return [whose] if whose is not None else []
+                tokens = labs.tokens(self.lab.folder.parent)
+                return [*filter(None, [server.whose(theirs, connection, self.database, tokens)])]
         except sqlalchemy.exc.OperationalError as error:
             user = labs.read_secret(self.secret, theirs.driver)[0]
             said = " ".join(str(error.orig).split())
@@ -92,7 +93,7 @@ class ExistingSite(HeldSite):
         host, port = self._place(arm)
         if (host, port) not in self._marked:
             with self._standing(arm) as connection:
-                server.mark(self._theirs[arm], connection, self.database, self.lab.token)
+                self._theirs[arm].enter(connection, self.database, self.lab.token)
             self._marked.add((host, port))
         driver = self._theirs[arm].driver
         return Endpoint(host, port, self.database, self.secret, tls=self.asked.tls, driver=driver)
@@ -227,8 +228,7 @@ class ExistingSite(HeldSite):
 
     def _loaded(self) -> dict[str, str]:
         """Return which data set was loaded into each server."""
-        path = self.lab.folder / MARKS
-        return dict(files.read_json(path)) if path.exists() else {}
+        return labs.noted(self.lab.folder / MARKS)
 
     def _arm(self, arm: str | None) -> str:
         return self.study.baseline if arm is None else arm
@@ -247,14 +247,12 @@ class ExistingSite(HeldSite):
         )
 
     def _connect(self, place: tuple[str, int], theirs: server.Theirs) -> Any:
-        self._opened[place] = self._opened.get(place, 0) + 1
+        self._opened[place] += 1
         return theirs.connect(place, labs.read_secret(self.secret, theirs.driver), self.database, self._tls)
 
-    @contextlib.contextmanager
-    def _standing(self, arm: str) -> Iterator[sqlalchemy.Connection]:
+    def _standing(self, arm: str) -> sqlalchemy.Connection:
         """Open a connection on which every statement is done at once."""
-        with self.admin(arm).connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            yield connection
+        return self.admin(arm).connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def _context(self) -> ssl.SSLContext | None:
         """Return how we connect with TLS, and put the certificates where sysbench will look; None without."""
