@@ -149,22 +149,18 @@ class Lab:
 
     def password(self, driver: str = "mysql") -> str:
         """Return the password of sysbench's account for a driver, drawn when first asked for."""
-        file = self.secret_of(driver)
-        if not file.exists():
-            self.own("secrets", None)
-            word = secrets.token_urlsafe(24)
-            text = f'{driver}-user="{USER}"\n{driver}-password="{word}"\n'
-            write_private(file, text)
-        return read_secret(file, driver)[1]
+        return self._drawn(self.secret_of(driver), driver, USER)
 
     def admin_password(self) -> str:
         """Return the password of an administrator whom no server knows by a system's user, drawn at need."""
-        path = self.folder / "secrets" / "admin.cnf"
-        if not path.exists():
+        return self._drawn(self.folder / "secrets" / "admin.cnf", "mysql", ADMIN)
+
+    def _drawn(self, file: Path, driver: str, user: str) -> str:
+        if not file.exists():
             self.own("secrets", None)
-            text = f'mysql-user="{ADMIN}"\nmysql-password="{secrets.token_urlsafe(24)}"\n'
-            write_private(path, text)
-        return read_secret(path)[1]
+            word = secrets.token_urlsafe(24)
+            write_private(file, f'{driver}-user="{user}"\n{driver}-password="{word}"\n')
+        return read_secret(file, driver)[1]
 
     def locks(self) -> str:
         """Return a digest of the lab's passwords: data made under others can't be entered."""
@@ -207,17 +203,13 @@ def _give(path: Path, user: str | None) -> None:
 
 def read_secret(path: Path, driver: str = "mysql") -> tuple[str, str]:
     """Return user and password of a driver from a sysbench settings file."""
-    found = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        pairs = [line.partition("=") for line in path.read_text(encoding="utf-8").splitlines()]
     except OSError as error:
         raise SiteError(
             f"{path}: the account cannot be read: {error.strerror}; run provision again"
         ) from None
-    for line in lines:
-        key, separator, value = line.partition("=")
-        if separator:
-            found[key.strip()] = value.strip().strip('"')
+    found = {key.strip(): value.strip().strip('"') for key, is_pair, value in pairs if is_pair}
     try:
         return found[f"{driver}-user"], found[f"{driver}-password"]
     except KeyError as error:

@@ -44,8 +44,7 @@ def run(name: str, study: Study, path: Path) -> Facts:
         site.look()
     applied.write(path.with_name(paths.APPLIED), texts)
     facts: dict[str, Any] = {"study": name, "machine": machines, "methods": METHODS, "arms": arms}
-    facts |= {"skipped": skipped} if skipped else {}
-    files.write_json(path, facts)
+    files.write_json(path, facts | ({"skipped": skipped} if skipped else {}))
     return Facts.read(path)
 
 
