@@ -112,7 +112,22 @@ class MariaDB(Server):
         if self.tls_from is not None:
             for name, text in tls.of_server(self.lab).items():
                 self.machine.write(f"{self.role}/{name}", text, self.user)
-        self._configure(self._text())
+        places: dict[str, object] = {
+            "port": self.place.port,
+            "bind_address": self.place.address,
+            "socket": self.socket_path,
+            "datadir": self.data,
+            "tmpdir": self.folder / "tmp",
+            "pid_file": self.folder / PID,
+            "secure_file_priv": self.folder / "tmp",
+        }
+        places |= self._places()
+        if self.tls_from is not None:
+            places |= {f"ssl_{name}": self.folder / f"{name}.pem" for name in ("ca", "cert", "key")}
+        lines = [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
+        # The last word counts.
+        lines += [f"{key}={value}" for key, value in places.items()]
+        self._configure(f"[{self.traits.programs[0]}]\n" + "\n".join(lines) + "\n")
 
     def _command(self) -> list[str]:
         return [self.binary, f"--defaults-file={self.config}", f"--report-host={self.word}"]
@@ -156,14 +171,11 @@ class MariaDB(Server):
 
     def _told(self) -> dict[str, Any]:
         """Return what stands in the `info` of the administrator's connections."""
-        # Our own session comes over the server's socket and has no cipher.
-        return {"cipher": self._cipher} if self.tls_from is not None else {}
-
-    def _cipher(self) -> str:
-        """Return the cipher of a session made from a client's machine as the client makes its own."""
-        assert self.tls_from is not None
-        statement = "SHOW SESSION STATUS LIKE 'Ssl_cipher'"
-        return str(self._from(self.tls_from(), self.place.address, self.place.port, statement)[1])
+        if (machine := self.tls_from) is None:
+            return {}
+        place, asked = self.place, "SHOW SESSION STATUS LIKE 'Ssl_cipher'"
+        # Our own session comes over the server's socket and has no cipher: one is made as the client's are.
+        return {"cipher": lambda: str(self._from(machine(), place.address, place.port, asked)[1])}
 
     def _close(self, cursor: pymysql.cursors.Cursor) -> None:
         """Leave no account without a name."""
@@ -189,21 +201,3 @@ class MariaDB(Server):
         if found is None:
             raise SiteError(f"{name} is not installed{self._where}; {self._brings()}")
         return found
-
-    def _text(self) -> str:
-        places: dict[str, object] = {
-            "port": self.place.port,
-            "bind_address": self.place.address,
-            "socket": self.socket_path,
-            "datadir": self.data,
-            "tmpdir": self.folder / "tmp",
-            "pid_file": self.folder / PID,
-            "secure_file_priv": self.folder / "tmp",
-        }
-        places |= self._places()
-        if self.tls_from is not None:
-            places |= {f"ssl_{name}": self.folder / f"{name}.pem" for name in ("ca", "cert", "key")}
-        lines = [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
-        # The last word counts.
-        lines += [f"{key}={value}" for key, value in places.items()]
-        return f"[{self.traits.programs[0]}]\n" + "\n".join(lines) + "\n"

@@ -50,7 +50,13 @@ class Server(Supervised, abc.ABC):
         self._opened = 0
         self.binary = self._find()
         self.version = self._version_of(self.binary)
-        self._must_be(engine.version)
+        if not any(
+            sql.is_version(one, engine.version) for one in (self.version, self.version.partition("-")[0])
+        ):
+            raise SiteError(
+                f"engine.version: asked {engine.version}, {self.binary}{self._where} is {self.version}; "
+                f"{self._brings()} in that version, or name its program {self._key}"
+            )
         settings.must_be_free(engine)
 
     def ensure(self) -> None:
@@ -223,14 +229,6 @@ class Server(Supervised, abc.ABC):
                 f"{program}{self._where} is {product} {match[1]}; version {least} or newer is needed"
             )
         return match[1]
-
-    def _must_be(self, asked: str | None) -> None:
-        """Refuse a program that is not the version asked for."""
-        if not any(sql.is_version(one, asked) for one in (self.version, self.version.partition("-")[0])):
-            raise SiteError(
-                f"engine.version: asked {asked}, {self.binary}{self._where} is {self.version}; "
-                f"{self._brings()} in that version, or name its program {self._key}"
-            )
 
     @property
     def _key(self) -> str:

@@ -60,11 +60,8 @@ class _FarTls(Far):
     def __init__(self, context: ssl.SSLContext, raw: Any) -> None:
         self._raw, self._in, self._out = raw, ssl.MemoryBIO(), ssl.MemoryBIO()
         self._session = context.wrap_bio(self._in, self._out)
-        self._work(self._shake_hands)
-
-    def _shake_hands(self) -> bool:
-        self._session.do_handshake()
-        return True
+        # It returns None, as what still waits for the other side does.
+        self._work(lambda: self._session.do_handshake() or True)
 
     def sendall(self, data: bytes) -> None:
         self._work(lambda: self._session.write(data))

@@ -15,7 +15,6 @@ import os
 import selectors
 import sys
 from collections import deque
-from collections.abc import Awaitable
 
 CHUNK = 1 << 18
 # asyncio's own room for what it receives is allocated anew for each message, and so large that each costs a
@@ -144,17 +143,13 @@ async def serve(listen: tuple[str, int], server: tuple[str, int], delay_s: float
 
     def accept() -> Side:
         side = Side(delay_s)
-        task = loop.create_task(_told(join(side)))
+        task = loop.create_task(join(side))
         waiting.add(task)
         task.add_done_callback(waiting.discard)
         return side
 
     async with await loop.create_server(accept, *listen, backlog=BACKLOG) as listening:
         await listening.serve_forever()
-
-
-async def _told(work: Awaitable[None]) -> None:
-    await work
 
 
 def main(argv: list[str]) -> None:

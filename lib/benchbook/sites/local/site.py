@@ -85,12 +85,6 @@ class LocalSite(ArrangedSite[InLab]):
     def obstacles(self, arm: str) -> list[str]:
         return obstacles.of(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))
 
-    @property
-    def _ports(self) -> dict[str, int]:
-        """How many ports the cluster of an arm takes."""
-        asked = {arm: engine_of(self.study, self.study.deployed(arm)).cluster for arm in self._arms}
-        return {arm: cluster.ports for arm, cluster in asked.items() if cluster is not None}
-
     def up(self, arm: str) -> Endpoint:
         chain, engine = self._chain(arm), engine_of(self.study, self.study.deployed(arm))
         if engine.cluster is not None and not self._parts.get(chain.server).is_up:
@@ -192,7 +186,9 @@ class LocalSite(ArrangedSite[InLab]):
     def _laid_out(self, engine: str, first: int = 0) -> dict[str, layout.Chain]:
         twins = self._arms.keys() - self.study.arms.keys()
         has_netem, port = obstacles.has_netem(self.study.arms), self.study.site.port
-        return layout.chains(self._arms, port, self.cpus, has_netem, engine, first, self._ports, twins)
+        clusters = {arm: engine_of(self.study, self.study.deployed(arm)).cluster for arm in self._arms}
+        ports = {arm: cluster.ports for arm, cluster in clusters.items() if cluster is not None}
+        return layout.chains(self._arms, port, self.cpus, has_netem, engine, first, ports, twins)
 
     def _made(self, part: Part) -> Any:
         return self._parts.get(part)

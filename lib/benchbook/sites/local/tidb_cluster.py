@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 import pymysql
@@ -220,7 +220,9 @@ class Cluster(Made):
             "config_hash": self.servers[0].config_hash,
             "started_with": self.servers[0].started_with,
             "programs": {
-                name: {"sha256": files.sha256(path), **_built(path)} for name, path in self.programs.items()
+                name: {"sha256": files.sha256(path)}
+                | {key: value for key, value in (build.built(path) or {}).items() if key in ("go", "module")}
+                for name, path in self.programs.items()
             },
             "cluster": {
                 "pd": size.pd,
@@ -355,8 +357,3 @@ class Cluster(Made):
         while any(one.status.connected() for one in self.servers[1:]) and time.monotonic() < deadline:
             time.sleep(0.02)
         return data.added(one.status for one in self.servers)
-
-
-def _built(path: Path) -> dict[str, Any]:
-    made = build.built(path) or {}
-    return {key: made[key] for key in ("go", "module") if key in made}

@@ -80,7 +80,9 @@ class PgBouncer(Proxy):
             *(f"{key}={value}" for key, value in self.given.items()),
         ]
         self._configure("\n".join(lines) + "\n")
-        self._write_users()
+        # The accounts with their passwords, which it needs to enter the server; only it reads them.
+        users = "".join(f'"{name}" "{self.lab.password(DRIVER)}"\n' for name in (labs.USER, CONSOLE))
+        self.machine.write(f"{self.role}/{USERS}", users, self.user)
         self._begin([self.binary, str(self.config)], self._is_answering)
 
     def identity(self) -> dict[str, Any]:
@@ -129,13 +131,6 @@ class PgBouncer(Proxy):
         with self.machine.connect_pgsql(self.socket, **account, **how) as connection:
             cursor = connection.execute(command)
             return cursor.fetchall() if cursor.description else []
-
-    def _write_users(self) -> None:
-        """Write the accounts with their passwords, which it needs to enter the server; only it reads them."""
-        word = self.lab.password(DRIVER)
-        known = {labs.USER: word, CONSOLE: word}
-        lines = [f'"{name}" "{word}"' for name, word in known.items()]
-        self.machine.write(f"{self.role}/{USERS}", "\n".join(lines) + "\n", self.user)
 
 
 def _written(value: int | str | bool) -> str:

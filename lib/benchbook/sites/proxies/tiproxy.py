@@ -94,16 +94,13 @@ class TiProxy(Proxy):
 
     def _is_answering(self) -> bool:
         if not self._has_servers:
-            self._name_servers()
+            backend = {"instances": list(self.servers), "selector-type": "random"}
+            settings = json.dumps({"namespace": "default", "frontend": {}, "backend": backend})
+            for method, path, body in (("PUT", "/default", settings), ("POST", "/commit", None)):
+                asked = Request(f"/api/admin/namespace{path}", method, body)
+                self.machine.request(LOOPBACK, self._api, asked)
             self._has_servers = True
         return self.holds_port()
-
-    def _name_servers(self) -> None:
-        backend = {"instances": list(self.servers), "selector-type": "random"}
-        settings = json.dumps({"namespace": "default", "frontend": {}, "backend": backend})
-        for method, path, body in (("PUT", "/default", settings), ("POST", "/commit", None)):
-            asked = Request(f"/api/admin/namespace{path}", method, body)
-            self.machine.request(LOOPBACK, self._api, asked)
 
 
 @functools.cache
