@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, CursorResult, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import traits, yamlfile
@@ -33,7 +33,7 @@ WORK = (
     "Innodb_os_log_written", "Innodb_row_lock_time", "Innodb_row_lock_waits", "blks_hit", "blks_read",
     "tup_fetched", "tup_returned", "wal_bytes", "kv_requests",
 )  # fmt: skip
-DEFINITIONS = Path(__file__).parents[1] / "definitions.yaml"
+QUESTIONS = Path(__file__).parents[1] / "questions.yaml"
 # TiDB tells a `max_connections` of 151 that it does not hold anybody to, until this version.
 OF_TIDB, HELD_TO_CONNECTIONS = re.compile(r"TiDB-v(\d+)\.(\d+)"), (6, 2)
 # What an index is beside its columns, where `keys` names it.
@@ -44,12 +44,16 @@ class Dialect:
     """The questions, each asked over a connection that is already open and in autocommit."""
 
     family = "mysql"
-    asks_tables = "SHOW TABLES"
-    asks_variables = "SHOW GLOBAL VARIABLES"
-    asks_text = (
-        "SELECT DISTINCT character_set_name, collation_name FROM information_schema.columns "
-        "WHERE table_schema = DATABASE() AND table_name = :name AND collation_name IS NOT NULL"
-    )
+
+    @property
+    def questions(self) -> dict[str, Any]:
+        """Those of `questions.yaml`, by name."""
+        found: dict[str, Any] = yamlfile.read(QUESTIONS).data[self.family]
+        return found
+
+    def ask(self, connection: Connection, what: str, **given: Any) -> CursorResult[Any]:
+        """Return what a server answers to a question."""
+        return connection.execute(text(self.questions[what]), given)
 
     def enter(self, connection: Connection, database: str) -> None:
         """Stand in a schema."""
@@ -110,7 +114,7 @@ class Dialect:
 
     def tables(self, connection: Connection) -> list[str]:
         """Return the names of all tables of the schema, sorted."""
-        return sorted(str(name) for (name,) in connection.execute(text(self.asks_tables)))
+        return sorted(str(name) for (name,) in self.ask(connection, "tables"))
 
     def indexes(self, connection: Connection, table: str) -> list[str]:
         """Return the names of a table's indexes, sorted."""
@@ -130,7 +134,7 @@ class Dialect:
 
     def texts(self, connection: Connection, table: str) -> Items:
         """Return what `traits.TEXT` names of a table's columns, as the server says it, if it has any."""
-        rows = connection.execute(text(self.asks_text), {"name": table})
+        rows = self.ask(connection, "text", name=table)
         columns = zip(*(map(str, row) for row in rows), strict=True)
         return {about: ", ".join(sorted({*said})) for about, said in zip(traits.TEXT, columns, strict=False)}
 
@@ -178,26 +182,19 @@ class Dialect:
 
     def variables(self, connection: Connection) -> Items:
         """Return all settings of the server by name."""
-        rows = connection.execute(text(self.asks_variables))
-        return {str(name): str(value) for name, value in rows}
+        return {str(name): str(value) for name, value in self.ask(connection, "variables")}
 
     def set_by_hand(self, connection: Connection) -> Items:
         """Return the settings that a session gave the server while it ran, where it says so of each."""
         if not getattr(connection.dialect, "is_mariadb", False):
             return {}
-        rows = connection.execute(
-            text(
-                "SELECT variable_name, global_value FROM information_schema.system_variables "
-                "WHERE global_value_origin = 'SQL'"
-            )
-        )
-        return {str(name).lower(): str(value) for name, value in rows}
+        return {str(name).lower(): str(value) for name, value in self.ask(connection, "by_hand")}
 
     def definitions(self, connection: Connection) -> tuple[Items, dict[str, str]]:
         """Return what the tables of the schema are by item, and why some of it could not be read."""
         found: Items = {}
         lacking: dict[str, str] = {}
-        for asked in yamlfile.read(DEFINITIONS).data[self.family]:
+        for asked in self.questions["definitions"]:
             try:
                 rows = list(connection.execute(text(asked["query"])))
             except SQLAlchemyError as error:
@@ -210,11 +207,7 @@ class Dialect:
         """Return when each table was made and last written to; empty where the engine doesn't say it."""
         if not getattr(connection.dialect, "is_mariadb", False):
             return {}
-        asked = (
-            "SELECT table_name, create_time, update_time FROM information_schema.tables "
-            "WHERE table_schema = DATABASE() AND update_time IS NOT NULL"
-        )
-        rows = connection.execute(text(asked))
+        rows = self.ask(connection, "written")
         return {str(name): f"made {made}, written {when}" for name, made, when in rows}
 
 

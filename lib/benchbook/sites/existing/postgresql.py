@@ -13,7 +13,7 @@ from sqlalchemy import Connection, event, text
 
 from benchbook.sites import sql
 from benchbook.sites.engines import postgresql_settings as server_settings
-from benchbook.sites.engines.postgresql_dialect import FOREIGN, Words
+from benchbook.sites.engines.postgresql_dialect import Words
 from benchbook.sites.existing.server import ALL_SEEN, MARK, OWN_SEEN, Theirs, id_of
 from benchbook.sites.traits.postgresql import TRAITS
 
@@ -41,9 +41,8 @@ class Guest(Words):
     def foreign_sessions(self, connection: Connection) -> int:
         # Where others use the server too, only our own account must be alone.
         user = connection.info.get("only_user")
-        of_user = " AND usename = :user" if user else ""
-        asked = text(f"SELECT count(*) FROM pg_stat_activity WHERE {FOREIGN}{of_user}")
-        return int(connection.execute(asked, {"user": user} if user else {}).scalar_one())
+        asked = self.questions["foreign"] + (" AND usename = :user" if user else "")
+        return int(connection.execute(text(asked), {"user": user} if user else {}).scalar_one())
 
     def prewarm(self, connection: Connection, table: str, index: str) -> None:
         """Read a table by its indexes, since a scan of a large one keeps out of the shared buffers."""
