@@ -20,11 +20,16 @@ PIECE = 1 << 16
 
 def folder(lab: labs.Lab) -> Path:
     """Return where a lab keeps its certificates, readable by us alone; made at need, and anew in time."""
+    from cryptography import x509
+
     place = lab.folder / FOLDER
-    if not (place / KEY).is_file() or _is_old(place / CA):
-        for name in ("secrets", FOLDER):
-            lab.own(name, None)
-        _make(lab, place)
+    if (place / KEY).is_file():
+        ends = x509.load_pem_x509_certificate((place / CA).read_bytes()).not_valid_after_utc
+        if ends >= datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=DAYS / 2):
+            return place
+    for name in ("secrets", FOLDER):
+        lab.own(name, None)
+    _make(place)
     return place
 
 
@@ -60,7 +65,7 @@ class _FarTls(Far):
     def __init__(self, context: ssl.SSLContext, raw: Any) -> None:
         self._raw, self._in, self._out = raw, ssl.MemoryBIO(), ssl.MemoryBIO()
         self._session = context.wrap_bio(self._in, self._out)
-        # It returns None, as what still waits for the other side does.
+        # None is what waits for the other side.
         self._work(lambda: self._session.do_handshake() or True)
 
     def sendall(self, data: bytes) -> None:
@@ -93,14 +98,7 @@ class _FarTls(Far):
             self._in.write(data)
 
 
-def _is_old(path: Path) -> bool:
-    from cryptography import x509
-
-    ends = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
-    return ends < datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=DAYS / 2)
-
-
-def _make(lab: labs.Lab, place: Path) -> None:
+def _make(place: Path) -> None:
     """Make an authority that signs two certificates and is then forgotten."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization

@@ -108,29 +108,23 @@ class PgBouncer(Proxy):
         return said | {"threads": 1} | own
 
     def _settings(self) -> dict[str, str]:
-        return {key: value for key, value in self._config().items() if key in self._read_back}
+        """Return what is compared of its settings, over its console; it takes plain statements only."""
+        account = {"user": CONSOLE, "password": self.lab.password(DRIVER), "dbname": "pgbouncer"}
+        how = {"connect_timeout": 5, "cursor_factory": psycopg.ClientCursor}
+        with self.machine.connect_pgsql(self.socket, **account, **how) as connection:
+            rows = connection.execute("SHOW CONFIG").fetchall()
+        return {str(key): str(value or "") for key, value, *_ in rows if key in self._read_back}
 
     @property
     def _read_back(self) -> tuple[str, ...]:
         return (*READ_BACK, *(name for name in self.asked.settings if name not in READ_BACK))
 
-    def _config(self) -> dict[str, str]:
-        return {str(row[0]): str(row[1] or "") for row in self._ask("SHOW CONFIG")}
-
     def _is_answering(self) -> bool:
         try:
-            self._config()
+            self._settings()
         except psycopg.Error:
             return False
         return self.holds_port()
-
-    def _ask(self, command: str) -> list[tuple[Any, ...]]:
-        """Ask its console over its socket; it takes plain statements only."""
-        account = {"user": CONSOLE, "password": self.lab.password(DRIVER), "dbname": "pgbouncer"}
-        how = {"connect_timeout": 5, "cursor_factory": psycopg.ClientCursor}
-        with self.machine.connect_pgsql(self.socket, **account, **how) as connection:
-            cursor = connection.execute(command)
-            return cursor.fetchall() if cursor.description else []
 
 
 def _written(value: int | str | bool) -> str:
