@@ -175,7 +175,11 @@ class PostgreSQL(Server):
             "unix_socket_permissions": "0700",
             "logging_collector": "off",
         }
-        self._configure(server_settings.written(self.asked, places))
+        asked = {key: settings.text(value) for key, value in sorted(self.asked.items())}
+        # The last word counts.
+        self._configure(
+            "".join(f"{key}='{value}'\n" for one in (asked, places) for key, value in one.items())
+        )
 
     def _telling(self, mark: int) -> list[str]:
         # What is wrong with a setting stands in the lines before the last, which tells of an error.

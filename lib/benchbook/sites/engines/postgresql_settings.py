@@ -22,12 +22,6 @@ UNITS |= {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0
 QUERY = "SELECT name, setting, unit, vartype, pending_restart FROM pg_settings"
 
 
-def written(asked: Mapping[str, Value], places: Mapping[str, object]) -> str:
-    """Return the text of a settings file; `places` come last, which is what counts."""
-    lines = [f"{key}='{text(value)}'" for key, value in sorted(asked.items())]
-    return "\n".join([*lines, *(f"{key}='{value}'" for key, value in places.items())]) + "\n"
-
-
 def taken(asked: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterable[Any]) -> dict[str, Any]:
     """Return what the server says of each setting asked for; SettingsDiffer where it did not take one."""
     known = {row.name: row for row in rows}

@@ -137,7 +137,7 @@ class Parts:
     def _make(self, part: Part) -> Any:
         if part.kind == "service":
             assert part.to is not None
-            return Service(self.network, part.name, part.rank, part.port, *self.address(part.to))
+            return Service(self.network, part, *self.address(part.to))
         address, port = self.address(part)
         where, peers = self.where(part), self._peers(part)
         # All proxies are set alike, and bear the most connections beside sysbench's in any arm.
@@ -192,10 +192,8 @@ class Service(Made):
 
     child = None
 
-    def __init__(
-        self, network: network.Network, name: str, rank: int, port: int, address: str, server_port: int
-    ) -> None:
-        self.network, self.role, self.rank, self.port = network, name, rank, port
+    def __init__(self, network: network.Network, part: Part, address: str, server_port: int) -> None:
+        self.network, self.role, self.rank, self.port = network, part.name, part.rank, part.port
         self.address, self.server_port = address, server_port
 
     def ensure(self) -> None:

@@ -10,7 +10,6 @@ import re
 from typing import Any
 
 from benchbook.core import traits
-from benchbook.core.traits import leads_out
 
 MARIADB = frozenset({
     "aria_log_dir_path", "basedir", "bind_address", "bootstrap", "character_sets_dir", "chroot",
@@ -59,7 +58,7 @@ def _is_reserved(name: str, value: Any) -> bool:
         return True
     if name not in WHOLE and any(known.startswith(name) for known in MARIADB):
         return True
-    return leads_out(value) and name not in WITH_SLASH
+    return traits.leads_out(value) and name not in WITH_SLASH
 
 
 TRAITS = traits.Engine(

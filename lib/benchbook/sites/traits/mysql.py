@@ -21,15 +21,15 @@ MYSQL_FAMILIES = (
 
 def reserved(settings: traits.Settings) -> list[str]:
     """Return the settings that a study may not make of a MySQL, sorted: MariaDB's and its own."""
-    return sorted(
-        {key for key in settings if _is_reserved(key.replace("-", "_"))} | set(mariadb.reserved(settings))
-    )
-
-
-def _is_reserved(name: str) -> bool:
     # It too takes any beginning that fits one option alone.
     known = (*MYSQL, *MYSQL_FAMILIES)
-    return name.startswith(MYSQL_FAMILIES) or any(one.startswith(name) for one in known)
+    names = {key: key.replace("-", "_") for key in settings}
+    own = {
+        key
+        for key, name in names.items()
+        if name.startswith(MYSQL_FAMILIES) or any(one.startswith(name) for one in known)
+    }
+    return sorted(own | set(mariadb.reserved(settings)))
 
 
 TRAITS = replace(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from benchbook.core import traits
-from benchbook.core.traits import leads_out
 
 # Places, who may enter, what is run or loaded, what sessions begin with, and replication.
 RESERVED = frozenset({
@@ -31,13 +29,15 @@ LOADS = "pg_stat_statements"
 
 def reserved(settings: traits.Settings) -> list[str]:
     """Return the settings that a study may not make of a PostgreSQL, sorted; its names are exact."""
-    return sorted(key for key, value in settings.items() if _is_reserved(key, value))
-
-
-def _is_reserved(name: str, value: Any) -> bool:
-    if name == "shared_preload_libraries":
-        return value != LOADS
-    return name in RESERVED or RUNS.search(name) is not None or leads_out(value)
+    return sorted(
+        key
+        for key, value in settings.items()
+        if (
+            value != LOADS
+            if key == "shared_preload_libraries"
+            else key in RESERVED or RUNS.search(key) is not None or traits.leads_out(value)
+        )
+    )
 
 
 TRAITS = traits.Engine(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from benchbook.core import traits
-from benchbook.core.traits import leads_out
 
 RESERVED = frozenset({
     "advertise-address", "cors", "datadir", "host", "hostname", "init_connect",
@@ -33,7 +32,7 @@ def reserved(settings: traits.Settings) -> list[str]:
         if key in RESERVED
         or key.replace("_", "-") in RESERVED
         or key.startswith(SECTIONS)
-        or leads_out(value)
+        or traits.leads_out(value)
     )
 
 
