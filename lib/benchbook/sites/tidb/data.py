@@ -50,19 +50,13 @@ def user(machine: Machine) -> str | None:
 def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str] = ("localhost",)) -> None:
     """Start a new TiDB that listens on a socket alone, close its administrator's account, and end it.
 
-    SiteError if it did not go by itself, so that what it wrote may not be whole. The administrator is let in
-    over the socket alone, with a password; `hosts` is where such a session seems to come from: a TiDB leads
-    it to its own address.
+    SiteError if it did not go by itself, so that what it wrote may not be whole. `hosts` as in `close`.
     """
     machine, mark = part.machine, part.log_mark()
     child = machine.start(part.role, argv, part.user, ANYWHERE, part.env)
     try:
         with _first(part, child, socket, mark) as connection, connection.cursor() as cursor:
-            for host in hosts:
-                account, password = f"'{labs.ADMIN}'@'{host}'", machine.lab.admin_password()
-                cursor.execute(f"CREATE USER {account} IDENTIFIED BY %s", (password,))
-                cursor.execute(f"GRANT ALL PRIVILEGES ON *.* TO {account} WITH GRANT OPTION")
-            cursor.execute(f"DROP USER '{labs.ADMIN}'@'%%'", ())
+            close(cursor, machine.lab.admin_password(), hosts)
     finally:
         is_clean = machine.stop(child, STOP_S)
         machine.remove(f"{part.role}/{socket}")
@@ -228,3 +222,14 @@ def stored(connection: sqlalchemy.Connection, configs: Mapping[str, Mapping[str,
                 got = NOT_READ
             found[f"{role}.{name}"] = {"asked": settings.text(value), "got": got}
     return found
+
+
+def close(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = ("localhost",)) -> None:
+    """Let the administrator in over the socket alone, with a password.
+
+    `hosts` is where a session over the socket seems to come from: a TiDB leads it to its own address.
+    """
+    for host in hosts:
+        cursor.execute(f"CREATE USER '{labs.ADMIN}'@'{host}' IDENTIFIED BY %s", (password,))
+        cursor.execute(f"GRANT ALL PRIVILEGES ON *.* TO '{labs.ADMIN}'@'{host}' WITH GRANT OPTION")
+    cursor.execute(f"DROP USER '{labs.ADMIN}'@'%%'", ())
