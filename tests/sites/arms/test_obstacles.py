@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,18 +63,22 @@ def test_of_a_cluster_what_rules_out_any_is_told_without_one():
 
 
 def test_parts_that_are_asked_for_alike_are_one_and_ports_go_on_at_each_place():
-    made = parts.Arranged[parts.Slot](4000)
+    made = parts.Arranged[str](4000)
 
-    def slot(key: str, role: str, *places: str, ports: int = 1) -> parts.Slot:
-        return made.once(key, role, lambda given: given, ports, places or ("",))
+    def part(key: str, role: str, *places: str, ports: int = 1, **rest: Any) -> parts.Part[str]:
+        return made.once(key, role, role, ports, places, **{"where": places[0], **rest})
 
-    assert slot("a", "server", "db1") == parts.Slot("server", 0, 4000)
-    assert slot("a", "server", "db1") is slot("a", "server", "db1")
-    assert slot("b", "server", "db1", ports=2) == parts.Slot("server-2", 1, 4001)
-    assert slot("c", "proxy", "db2") == parts.Slot("proxy", 0, 4000)
+    def told(one: parts.Part[str]) -> tuple[str, int, int, str]:
+        return one.name, one.rank, one.port, one.where
+
+    assert told(part("a", "server", "db1")) == ("server", 0, 4000, "db1")
+    assert part("a", "server", "db1") is part("a", "server", "db1")
+    assert told(part("b", "server", "db1", ports=2)) == ("server-2", 1, 4001, "db1")
+    assert told(part("c", "proxy", "db2")) == ("proxy", 0, 4000, "db2")
+    assert part("one of its own", "service", "db2", port=3306).port == 3306, "it takes none of them"
     # At several places the same ports: after the most that are taken at one of them.
-    assert slot("d", "server", "db1", "db2", ports=64).port == 4003
-    assert slot("e", "proxy", "db2").port == 4067
+    assert part("d", "server", "db1", "db2", ports=64, where=str).where == "4003"
+    assert part("e", "proxy", "db2").port == 4067
 
 
 def test_a_cluster_of_programs_is_not_asked_for_settings_before_it_is_up():

@@ -105,42 +105,39 @@ def of_others(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]
     }
 
 
-Made = TypeVar("Made")
-
-
-@dataclass(frozen=True)
-class Slot:
-    """What a part is given: `rank` counts those of its role from 0, and its name follows from both."""
-
-    name: str
-    rank: int
-    port: int
-
-
-class Arranged(Generic[Made]):
+class Arranged(Generic[Where]):
     """The parts of a study, each made once; ports are counted at each place from `first_port` on."""
 
     def __init__(self, first_port: int) -> None:
         self._ports: Counter[str] = Counter()
         self._first_port = first_port
         self._ranks: Counter[str] = Counter()
-        self._made: dict[Hashable, Made] = {}
+        self._made: dict[Hashable, Part[Where]] = {}
 
     def once(
         self,
         key: Hashable,
         role: str,
-        make: Callable[[Slot], Made],
+        kind: str,
         ports: int = 1,
         places: Collection[str] = ("",),
-    ) -> Made:
-        """Return the part with this key, made in the next slot, with the same ports at each of its places."""
+        *,
+        where: Where | Callable[[int], Where],
+        port: int | None = None,
+        **rest: Any,
+    ) -> Part[Where]:
+        """Return the part with this key, made at need as the next of its role.
+
+        It has the same ports at each of its places, or a `port` of its own. `where` may follow from its port.
+        """
         if key not in self._made:
             taken = max(self._ports[place] for place in places)
             for place in places:
-                self._ports[place] = taken + ports
+                self._ports[place] = taken + (ports if port is None else 0)
             rank, self._ranks[role] = self._ranks[role], self._ranks[role] + 1
-            self._made[key] = make(Slot(numbered(role, rank), rank, self._first_port + taken))
+            at = self._first_port + taken if port is None else port
+            there = where(at) if callable(where) else where
+            self._made[key] = Part(numbered(role, rank), kind, at, there, rank, **rest)
         return self._made[key]
 
 

@@ -13,7 +13,7 @@ from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_hosts import Numa
 from benchbook.sites.arms import parts
-from benchbook.sites.arms.parts import Arranged, Slot, copies, numbered
+from benchbook.sites.arms.parts import Arranged, copies, numbered
 from benchbook.sites.hosts import roles
 
 # A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.
@@ -104,7 +104,7 @@ def hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
 class _Makes:
     def __init__(self, study: Study, hosts: Mapping[str, Target]) -> None:
         self.study, self.hosts = study, hosts
-        self.arranged = Arranged[Part](study.site.port)
+        self.arranged = Arranged[OnHosts](study.site.port)
         self.prepared = copies(study.arms)
 
     def chain(self, name: str) -> Chain:
@@ -134,10 +134,7 @@ class _Makes:
         return OnHosts(host, self.hosts[host].address)
 
     def _share(self, key: tuple[object, ...], kind: str, host: str, ports: int, **rest: Any) -> Part:
-        def make(slot: Slot) -> Part:
-            return Part(slot.name, kind, slot.port, self._at(host), rank=slot.rank, **rest)
-
-        return self.arranged.once(key, kind, make, ports, [host])
+        return self.arranged.once(key, kind, kind, ports, [host], where=self._at(host), **rest)
 
     def _server(self, name: str, arm: Arm, host: str, cpus: tuple[int, ...] | None) -> Part:
         program, made = engine_of(self.study, name).name, variant(arm)
@@ -173,14 +170,15 @@ class _Makes:
         nodes = (arm.numa or Numa()).tidb or (None,)
         others = tuple((role, host) for role in ("tikv", "pd", "control") for host in chosen[role])
 
-        def make(slot: Slot) -> Part:
+        def where(port: int) -> OnHosts:
             places = tuple(
-                Place(host, self.hosts[host].address, slot.port + 2 * rank, node)
+                Place(host, self.hosts[host].address, port + 2 * rank, node)
                 for host in chosen["server"]
                 for rank, node in enumerate(nodes)
             )
-            where = OnHosts(places[0].host, places[0].address, places, others)
-            asked: dict[str, Any] = {"arm": name, "variant": made, "prepared": self.prepared[name]}
-            return Part(slot.name, "server", places[0].port, where, slot.rank, program="cluster", **asked)
+            return OnHosts(places[0].host, places[0].address, places, others)
 
-        return self.arranged.once(("cluster", made), "server", make, CLUSTER_PORTS, used)
+        known = dict[str, Any](arm=name, variant=made, prepared=self.prepared[name], program="cluster")
+        return self.arranged.once(
+            ("cluster", made), "server", "server", CLUSTER_PORTS, used, where=where, **known
+        )

@@ -17,7 +17,7 @@ from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_kubernetes import Kubernetes, Role
 from benchbook.sites.arms import parts
-from benchbook.sites.arms.parts import Arranged, Slot
+from benchbook.sites.arms.parts import Arranged
 
 SERVICE_PORT = 3306
 # What a Service has after its server's name, by the way of access that it makes.
@@ -134,16 +134,13 @@ def asked(study: Study) -> Kubernetes:
 def chains(study: Study) -> dict[str, Chain]:
     """Return each arm's parts."""
     here = asked(study)
-    arranged = Arranged[Part](study.site.port)
+    arranged = Arranged[InPod](study.site.port)
 
     of_engine = traits.engine(study.engine.name).ports
 
     def share(kind: str, where: InPod, port: int | None = None, number: int = 0, **rest: Any) -> Part:
-        def make(slot: Slot) -> Part:
-            return Part(slot.name, kind, slot.port if port is None else port, where, slot.rank, **rest)
-
-        ports = 0 if port is not None else of_engine if kind == "server" else 1
-        return arranged.once((kind, number, where, *rest.values()), kind, make, ports)
+        key, ports = (kind, number, where, *rest.values()), of_engine if kind == "server" else 1
+        return arranged.once(key, kind, kind, ports, where=where, port=port, **rest)
 
     found = {}
     for name, arm in study.arms.items():

@@ -16,7 +16,7 @@ from benchbook.core.engines import variant
 from benchbook.core.study_arm import LOWEST_SHARES, Arm, Cpu
 from benchbook.core.study_sections import Engine
 from benchbook.sites.arms import parts
-from benchbook.sites.arms.parts import Arranged, Slot, copies
+from benchbook.sites.arms.parts import Arranged, copies
 from benchbook.sites.local.cgroups import CORE_SHARES
 
 SERVICE_PORT = 3306
@@ -59,19 +59,14 @@ def chains(
     else of a hop.
     """
     is_cable = has_netem and suits_netem(arms)
-    arranged, prepared = Arranged[Part](port), copies(arms)
+    arranged, prepared = Arranged[InLab](port), copies(arms)
 
     def share(key: tuple[Any, ...], kind: str, program: str = "", wide: int = 0, **rest: Any) -> Part:
         role = kind if kind in ("server", "relay", "service") else "proxy"
 
-        def make(slot: Slot) -> Part:
-            return Part(
-                slot.name, kind, SERVICE_PORT if kind == "service" else slot.port, rank=slot.rank, **rest
-            )
-
         of = traits.engine(program) if kind == "server" else traits.between(kind)
         ports = wide or (of.ports if of is not None else 1)
-        return arranged.once(key, role, make, 0 if kind == "service" else ports)
+        return arranged.once(key, role, kind, ports, port=SERVICE_PORT if kind == "service" else None, **rest)
 
     names = list(arms)
     turned = names[first % len(names) :] + names[: first % len(names)]
