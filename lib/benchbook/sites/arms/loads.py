@@ -123,15 +123,13 @@ def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str |
 
 def begun(read: Callable[[], str], is_alive: Callable[[], bool], asked: Load) -> dict[str, Any]:
     """Wait until a driver's idle connections are open; `read` returns all that it has written so far."""
-    deadline = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S
-    while is_alive() and time.monotonic() < deadline:
+    deadline, first = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S, None
+    while first is None and is_alive() and time.monotonic() < deadline:
         first = next((line for line in told(read()) if "opened" in line), None)
-        if first is not None:
-            idle = {"asked": asked.idle_connections, "opened": first["opened"], "took_s": first["took_s"]}
-            return {"error": first["error"]} | ({"idle": idle} if asked.idle_connections else {})
-        time.sleep(0.02)
-    idle = {"asked": asked.idle_connections, "opened": 0, "took_s": None}
-    return {"error": "the driver did not begin in time"} | ({"idle": idle} if asked.idle_connections else {})
+        time.sleep(0.0 if first else 0.02)
+    said = first or {"error": "the driver did not begin in time", "opened": 0, "took_s": None}
+    idle = {"asked": asked.idle_connections, "opened": said["opened"], "took_s": said["took_s"]}
+    return {"error": said["error"]} | ({"idle": idle} if asked.idle_connections else {})
 
 
 def told(text: str) -> list[dict[str, Any]]:

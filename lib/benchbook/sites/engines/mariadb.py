@@ -56,10 +56,15 @@ class MariaDB(Server):
 
     def create(self) -> None:
         """The administrator comes in by the name of our user there; no account is without a name."""
-        # The installer keeps to the server's own files where all that it needs is beside it.
-        is_whole = self.engine.binary and self.machine.program(f"{self._above}/bin/my_print_defaults")
+        name, own = self.traits.programs[1], self.engine.binary is not None
+        beside = [f"{self._above}/{one}/{name}" for one in ("bin", "scripts")] if own else []
+        installer = next(filter(None, map(self.machine.program, [*beside, name])), None)
+        if installer is None:
+            raise SiteError(f"{name} is not installed{self._where}; {self._brings()}")
+        # It keeps to the server's own files where all that it needs is beside it.
+        is_whole = own and self.machine.program(f"{self._above}/bin/my_print_defaults")
         argv = [
-            self._installer(),
+            installer,
             "--no-defaults",
             *([f"--basedir={self._above}"] if is_whole else []),
             f"--datadir={self.folder}/new",
@@ -193,11 +198,3 @@ class MariaDB(Server):
 
     def _complete(self, asked: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
         return settings.complete(asked, "mariadb")
-
-    def _installer(self) -> str:
-        name = self.traits.programs[1]
-        beside = [f"{self._above}/{one}/{name}" for one in ("bin", "scripts")] if self.engine.binary else []
-        found = next(filter(None, map(self.machine.program, [*beside, name])), None)
-        if found is None:
-            raise SiteError(f"{name} is not installed{self._where}; {self._brings()}")
-        return found

@@ -126,7 +126,10 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
         yield record
     if chain.proxy is not None and parts.get(chain.proxy).pools_sessions:
         record["pools_sessions"] = True
-    if _is_probed(parts, chain.server):
+    # A proxy that is up, of whichever arm, may ask this server now and then whether it lives.
+    names = {one.proxy.name for one in parts.chains.values() if one.server == chain.server and one.proxy}
+    up = [one for name, one in parts.alive.items() if name in names and one.child is not None]
+    if any(one.has_probes for one in up):
         record["has_probes"] = True
     if beside:
         record["neighbour"] = beside
@@ -137,13 +140,6 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
             name: {key: round(value - held[name][key], 6) for key, value in its.throttled().items()}
             for name, its in groups.items()
         }
-
-
-def _is_probed(parts: Parts, server: Part) -> bool:
-    """Say whether a proxy that is up, of whichever arm, asks this server now and then whether it lives."""
-    proxies = [chain.proxy for chain in parts.chains.values() if chain.server == server]
-    up = [parts.alive[proxy.name] for proxy in proxies if proxy is not None and proxy.name in parts.alive]
-    return any(one.has_probes and one.child is not None for one in up)
 
 
 def _distance(parts: Parts, chain: Chain) -> dict[str, Any] | None:
