@@ -64,7 +64,7 @@ class Server(Supervised, abc.ABC):
         if self.is_up and self._answers():
             return
         self.stop()
-        self._must_have_ports(*self._ports)
+        self._must_have_ports(*range(self.place.port, self.place.port + self.traits.ports))
         prepared.make(self)
         self.word = uuid.uuid4().hex
         self._write_config()
@@ -139,11 +139,6 @@ class Server(Supervised, abc.ABC):
     @abc.abstractmethod
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
         """Say whether the benchmark's account reaches this very server from a machine."""
-
-    @property
-    def _ports(self) -> tuple[int, ...]:
-        """The ports that it listens on."""
-        return (self.place.port,)
 
     @abc.abstractmethod
     def _answers(self) -> bool:

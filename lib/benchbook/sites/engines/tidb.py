@@ -64,10 +64,6 @@ class TiDB(Server):
         elsewhere = self._own_hosts[1:]
         return made | {"locks": self.lab.locks()} | ({"own_hosts": elsewhere} if elsewhere else {})
 
-    @property
-    def _ports(self) -> tuple[int, ...]:
-        return self.place.port, self.status.port
-
     def _answers(self) -> bool:
         # It opens no session.
         return self.status.answers

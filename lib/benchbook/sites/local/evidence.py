@@ -9,8 +9,6 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pymysql
-
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
@@ -59,10 +57,9 @@ def facts(
         "moment": machine.moment(parts.lab.folder),
     }
     if relay is not None:
-        server = parts.address(chain.server)
         found["moment"]["ping_ms"] = {
-            "through the hop": ping_ms(*parts.address(relay), parts.lab),
-            "beside it": ping_ms(*server, parts.lab),
+            "through the hop": ping_ms(parts, relay),
+            "beside it": ping_ms(parts, chain.server),
         }
     if cluster := parts.get(chain.server).moment():
         found["moment"]["cluster"] = cluster
@@ -180,21 +177,11 @@ def _namespace(parts: Parts, part: Part) -> str:
     return its
 
 
-def ping_ms(address: str, port: int, lab: labs.Lab) -> float:
+def ping_ms(parts: Parts, part: Part) -> float:
     """Return the median time of an empty command there and back, in milliseconds; costs one connection."""
-    user, password = labs.read_secret(lab.secret)
-    connection = pymysql.connect(
-        host=address,
-        port=port,
-        user=user,
-        password=password,
-        database=labs.SCHEMA,
-        ssl_disabled=True,
-        connect_timeout=20,
-        read_timeout=30,
-    )
-    with connection:
-        taken = []
+    account = {"user": labs.USER, "password": parts.lab.password(), "database": labs.SCHEMA}
+    taken = []
+    with parts.machine.connect(parts.address(part), read_timeout=30, **account) as connection:
         for _ in range(PINGS):
             begun = time.perf_counter()
             connection.ping(reconnect=False)

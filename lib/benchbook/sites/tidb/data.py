@@ -27,8 +27,6 @@ from benchbook.sites.traits.tidb import MOVING
 
 # Of a server's sockets the one that it keeps, and that of its first start.
 SOCKET, FIRST = "t.sock", "b.sock"
-# Whom it runs as on this machine, the first that there is; on hosts, where either may be missing, the last.
-USERS, OTHERWISE = ("mysql",), "nobody"
 FIRST_START_S, STOP_S, LAST_LINES = 180.0, 60.0, 5
 NOT_READ = "not read back: this version doesn't tell"
 
@@ -40,11 +38,11 @@ def connect(part: Any, socket: str = SOCKET, password: str | None = None, **how:
 
 
 def user(machine: Machine) -> str | None:
-    """Return whom a server runs as: not root."""
-    for name in USERS if machine.host is None else ():
+    """Return whom a server runs as: not root, and on hosts, where it may be missing, not MySQL's user."""
+    if machine.host is None:
         with contextlib.suppress(SiteError):
-            return machine.account(name)
-    return machine.account(OTHERWISE)
+            return machine.account("mysql")
+    return machine.account("nobody")
 
 
 def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str] = ("localhost",)) -> None:
