@@ -154,7 +154,7 @@ def _rooms(chain: Chain) -> dict[str, Part]:
 
 def _kernel(parts: Parts, server: Part) -> dict[str, int]:
     """Return the kernel settings made for a server as they are now, with the open files it may have."""
-    found = dict(parts.kernel_of(server))
+    found = dict(parts.kernel.get(server.name, {}))
     if server.kernel is not None and server.kernel.nofile is not None:
         pid = parts.get(server).child.pid
         allowed = procfs.open_files_limit(pid)

@@ -34,7 +34,8 @@ class Parts:
         self.alive: dict[str, Any] = {}
         self._first: dict[str, Part] = {}
         self._groups: dict[str, cgroups.Group] = {}
-        self._kernel: dict[str, dict[str, int]] = {}
+        # Of each part, the settings that were made for it, as read back.
+        self.kernel: dict[str, dict[str, int]] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -67,7 +68,7 @@ class Parts:
                 self.network.delay(part.rank + 1, part.where.latency_ms)
             if part.kernel is not None:
                 namespace = self.network.pod(part.rank + 1)[0] if part.where.is_pod else None
-                self._kernel[part.name] = network.set_kernel(part.kernel, namespace, self.lab.run)
+                self.kernel[part.name] = network.set_kernel(part.kernel, namespace, self.lab.run)
             self.get(part).ensure()
 
     def address(self, part: Part) -> tuple[str, int]:
@@ -115,10 +116,6 @@ class Parts:
         below = self.get(chain.server).below
         return found + [Hop(kind, *one) for kind, places in below.items() for one in places]
 
-    def kernel_of(self, part: Part) -> dict[str, int]:
-        """Return the kernel settings that were set for a part, as read back."""
-        return self._kernel.get(part.name, {})
-
     def stop(self, *names: str) -> None:
         """Stop parts, those nearest to the client first, and clusters at once; none named: all."""
         chosen = [part for name, part in self.alive.items() if not names or name in names]
@@ -131,7 +128,7 @@ class Parts:
         """Remove what the lab has in the kernel: rules, namespaces, links, groups, settings."""
         self.network = network.Network(self.lab.token)
         self._groups.clear()
-        self._kernel.clear()
+        self.kernel.clear()
         return clear(self.lab.token, self.lab.run)
 
     def _make(self, part: Part) -> Any:

@@ -58,7 +58,11 @@ class PgBouncer(Proxy):
     def __init__(self, machine: Machine, place: labs.Place, *given: Any) -> None:
         super().__init__(machine, place, *given)
         self.lab = machine.lab
-        self.given = SETTINGS | {name: _written(value) for name, value in self.asked.settings.items()}
+        asked = self.asked.settings
+        self.given = SETTINGS | {
+            name: str(int(value) if isinstance(value, bool) else value) for name, value in asked.items()
+        }
+        self.compared = dict.fromkeys((*READ_BACK, *asked))
         name = f".s.PGSQL.{place.port}"
         self.socket = f"{self.role}/{name}"
         machine.socket(self.socket)
@@ -99,7 +103,7 @@ class PgBouncer(Proxy):
         found = self._settings()
         wrong = [
             f"{key} is {found.get(key)}, asked {self.given[key]}"
-            for key in self._read_back
+            for key in self.compared
             if found.get(key) != self.given[key]
         ]
         if wrong:
@@ -113,11 +117,7 @@ class PgBouncer(Proxy):
         how = {"connect_timeout": 5, "cursor_factory": psycopg.ClientCursor}
         with self.machine.connect_pgsql(self.socket, **account, **how) as connection:
             rows = connection.execute("SHOW CONFIG").fetchall()
-        return {str(key): str(value or "") for key, value, *_ in rows if key in self._read_back}
-
-    @property
-    def _read_back(self) -> tuple[str, ...]:
-        return (*READ_BACK, *(name for name in self.asked.settings if name not in READ_BACK))
+        return {str(key): str(value or "") for key, value, *_ in rows if key in self.compared}
 
     def _is_answering(self) -> bool:
         try:
@@ -125,7 +125,3 @@ class PgBouncer(Proxy):
         except psycopg.Error:
             return False
         return self.holds_port()
-
-
-def _written(value: int | str | bool) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)

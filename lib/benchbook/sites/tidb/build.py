@@ -267,13 +267,11 @@ def main() -> None:
         folder = engines()
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         lab = labs.open_lab(folder / "building")
-        if CLUSTER_FLAG in sys.argv:
-            for version in asked or cluster_versions():
-                for name, path in cluster(lab, version).items():
-                    print(f"{name} {version}: {path}")
-            return
-        for version in asked or versions():
-            print(f"tidb-server {version}: {program(lab, version, None)}")
+        is_cluster = CLUSTER_FLAG in sys.argv
+        for version in asked or (cluster_versions() if is_cluster else versions()):
+            made = cluster(lab, version) if is_cluster else {SERVER: program(lab, version, None)}
+            for name, path in made.items():
+                print(f"{name} {version}: {path}")
     except SiteError as error:
         sys.exit(str(error))
 
