@@ -18,7 +18,6 @@ from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
 from benchbook.sites.settings import Value
 from benchbook.sites.traits.mysql import TRAITS
 
-WORDS = re.compile(r"Ver ([0-9]+(?:\.[0-9]+)+)(?!\S*MariaDB)")
 FIRST = "first.sql"
 ABSENT = {
     **dict.fromkeys(("Rows_sent", "Rows_read"), "MySQL does not count rows for the whole server"),
@@ -30,7 +29,7 @@ class MySQL(MariaDB):
     """One server. Nothing is started until `ensure`."""
 
     traits = TRAITS
-    version_words = WORDS
+    version_words = re.compile(r"Ver ([0-9]+(?:\.[0-9]+)+)(?!\S*MariaDB)")
     oldest = (8, 0, 30)
     uid = "@@server_uuid"
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, event, text
 from benchbook.sites import sql
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.postgresql_dialect import Words
-from benchbook.sites.existing.server import ALL_SEEN, MARK, OWN_SEEN, Theirs, id_of
+from benchbook.sites.existing.server import MARK, Theirs, id_of, rights
 from benchbook.sites.traits.postgresql import TRAITS
 
 OURS = "/* benchbook */ "
@@ -107,10 +107,7 @@ class PostgreSQL(Theirs):
         version = self.who(connection)[1]
         return {
             "engine": server_settings.facts(connection.engine, version, asked, asked, PurePath("/")),
-            "rights": {
-                "sessions": ALL_SEEN if connection.execute(sees).scalar_one() else OWN_SEEN,
-                "settings": "read, not set",
-            },
+            "rights": rights(bool(connection.execute(sees).scalar_one())),
         }
 
 

@@ -32,7 +32,6 @@ TELLING = (
     "log_bin", "performance_schema", "tx_isolation", "transaction_isolation",
 )  # fmt: skip
 CHANGING = ("_ts", "_now", "_status", "_size_max", "last_")
-ALL_SEEN, OWN_SEEN = "all", "our own only: another client on this server would go unseen"
 
 
 class Theirs:
@@ -98,7 +97,6 @@ class Theirs:
             if name.startswith((*TELLING, f"{engine}_")) and not any(part in name for part in CHANGING)
         )
         grants = " ".join(str(row[0]) for row in connection.execute(text("SHOW GRANTS")))
-        sees_all = "PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants
         return {
             "engine": {
                 "name": engine,
@@ -108,8 +106,14 @@ class Theirs:
                 "variables": len(told),
                 "variables_sha256": hashlib.sha256("\n".join(told).encode()).hexdigest(),
             },
-            "rights": {"sessions": ALL_SEEN if sees_all else OWN_SEEN, "settings": "read, not set"},
+            "rights": rights("PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants),
         }
+
+
+def rights(sees_all: bool) -> dict[str, str]:
+    """Return what our account may see and set."""
+    seen = "all" if sees_all else "our own only: another client on this server would go unseen"
+    return {"sessions": seen, "settings": "read, not set"}
 
 
 def unset(asked: Existing) -> list[str]:

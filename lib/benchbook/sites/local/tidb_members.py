@@ -72,10 +72,6 @@ class Member(Supervised, abc.ABC):
             return {"ended": True}
         return self.seen()
 
-    def start(self) -> None:
-        """Start it unless it runs, and wait until it answers."""
-        steps.walk(self.starting(), self.machine.look_s)
-
     def starting(self) -> steps.Steps:
         """Start it unless it runs, and yield until it answers."""
         if self.is_up:
@@ -257,6 +253,6 @@ def _steps(cluster: Cluster, asked: Event, record: dict[str, Any]) -> Iterator[f
     record |= {"killed_s": time.monotonic(), "error": f"the run ended before {name} was started again"}
     yield asked.back_after_s
     record["started_s"] = time.monotonic()
-    store.start()
+    steps.walk(store.starting(), store.machine.look_s)
     record |= {"ready_s": time.monotonic(), "pid_after": store.running().pid}
     del record["error"]

@@ -77,10 +77,10 @@ class HAProxy(Proxy):
 
     def identity(self) -> dict[str, Any]:
         """Return also what was set over its socket since it was started."""
-        return super().identity() | in_force(self._info(), self._ask(SERVERS))
+        return super().identity() | in_force(parsed(self._ask(INFO)), self._ask(SERVERS))
 
     def facts(self) -> dict[str, Any]:
-        info = self._info()
+        info = parsed(self._ask(INFO))
         return (
             super().facts()
             | {"version": info["Version"]}
@@ -91,9 +91,6 @@ class HAProxy(Proxy):
     def _is_answering(self) -> bool:
         answer = parsed(self.machine.ask(f"{self.role}/{SOCKET}", INFO))
         return int(answer["Pid"]) == self.running().pid and self.holds_port()
-
-    def _info(self) -> dict[str, str]:
-        return parsed(self._ask(INFO))
 
     def _ask(self, command: str) -> str:
         """Return what the proxy answers over its socket; SiteError if it does not."""

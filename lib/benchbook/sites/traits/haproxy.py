@@ -6,7 +6,7 @@ from benchbook.core import traits
 
 # The words of its settings that a study may give, each with the section it stands in.
 WORDS = {
-    **{"maxconn": "global", "nbthread": "global", "cpu-map": "global", "tune.bufsize": "global"},
+    **dict.fromkeys(("maxconn", "nbthread", "cpu-map", "tune.bufsize"), "global"),
     **dict.fromkeys(
         ("retries", "balance", "timeout connect", "timeout client", "timeout server"), "defaults"
     ),
