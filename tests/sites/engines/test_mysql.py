@@ -20,7 +20,7 @@ from benchbook.measure import dataset, ledger
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.agent import files
-from benchbook.sites.engines.mysql import ABSENT, WORDS, MySQL
+from benchbook.sites.engines.mysql import ABSENT, MySQL
 from tests import rooms, small, walks
 from tests.limits import LIMITS
 
@@ -49,7 +49,7 @@ def study(port: int | None = None, **changes: Any) -> Study:
     ],
 )
 def test_the_versions_of_both_makers_are_read_and_mariadbs_own_mysqld_is_none(said: str, version: str | None):
-    match = WORDS.search(said)
+    match = MySQL.version_words.search(said)
     assert (match and match[1]) == version
 
 
