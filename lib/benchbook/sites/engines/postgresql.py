@@ -177,9 +177,7 @@ class PostgreSQL(Server):
         }
         asked = {key: settings.text(value) for key, value in sorted(self.asked.items())}
         # The last word counts.
-        self._configure(
-            "".join(f"{key}='{value}'\n" for one in (asked, places) for key, value in one.items())
-        )
+        self._configure("".join(f"{key}='{value}'\n" for key, value in [*asked.items(), *places.items()]))
 
     def _telling(self, mark: int) -> list[str]:
         # What is wrong with a setting stands in the lines before the last, which tells of an error.
