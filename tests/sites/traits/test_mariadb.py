@@ -98,7 +98,7 @@ def test_what_we_start_from_ourselves_is_not_refused() -> None:
     assert mariadb.reserved(settings.complete({}, "mariadb")) == []
     for version in (3.0, 5.2, 6.6):
         asked = settings.complete({}, "tidb", version=version)
-        assert len(asked) > 4 and tidb.reserved(asked) == []
+        assert len(asked) >= 4 and tidb.reserved(asked) == []
 
 
 def test_plan_names_the_setting_and_what_to_write() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import traits, yamlfile
@@ -51,8 +51,8 @@ class Dialect:
         found: dict[str, Any] = yamlfile.read(QUESTIONS).data[self.family]
         return found
 
-    def ask(self, connection: Connection, what: str, **given: Any) -> CursorResult[Any]:
-        """Return what a server answers to a question."""
+    def ask(self, connection: Connection, what: str, **given: Any) -> Any:
+        """Return what a server answers to a question, as SQLAlchemy's result."""
         return connection.execute(text(self.questions[what]), given)
 
     def enter(self, connection: Connection, database: str) -> None:

@@ -65,8 +65,7 @@ class _FarTls(Far):
     def __init__(self, context: ssl.SSLContext, raw: Any) -> None:
         self._raw, self._in, self._out = raw, ssl.MemoryBIO(), ssl.MemoryBIO()
         self._session = context.wrap_bio(self._in, self._out)
-        # None is what waits for the other side.
-        self._work(lambda: self._session.do_handshake() or True)
+        self._work(self._session.do_handshake)
 
     def sendall(self, data: bytes) -> None:
         self._work(lambda: self._session.write(data))
@@ -83,14 +82,14 @@ class _FarTls(Far):
     def _work(self, do: Any) -> Any:
         while True:
             try:
-                result = do()
+                result, is_done = do(), True
             except ssl.SSLWantReadError:
-                result = None
+                result, is_done = None, False
             except ssl.SSLZeroReturnError:
                 return b""
             if told := self._out.read():
                 self._raw.sendall(told)
-            if result is not None:
+            if is_done:
                 return result
             data = self._raw.receive()
             if not data:

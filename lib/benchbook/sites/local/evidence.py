@@ -179,7 +179,7 @@ def _namespace(parts: Parts, part: Part) -> str:
 
 def ping_ms(parts: Parts, part: Part) -> float:
     """Return the median time of an empty command there and back, in milliseconds; costs one connection."""
-    account = {"user": labs.USER, "password": parts.lab.password(), "database": labs.SCHEMA}
+    account: dict[str, Any] = {"user": labs.USER, "password": parts.lab.password(), "database": labs.SCHEMA}
     taken = []
     with parts.machine.connect(parts.address(part), read_timeout=30, **account) as connection:
         for _ in range(PINGS):
