@@ -7,7 +7,7 @@ Each start therefore carries a word, and socket and port must both return it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -36,6 +36,7 @@ class MariaDB(Server):
 
     traits = TRAITS
     version_words = re.compile(r"Ver ([0-9.]+)-MariaDB")
+    starts_from = ("mariadb",)
     lists_settings = ("--no-defaults", "--verbose", "--help")
     config_name, leftovers, crash = "my.cnf", (SOCKET, PID), CRASH
     own_options = frozenset({"--report-host"})
@@ -195,6 +196,3 @@ class MariaDB(Server):
     def _above(self) -> PurePosixPath:
         """The folder that its programs' folder is in."""
         return PurePosixPath(self.binary).parent.parent
-
-    def _complete(self, asked: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
-        return settings.complete(asked, "mariadb")

@@ -7,15 +7,12 @@ system, so theirs has a password, from before the data folder is complete.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import pymysql
 
 from benchbook.sites import lab as labs
-from benchbook.sites import settings
 from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
-from benchbook.sites.settings import Value
 from benchbook.sites.traits.mysql import TRAITS
 
 FIRST = "first.sql"
@@ -30,7 +27,7 @@ class MySQL(MariaDB):
 
     traits = TRAITS
     version_words = re.compile(r"Ver ([0-9]+(?:\.[0-9]+)+)(?!\S*MariaDB)")
-    oldest = (8, 0, 30)
+    oldest, starts_from = (8, 0, 30), ("mariadb", "mysql")
     uid = "@@server_uuid"
 
     @classmethod
@@ -71,9 +68,6 @@ class MySQL(MariaDB):
 
     def _close(self, cursor: pymysql.cursors.Cursor) -> None:
         """Nothing: MySQL makes no account without a name."""
-
-    def _complete(self, asked: Mapping[str, Value]) -> dict[str, Value]:
-        return settings.complete(asked, "mariadb", "mysql")
 
     @classmethod
     def _brings(cls) -> str:

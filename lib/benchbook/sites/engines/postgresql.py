@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -19,7 +19,6 @@ from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.settings import Value
 from benchbook.sites.traits.postgresql import TRAITS
 
 CRASH = re.compile(
@@ -50,7 +49,7 @@ class PostgreSQL(Server):
     traits = TRAITS
     lists_settings = ("--describe-config",)
     version_words = re.compile(r"\(PostgreSQL\) ([0-9.]+)")
-    oldest = (15,)
+    oldest, starts_from = (15,), ("postgresql",)
     config_name, config_files = "postgresql.conf", (HBA,)
     own_options = frozenset({"--listen_addresses", "--port", "--cluster_name"})
     start_s = 180.0
@@ -148,9 +147,6 @@ class PostgreSQL(Server):
         there = self.machine.programs(PROGRAM) if self.engine.binary is None else []
         fits = (one for one in there if sql.is_version(self._version_of(one), self.engine.version))
         return next(fits, there[0]) if there else super()._find()
-
-    def _complete(self, asked: Mapping[str, Value]) -> dict[str, Value]:
-        return settings.complete(asked, "postgresql")
 
     def _connect(self) -> psycopg.Connection:
         self._opened += 1

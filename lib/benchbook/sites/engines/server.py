@@ -31,6 +31,7 @@ class Server(Supervised, abc.ABC):
     A class says what it is in `traits`, and finds its version, which is to be `oldest` or newer, in what its
     program prints by `version_words`. It is made of a machine, the study's engine and a place; one that
     `encrypts` is given `tls_from` besides, a function that returns a client's machine.
+    `starts_from` names those of `defaults.yaml` that its settings begin with, a relative's after its own.
     With the words `lists_settings` its program lists its settings as `listed` finds them, where it can.
     `word` is drawn at each start, for a server that can say it.
     """
@@ -40,6 +41,7 @@ class Server(Supervised, abc.ABC):
     lists_settings: tuple[str, ...] = ()
     listed = re.compile(r"^([a-z][a-z0-9_-]+)[ \t]", re.M)
     oldest: tuple[int, ...] = ()
+    starts_from: tuple[str, ...] = ()
     socket: str
     word = ""
 
@@ -196,6 +198,10 @@ class Server(Supervised, abc.ABC):
         """Say what brings its program."""
         program = cls.traits.programs[0]
         return f"`{install_command(program)}`" if cls.traits.packages else "put it into the PATH"
+
+    def _complete(self, asked: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
+        """Return what its settings begin with, and those of a study on top."""
+        return settings.complete(asked, *self.starts_from)
 
     def _find(self) -> str:
         """Return its program: the one that the study names, or the one in the PATH."""
