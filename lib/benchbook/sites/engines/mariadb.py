@@ -36,7 +36,7 @@ class MariaDB(Server):
 
     traits = TRAITS
     version_words = re.compile(r"Ver ([0-9.]+)-MariaDB")
-    starts_from = ("mariadb",)
+    starts_from: tuple[str, ...] = ("mariadb",)
     lists_settings = ("--no-defaults", "--verbose", "--help")
     config_name, leftovers, crash = "my.cnf", (SOCKET, PID), CRASH
     own_options = frozenset({"--report-host"})
