@@ -116,6 +116,12 @@ class Parts:
         below = self.get(chain.server).below
         return found + [Hop(kind, *one) for kind, places in below.items() for one in places]
 
+    @property
+    def connections(self) -> int:
+        """The most connections beside sysbench's in any arm: all proxies are set alike, and bear them."""
+        arms = [chain.arm for chain in self.chains.values()]
+        return max((arm.load.connections for arm in arms if arm.load), default=0)
+
     def stop(self, *names: str) -> None:
         """Stop parts, those nearest to the client first, and clusters at once; none named: all."""
         chosen = [part for name, part in self.alive.items() if not names or name in names]
@@ -137,10 +143,7 @@ class Parts:
             return Service(self.network, part, *self.address(part.to))
         address, port = self.address(part)
         where, peers = self.where(part), self._peers(part)
-        # All proxies are set alike, and bear the most connections beside sysbench's in any arm.
-        arms = [chain.arm for chain in self.chains.values()]
-        most = max((arm.load.connections for arm in arms if arm.load), default=0)
-        place = labs.Place(part.name, address, port, where, lambda: peers, most, part.prepared)
+        place = labs.Place(part.name, address, port, where, lambda: peers, self.connections, part.prepared)
         if part.kind == "server":
             name = next(name for name, chain in self.chains.items() if part in chain.servers)
             engine = versions.resolved(engine_of(self.study, self.study.deployed(name)))
