@@ -14,16 +14,16 @@ from benchbook.sites import lab as labs
 WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server_uid": "@@server_uid"}
 
 
-def engine(connect: Callable[[], Any], driver: str = "mysql+pymysql", **told: Any) -> sqlalchemy.Engine:
+def engine(connect: Callable[[], Any], driver: str = "mysql+pymysql", **info: Any) -> sqlalchemy.Engine:
     """Return an engine whose every connection is a new one from `connect`; its errors show no values.
 
-    One that idles is a session more on a server that is being measured. What is `told` stands in the `info`
-    of each connection, such as `opened`, which says how many this process has made to the server.
+    One that idles is a session more on a server that is being measured. Each
+    connection has what is given in its `info`, such as `opened`, which says how many this process has made.
     """
     made = sqlalchemy.create_engine(
         f"{driver}://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
     )
-    sqlalchemy.event.listen(made, "connect", lambda _, record: record.info.update(told))
+    sqlalchemy.event.listen(made, "connect", lambda _, record: record.info.update(info))
     return made
 
 

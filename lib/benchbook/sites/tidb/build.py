@@ -106,7 +106,7 @@ def recipe(version: str, name: str = SERVER) -> Recipe:
         flags.append("-tags=without_dashboard")
     flags.append(f"-ldflags=-s -w {told}".rstrip())
     digest = hashlib.sha256(json.dumps(flags).encode())
-    # Those of a package of ours lie beside what pins everything.
+    # A package of our own lies beside what pins everything.
     for source in (folder / "go.mod", folder / "go.sum", *sorted((folder / package).glob("*.go"))):
         digest.update(source.read_bytes())
     kept = "tidb" if name == SERVER else name
@@ -193,7 +193,7 @@ def built(binary: Path) -> dict[str, str] | None:
 
 
 def _build(lab: labs.Lab, recipe: Recipe, keep: tuple[int, ...]) -> Path:
-    """Return a program, built now if it never was; SiteError with what the compiler said."""
+    """Return a program, built now if it never was; SiteError with the compiler's last words."""
     target, what = recipe.target, f"{recipe.target.name} {recipe.version}"
     if target.is_file():
         return target

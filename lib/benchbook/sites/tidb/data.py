@@ -170,16 +170,16 @@ def admin(
     connect: Callable[[], pymysql.Connection],
     statuses: Sequence[Status],
     books: Callable[[], tuple[dict[str, int], float]] | None = None,
-    **told: Any,
+    **info: Any,
 ) -> sqlalchemy.Engine:
     """Return an administrative account whose counters are those of some servers, added up.
 
     Each connection has in `info` its own number in the list of sessions (`session`), what counts sessions
     (`connected`), what reads counters and uptime (`books`), the counters that there are not (`absent`), and
-    those that old versions do not have (`uncounted`), beside what is `told`.
+    those that old versions do not have (`uncounted`), beside what is given.
     """
-    told |= {"books": books or partial(added, statuses), **NOT_COUNTED}
-    made = sql.engine(connect, connected=lambda: sum(status.connected() for status in statuses), **told)
+    info |= {"books": books or partial(added, statuses), **NOT_COUNTED}
+    made = sql.engine(connect, connected=lambda: sum(status.connected() for status in statuses), **info)
 
     def inform(connection: pymysql.Connection, record: Any) -> None:
         with connection.cursor() as cursor:
