@@ -33,6 +33,15 @@ def test_sessions_alike_gain_from_either():
     assert advice.now_pct == pytest.approx(3.53, abs=0.005)
     # Of eight sessions 1.8946 * 3 / sqrt(8) = 2.01.
     assert "8 sessions make it ±2.0, twice the blocks in each ±2.5. Either helps" in advice.sentence
+    assert "only another can say what to expect elsewhere" not in advice.sentence
+
+
+def test_sessions_of_one_processor_want_another():
+    found = pool("quick", sessions(0.10, 0.11, 0.09, 0.10))
+    contrast = found.contrasts[0]
+    alone = contrast.model_copy(update={"whole": contrast.whole.model_copy(update={"processors": 1})})
+    (advice,) = advise(found.model_copy(update={"contrasts": (alone,)}))
+    assert advice.sentence.endswith("only another can say what to expect elsewhere.")
 
 
 def test_too_few_occasions_want_more_of_them():

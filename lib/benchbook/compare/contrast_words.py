@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from benchbook.compare import words
-from benchbook.compare.pooled_words import SERVED, begun, ends_of, fitting, percent, range_of, span, unsigned
+from benchbook.compare.pooled_words import (
+    SERVED,
+    begun,
+    ends_of,
+    expected_on,
+    fitting,
+    percent,
+    range_of,
+    span,
+    unsigned,
+)
 from benchbook.compare.sentences import told as told_by
 from benchbook.core.pooled import Contrast, PooledEffect
 
@@ -78,6 +88,11 @@ class _Clause:
     def is_expected(self) -> bool:
         """Whether the ends are where a further session is expected."""
         return self.word != _DEPENDS and all(one.prediction_low is not None for one in self.some)
+
+    @property
+    def range(self) -> str:
+        """The ends, with whether they are expected and where, or were seen."""
+        return f"expect {self.ends} {expected_on(*self.some)}" if self.is_expected else f"seen {self.ends}"
 
     @property
     def tail(self) -> str:

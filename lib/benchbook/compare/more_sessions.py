@@ -66,6 +66,8 @@ def _one(contrast: Contrast, effect: PooledEffect) -> Advice:
         f"{'More sessions' if tau > block else 'Either helps'}: sessions differ by {100 * tau:.1f} points, "
         f"their blocks leave {100 * block:.1f}."
     )
+    if effect.processors < 2:
+        text += " All are of one processor model: only another can say what to expect elsewhere."
     return Advice(effect.k, 100 * now, text)
 
 

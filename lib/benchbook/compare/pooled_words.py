@@ -102,11 +102,18 @@ def range_of(found: PooledEffect) -> tuple[float, float]:
     return low or 0.0, high or 0.0
 
 
+def expected_on(*effects: PooledEffect) -> str:
+    """Say where what is expected of a further session may be expected: sessions of one processor model tell
+    nothing of another."""
+    return "elsewhere" if all(one.processors > 1 for one in effects) else "on the same processor"
+
+
 def ends_of(found: PooledEffect) -> tuple[str, str]:
     """Return how a sentence ends with its range, in full and in brief."""
-    if found.prediction_low is not None:
-        return f"; expect {{}} elsewhere ({where(found)})", "; expect {} elsewhere"
     sessions = count(len(found.sessions), "session")
+    if found.prediction_low is not None:
+        brief = f"; expect {{}} {expected_on(found)}"
+        return f"{brief} ({sessions if found.processors < 2 else where(found)})", brief
     return f": {{}} in {where(found).replace(', ', ' on ')}", f": {{}} in {sessions}"
 
 
