@@ -124,8 +124,8 @@ class Store:
 
     def assert_complete(self) -> None:
         """Check that every planned run is there, whole and valid, and that every void kept its files."""
-        assert {folder.name for folder in self.kept()} == {run.run_id for run in self.runs}
+        assert {folder.name for folder in self.kept()} == {run.run_id for run in self.runs}, self.voids()
         for folder in self.kept():
             assert folder.verify() == []
-            assert judge(folder).status == "valid"
+            assert judge(folder).status == "valid", judge(folder)
         assert runfolder.unfinished(self.raw) == []
