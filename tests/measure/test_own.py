@@ -138,8 +138,7 @@ def test_an_own_script_is_prepared_proven_and_held_to_the_query(
 ):
     lasts = {"runs": {"discard_s": 1, "run_s": 2}, "turns": {"discard_s": 0.3, "run_s": 1}}[order]
     plan = {"seed": 3, "blocks": 1, **lasts, "order": order, "max_repeats": 2}
-    study = of_scripts({"mine": ""}, rate={"runs": 100, "turns": 0}[order], plan=plan)
-    walk, known, judged = measured(study, lab, tmp_path / "data", monkeypatch)
+    walk, known, judged = measured(of_scripts({"mine": ""}, plan=plan), lab, tmp_path / "data", monkeypatch)
     own = known["own"]
     assert own["tables"]["mine"]["rows"] == 50
     assert own["tables"]["mine"]["checksum"]

@@ -365,7 +365,8 @@ def test_a_killed_server_voids_the_run_and_comes_back(loaded: Any, tmp_path: Pat
     assert judged(folder).status == "invalid"
     site.restore()
     assert site.identity("direct")["pid"] != pid
-    assert judged(made(site, "direct", tmp_path / "after")).status == "valid"
+    after = judged(made(site, "direct", tmp_path / "after"))
+    assert after.status == "valid", after
 
 
 @pytest.mark.server
