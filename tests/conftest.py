@@ -31,8 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
-    # Workers have both from the process that starts them. Threads for sums would look for work all the time.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Workers have it from the process that starts them.
     if not hasattr(config, "workerinput"):
         folder = install_db.begin()
         config.add_cleanup(lambda: install_db.end(folder))

@@ -6,9 +6,6 @@ from typing import Any
 
 from benchbook.core.study import Study
 
-# What goes on around a run shows at any load, and a closed loop takes a core for each connection.
-CALM = {"oltp_read_write": {"rate": 50}}
-
 
 def study(**changes: Any) -> Study:
     """Return the study with other sections as given."""

@@ -127,5 +127,5 @@ class Store:
         assert {folder.name for folder in self.kept()} == {run.run_id for run in self.runs}, self.voids()
         for folder in self.kept():
             assert folder.verify() == []
-            assert judge(folder).status == "valid", judge(folder)
+            assert judge(folder).status == "valid", judge(folder).reasons
         assert runfolder.unfinished(self.raw) == []

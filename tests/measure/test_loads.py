@@ -28,7 +28,6 @@ from benchbook.sites.processes import process
 from benchbook.sites.proxies.tiproxy import TiProxy
 from tests.limits import LIMITS
 from tests.measure.conftest import PORT
-from tests.small import CALM
 from tests.walks import Store
 
 ROOMY = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "max_connections": 1000}
@@ -81,7 +80,7 @@ def drivers() -> list[psutil.Process]:
 
 @pytest.mark.server
 def test_idle_and_short_connections_are_there_while_a_run_goes_on_and_gone_after_it(open_store):
-    store = open_store(arms=LOADS, workloads=CALM)
+    store = open_store(arms=LOADS, workloads={"oltp_point_select": {}})
     seen: Counter[str] = Counter()
 
     def look() -> None:
@@ -106,7 +105,7 @@ def test_idle_and_short_connections_are_there_while_a_run_goes_on_and_gone_after
 
 @pytest.mark.server
 def test_a_driver_that_dies_voids_the_run_and_the_run_is_repeated(open_store):
-    store = open_store(arms={"held": LOADS["held"], "direct": {}}, workloads=CALM)
+    store = open_store(arms={"held": LOADS["held"], "direct": {}}, workloads={"oltp_point_select": {}})
     killed = []
 
     def kill() -> None:

@@ -19,7 +19,6 @@ from benchbook.measure import execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests import beside
-from tests.small import CALM
 from tests.walks import Store, judge
 
 Make = Callable[..., Study]
@@ -27,10 +26,8 @@ Make = Callable[..., Study]
 
 @pytest.fixture
 def store(site: Any, make_study: Make, tmp_path: Path, request: pytest.FixtureRequest) -> Store:
-    """A walk with one connection and few transactions; with more connections as many as they can."""
-    threads = getattr(request, "param", 1)
-    load = {} if threads > 1 else {"workloads": CALM}
-    return Store(site, make_study(threads=(threads,), **load), tmp_path)
+    """A walk with one connection, which takes a core where two take two; a test may ask for more."""
+    return Store(site, make_study(threads=(getattr(request, "param", 1),)), tmp_path)
 
 
 @pytest.mark.server

@@ -22,12 +22,13 @@ from tests import strangers
 from tests.measure.test_state import Scene
 from tests.measure.test_turns import PLAN
 from tests.site import forging
-from tests.small import CALM
 from tests.walks import Store
 
 pytestmark = pytest.mark.server
 Make = Callable[..., Study]
 RUNS = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 3, "order": "runs", "max_repeats": 3}
+# What a stranger does shows at any load; turns have no rate.
+CALM = {"oltp_read_write": {"rate": 50}}
 
 
 def walked(
@@ -51,7 +52,6 @@ def walked(
 
 @pytest.fixture(params=["runs", "turns"])
 def study(request: pytest.FixtureRequest, make_study: Make) -> Study:
-    # Turns have no rate.
     asked = {"runs": {"plan": RUNS, "workloads": CALM}, "turns": {"plan": {**PLAN, "run_s": 2}}}
     return make_study(**asked[request.param], threads=(1,), aa=None)
 
