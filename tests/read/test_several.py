@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,6 +73,17 @@ def test_faults_of_each_are_named_with_what_is_missing_beside_them():
     assert each(["exit code 1"]) == ["exit code 1"]
     assert each([], ["exit code 1", "late"]) == ["client 1: exit code 1", "client 1: late"]
     assert each(Missing("no log"), ["exit code 1"]) == ["client 1: exit code 1", "client 0: no log"]
+
+
+@pytest.mark.parametrize("gap", [Missing("no clock"), Excused("none here")])
+def test_what_was_found_before_a_gap_is_not_forgotten(gap: Exception):
+    def check(view: Any, limits: Any) -> Iterator[str]:
+        yield "late"
+        raise gap
+
+    views: Any = [None]
+    said = [] if isinstance(gap, Excused) else [str(gap)]
+    assert validity._each(check, "client", views, LIMITS) == ["late", *said]
 
 
 def test_what_is_missing_of_one_is_missing_and_an_excuse_is_told_once():

@@ -123,7 +123,7 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
         run = Evidence.of(folder)
         # Of a run that counts the checks look at command lines.
         of_argv = chain(*map(checks_log.command_line, run.clients))
-        found_wrong = (*of_argv, *_of_evidence(held, folder, run, 0))
+        found_wrong = (*validity.counted(run), *of_argv, *_of_evidence(held, folder, run, 0))
         yield from (f"pilots/{folder.name}: {fault}" for fault in found_wrong)
     # In the order in which they ran: a mean over arms that tie depends on nothing else.
     in_order = sorted(held.pilots, key=lambda folder: folder.planned().position)

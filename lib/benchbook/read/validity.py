@@ -42,11 +42,10 @@ def beginning(run: Evidence, limits: Limits) -> Iterator[str]:
         raise Missing("nothing was recorded")
     setting = run.plan.get("arm_setting")
     asked, servers = several.clients(setting), several.servers(setting)
+    known = run.get("clients") if asked > 1 else []
+    yield from counted(run)
     if asked == 1:
         return
-    known = run.get("clients")
-    if len(known) != asked:
-        yield f"{len(known)} clients ran, {asked} asked"
     for number, one in enumerate(known):
         if one.get("server") != (due := several.server_of(number, servers)):
             yield f"client {number} used server {one.get('server')}, not {due}"
@@ -54,19 +53,27 @@ def beginning(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"the clients began {spread:.0f} ms apart, at most {limits.start_spread_ms:g} ms"
 
 
+def counted(run: Evidence) -> Iterator[str]:
+    """Yield how many clients ran where that is not as many as the arm asks for."""
+    asked, ran = several.clients(run.plan.get("arm_setting")), len(run.seen.get("clients") or [run])
+    if ran != asked:
+        yield f"{ran} clients ran, {asked} asked"
+
+
 def _each(check: Find, kind: str, views: Sequence[Evidence], limits: Limits) -> list[str]:
-    if len(views) == 1:
-        return list(check(views[0], limits))
     faults: list[str] = []
     missing: list[str] = []
     excused: list[str] = []
     for number, view in enumerate(views):
+        whose = f"{kind} {number}: " if len(views) > 1 else ""
         try:
-            faults += [f"{kind} {number}: {fault}" for fault in check(view, limits)]
+            # One by one: what was found stays found when the check then meets a gap.
+            for fault in check(view, limits):
+                faults.append(f"{whose}{fault}")
         except Excused as excuse:
             excused.append(str(excuse))
         except Missing as lack:
-            missing.append(f"{kind} {number}: {lack}")
+            missing.append(f"{whose}{lack}")
     if faults:
         return faults + missing
     if missing:
