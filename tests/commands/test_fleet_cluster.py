@@ -28,7 +28,7 @@ def test_each_session_has_a_node_of_its_own_and_a_second_attempt(tmp_path: Path)
         "container: {securityContext: {privileged: true}}\n"
         "resources: {requests: {cpu: '4'}}\n"
     )
-    made = fleet_cluster.job(fleet._cluster(file), "ab12", 20, "true")
+    made = fleet_cluster.manifest(fleet._cluster(file), "ab12", 20, "true")
     spec, pod = made["spec"], made["spec"]["template"]["spec"]
     assert (spec["completions"], spec["parallelism"], spec["completionMode"]) == (20, 20, "Indexed")
     # One more attempt for each index, and no index takes the others along.

@@ -32,8 +32,6 @@ MUST_SAY = {
 # What any further name of an engine or proxy in our code stands for.
 ELSEWHERE = {
     "core/study_sections.py": {"mariadb"},  # the engine of a study that names none
-    # The engine whose twice the rows are a known answer.
-    "commands/campaigns.py": {"mariadb"},
     # Examples for readers of the reference.
     "core/inventory.py": {"tiproxy"},
     "core/study_arm.py": {"haproxy"},
@@ -53,7 +51,6 @@ ROOMS = (
     "sites/tidb/",
     "sites/local/tidb_",
     "sites/kube/tidb",
-    "sites/kube/proxy.py",
 )
 
 

@@ -10,7 +10,7 @@ from benchbook.compare.claims import measured
 from benchbook.core import paths
 from benchbook.core.study import Study
 from benchbook.plan import schedule
-from benchbook.sites.kube import layout, plan
+from benchbook.sites.kube import layout, preview
 from tests.house import tree
 
 # The minutes that the source's runs took for as many arms.
@@ -111,7 +111,7 @@ def test_the_zones_have_three_clients_and_one_in_each_zone():
 def test_a_pod_of_the_baselines_own_class_without_a_neighbour_shows_nothing_of_classes():
     """Of MySQL without Kubernetes a cluster can make a pod alone: it is BestEffort, as the arm beside it."""
     asked = study("mysql-kubernetes-qos")
-    classes = {arm: chain.server.where.room.qos_class for arm, chain in layout.chains(asked).items()}
+    classes = {arm: chain.server.where.resources.qos_class for arm, chain in layout.chains(asked).items()}
     assert classes == {"bare-metal": "BestEffort", "best-effort": "BestEffort", "guaranteed": "Guaranteed"}
     arm = asked.arms["best-effort"]
     assert arm.neighbour is None and not arm.illustrates
@@ -120,11 +120,11 @@ def test_a_pod_of_the_baselines_own_class_without_a_neighbour_shows_nothing_of_c
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_plan_and_manifests_of_each_are_made(name: str):
-    text = plan.text(name, study(name)) + lab.cluster_summary(study(name))
+    text = preview.text(name, study(name)) + lab.cluster_summary(study(name))
     assert "needs" in text and "makes in namespace" in text
-    assert "kind: " in plan.yaml(name, study(name))
+    assert "kind: " in preview.yaml(name, study(name))
     if name.startswith("tidb"):
         assert "TiDB Operator 1.3.10 for TiDB v3.0.1" in text and "helm upgrade --install" in text
         # 16 × 10,000,000 rows of 250 bytes, three times over three TiKVs.
         assert "about 37 GiB in each TiKV of a cluster, of which no copy is kept" in text
-        assert "enableDynamicConfiguration: false" in plan.yaml(name, study(name))
+        assert "enableDynamicConfiguration: false" in preview.yaml(name, study(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from benchbook.core import traits
-from benchbook.sites.kube import proxy as in_pods
+from benchbook.sites.proxies.pod import Pod
 from benchbook.sites.proxies.proxy import Proxy
 
 TRAITS = traits.Proxy(
@@ -37,7 +37,7 @@ class Socat(Proxy):
         self._begin([self.binary, listen, f"TCP:{self.servers[0]}"], self.holds_port)
 
 
-class SocatInPod(in_pods.Proxy):
+class SocatInPod(Pod):
     """The same in a pod, which is told where it leads by a script."""
 
     @classmethod

@@ -10,7 +10,6 @@ import datetime
 import lzma
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from benchbook.api import calibration as api
 from benchbook.commands import calibration, stage
 from benchbook.commands import record as recording
 from benchbook.compare.calibration import KINDS, KNOWN, LENGTHS, ROWS, SAME, sentences
-from benchbook.core import calibrated, canonical, files, paths
+from benchbook.core import calibrated, canonical, files
 from benchbook.core.errors import BenchbookError, InputErrors, LockHeld
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
@@ -86,9 +85,9 @@ def known(repetitions: int, engines: tuple[str, ...] = tuple(EFFECTS)) -> Iterat
                 parts = {"arms": arms, "workloads": {workload: {}}, **MADE_OF["engines"][engine]}
                 of = calibration.study(parts, **_plan(order, number, next(places)))
                 yield Campaign(name, KNOWN, what, of)
-            for order in (TURNS, RUNS) if engine == "mariadb" else ():
+            for order in (TURNS, RUNS) if engine in MADE_OF["rows"] else ():
                 plan = _plan(order, number, next(places))
-                of = calibration.study({"workloads": MADE_OF["rows"]}, **plan)
+                of = calibration.study({"workloads": MADE_OF["rows"][engine]}, **plan)
                 yield Campaign(f"known-{engine}-{ROWS}-{order}-{number}", KNOWN, ROWS, of)
 
 
@@ -182,10 +181,9 @@ def record() -> str:
     whole, target = calibrated.complete(calibrated.own()), calibrated.recorded()
     if not whole:
         raise BenchbookError(f"no campaign was made in this clone; {api.BRINGS}")
-    paths.record().mkdir(parents=True, exist_ok=True)
     before = calibrated.table()
-    with tempfile.TemporaryDirectory(prefix=".new-", dir=paths.record()) as folder:
-        made = Path(folder) / target.name
+    with recording.aside() as folder:
+        made = folder / target.name
         made.mkdir()
         packed = [pack(part, made / f"{name}.tar.xz") for name, part in parts(whole)]
         size = sum(file.stat().st_size for file in packed)

@@ -57,7 +57,7 @@ class Place(Model):
     """More of its container, such as volumeMounts and securityContext."""
 
 
-def job(place: Place, token: str, sessions: int, script: str) -> dict[str, Any]:
+def manifest(place: Place, token: str, sessions: int, script: str) -> dict[str, Any]:
     """Return the manifest of a fleet's Job: each index one session, once more if it fails."""
     made = copy.deepcopy(yamlfile.read(Path(__file__).with_name("fleet_job.yaml")).data)
     spec = made["spec"]
@@ -102,7 +102,7 @@ class InCluster:
         self.batch = client.BatchV1Api(self.cluster.api)
         self.job = (f"fleet-{self.token}", self.place.namespace)
         named = {"study": shlex.quote(self.study), "setup": self.setup, "words": self.words, "lease": LEASE_S}
-        self.cluster.apply(job(self.place, self.token, sessions, SCRIPT.format(**named)))
+        self.cluster.apply(manifest(self.place, self.token, sessions, SCRIPT.format(**named)))
         try:
             self._attend_all(sessions)
         finally:

@@ -135,9 +135,9 @@ class Lab:
         """Return the pid file of one role."""
         return self.run / f"{role}.json"
 
-    def own(self, name: str, user: str | None) -> Path:
+    def private_folder(self, name: str, user: str | None) -> Path:
         """Return a folder below the lab that only `user` (None: we) and root can enter, made if missing."""
-        return own(self.folder / name, user)
+        return private_folder(self.folder / name, user)
 
     def socket(self, path: Path) -> Path:
         """Check that a socket's path fits into the kernel's limit and return it."""
@@ -157,7 +157,7 @@ class Lab:
 
     def _drawn(self, file: Path, driver: str, user: str) -> str:
         if not file.exists():
-            self.own("secrets", None)
+            self.private_folder("secrets", None)
             word = secrets.token_urlsafe(24)
             write_private(file, f'{driver}-user="{user}"\n{driver}-password="{word}"\n')
         return read_secret(file, driver)[1]
@@ -167,7 +167,7 @@ class Lab:
         return hashlib.sha256(f"{self.admin_password()} {self.password()}".encode()).hexdigest()[:12]
 
 
-def own(path: Path, user: str | None) -> Path:
+def private_folder(path: Path, user: str | None) -> Path:
     """Return a folder that only `user` (None: we) and root can enter, made if missing."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.chmod(0o700)
@@ -238,7 +238,7 @@ def open_lab(folder: Path) -> Lab:
     if os.geteuid() == 0:
         _check_reachable(folder)
     lab = Lab(folder, token)
-    lab.own("run", None)
+    lab.private_folder("run", None)
     return lab
 
 

@@ -416,7 +416,7 @@ def test_a_program_on_a_host_that_ends_before_the_answer_is_written_went_by_itse
 
 def asked_of(machine: Machine) -> dict[str, Any]:
     """What a server or a proxy asks of its machine, and what it is told."""
-    machine.own("server")
+    machine.private_folder("server")
     seen: dict[str, Any] = {"written": machine.write("server/config", "port=1\nname=ä\n")}
     seen["read"] = [machine.read("server/config"), machine.read("server/config", 7), machine.read("none")]
     seen["mode"] = os.stat(machine.folder / "server" / "config").st_mode
@@ -427,10 +427,12 @@ def asked_of(machine: Machine) -> dict[str, Any]:
     seen["hash"] = [machine.sha256(str(machine.folder / "server" / "other")), machine.sha256("/none")]
     seen["says"] = [machine.says(["/bin/echo", "1.2"]), machine.says(["/none"])]
     seen["kernel"] = machine.kernel_setting("net/ipv4/ip_local_port_range")
-    machine.work(["cp", f"{machine.folder}/server/other", f"{machine.folder}/server/copy"], "wrong", 10.0)
+    machine.run_to_end(
+        ["cp", f"{machine.folder}/server/other", f"{machine.folder}/server/copy"], "wrong", 10.0
+    )
     seen["worked"] = machine.read("server/copy")
     with pytest.raises(SiteError, match="no copy was made"):
-        machine.work(["cp", "/none/at/all", "/none"], "no copy was made", 10.0)
+        machine.run_to_end(["cp", "/none/at/all", "/none"], "no copy was made", 10.0)
     with pytest.raises(SiteError, match="not below"):
         machine.read("../outside")
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -456,7 +458,7 @@ def test_a_host_answers_its_parts_as_this_machine_does(agents: Agents, tmp_path:
     agents.serve()
     host: Any = Asked(name="here", folder=str(agents.base / "mine"), call=agents.ok_or_error)
     lab = labs.Lab(tmp_path / "lab", "token")
-    lab.own("run", None)
+    lab.private_folder("run", None)
     there = asked_of(OnHost(host, LOOK, lab))
     assert there == asked_of(Here(lab))
     # "port=1\nname=ä\n" is 15 bytes, 14 characters; the eighth byte begins the second line.

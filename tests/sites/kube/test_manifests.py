@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from benchbook.commands import cli
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites.kube import layout, manifests, plan, tidb
+from benchbook.sites.kube import layout, manifests, preview, tidb
 from benchbook.sites.kube.layout import clients_inside, clients_outside
 from benchbook.sites.kube.tidb_parts import PodPlacement
 from benchbook.sites.tidb import data
@@ -147,7 +147,7 @@ def test_a_limit_of_cores_alone_is_neither():
         }
     )
     server = layout.chains(half)["host"].server
-    assert server.where.room.qos_class == "Burstable"
+    assert server.where.resources.qos_class == "Burstable"
     asked = pod(arm("host", half)["StatefulSet", "server-2"])["containers"][0]["resources"]
     assert asked == {"requests": {"cpu": "250m"}, "limits": {"cpu": "250m"}}
 
@@ -398,7 +398,7 @@ def test_the_manifests_that_are_printed_can_be_given_to_another_program_as_they_
 
 def test_a_plan_names_every_resource_and_no_price():
     study = kubernetes_study.make()
-    text = "\n".join(plan.lines("my_study", study))
+    text = "\n".join(preview.lines("my_study", study))
     for kind, name in {key for one in study.arms for key in arm(one)}:
         assert any(kind in line and name in line for line in text.splitlines())
     assert "localhost/bb:1" in text

@@ -14,7 +14,7 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import layout, outside, plan
+from benchbook.sites.kube import layout, outside, preview
 from tests import rooms
 from tests.sites import kubernetes_study, ssh_hosts
 from tests.sites.ssh_hosts import Rack
@@ -36,14 +36,14 @@ def test_no_pod_is_made_for_a_client_outside_and_the_plan_says_where_it_is():
     chains = layout.chains(study())
     assert [part.kind for part in layout.in_pods(chains["balancer"])] == ["server"]
     assert layout.clients_outside(chains["balancer"]) == 1 and len(chains["pod"].clients) == 1
-    assert "hosts of the inventory outside with the role client" in plan.text("test", study())
+    assert "hosts of the inventory outside with the role client" in preview.text("test", study())
 
 
 def test_the_plan_names_the_client_s_image_only_where_there_is_a_pod_of_it():
     images = {"server": "own/server:1", "client": "own/client:1", "proxy": "own/proxy:1"}
-    assert "own/server:1, own/client:1" in plan.text("test", study(images=images))
+    assert "own/server:1, own/client:1" in preview.text("test", study(images=images))
     inside = {"pod": {"network": "pod"}, "host": {"network": "host"}}
-    text = plan.text("test", kubernetes_study.make(inside, {"client_in": "server", "images": images}))
+    text = preview.text("test", kubernetes_study.make(inside, {"client_in": "server", "images": images}))
     assert "own/server:1" in text and "own/client:1" not in text
 
 

@@ -31,7 +31,7 @@ from benchbook.measure.servers import sessions
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.arms import clean
-from benchbook.sites.kube import facts, layout, plan
+from benchbook.sites.kube import facts, layout, preview
 from benchbook.sites.kube import namespace as namespaces
 from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
 from benchbook.sites.kube.layout import pod_of
@@ -103,7 +103,7 @@ def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judge
 def test_the_server_takes_every_manifest(cluster: Cluster):
     """A dry run on the server's side: admitted as it stands, and nothing of it is kept."""
     names = layout.names("dry-run", os.urandom(16).hex())
-    manifests = plan.applied(study(tuple(kubernetes_study.ARMS)), names)
+    manifests = preview.applied(study(tuple(kubernetes_study.ARMS)), names)
     cluster.apply(manifests[0])
     try:
         for manifest in manifests:

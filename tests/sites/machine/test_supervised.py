@@ -43,7 +43,7 @@ def port() -> int:
 @pytest.fixture
 def part(tmp_path: Path, port: int) -> Iterator[Part]:
     made = Part(Here(labs.Lab(tmp_path, "token")), labs.Place("part", "127.0.0.1", port))
-    made.machine.own("run", None)
+    made.machine.private_folder("run", None)
     yield made
     made.stop()
 
@@ -83,7 +83,7 @@ def test_a_part_that_listens_off_loopback_is_named_and_stopped(
     tmp_path: Path, port: int, address: str
 ) -> None:
     made = Opened(Here(labs.Lab(tmp_path, "token")), labs.Place("part", "127.0.0.1", port))
-    made.machine.own("run", None)
+    made.machine.private_folder("run", None)
     made.address = address
     with pytest.raises(SiteError, match=f"listens on {address}:{port}, and may on 127.0.0.1 alone"):
         made.ensure()

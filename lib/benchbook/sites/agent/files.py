@@ -42,8 +42,8 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def own(self, name: str, user: str | None = None) -> str:
-        return str(labs.own(self._inside(name), user))
+    def private_folder(self, name: str, user: str | None = None) -> str:
+        return str(labs.private_folder(self._inside(name), user))
 
     def write(self, name: str, text: str, user: str | None = None) -> str:
         path = self._inside(name)

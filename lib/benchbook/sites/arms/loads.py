@@ -123,11 +123,13 @@ def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str |
 
 def begun(read: Callable[[], str], is_alive: Callable[[], bool], asked: Load) -> dict[str, Any]:
     """Wait until a driver's idle connections are open; `read` returns all that it has written so far."""
-    deadline, first = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S, None
-    while first is None and is_alive() and time.monotonic() < deadline:
-        first = next((line for line in told(read()) if "opened" in line), None)
-        time.sleep(0.0 if first else 0.02)
-    said = first or {"error": "the driver did not begin in time", "opened": 0, "took_s": None}
+    said: dict[str, Any] = {"error": "the driver did not begin in time", "opened": 0, "took_s": None}
+    deadline = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S
+    while is_alive() and time.monotonic() < deadline:
+        if first := next((line for line in told(read()) if "opened" in line), None):
+            said = first
+            break
+        time.sleep(0.02)
     idle = {"asked": asked.idle_connections, "opened": said["opened"], "took_s": said["took_s"]}
     return {"error": said["error"]} | ({"idle": idle} if asked.idle_connections else {})
 

@@ -198,7 +198,7 @@ class Dialect:
             try:
                 rows = list(connection.execute(text(asked["query"])))
             except SQLAlchemyError as error:
-                lacking[asked["item"]] = type(error).__name__
+                lacking[asked.get("source", asked["item"])] = type(error).__name__
                 continue
             found |= items(asked["item"], asked["names"], rows)
         return found, lacking

@@ -77,7 +77,7 @@ class MariaDB(Server):
             "--skip-log-bin",
             *[f"--{key}={value}" for key, value in self.made_with["settings"].items()],
         ]
-        self.machine.work(argv, "MariaDB's data folder could not be made", INSTALL_S, self.user)
+        self.machine.run_to_end(argv, "MariaDB's data folder could not be made", INSTALL_S, self.user)
 
     def admin(self) -> sqlalchemy.Engine:
         """The server knows it by our user there (unix_socket), so there is no password."""

@@ -51,7 +51,7 @@ class MySQL(MariaDB):
         argv += [f"--init-file={self.folder}/{FIRST}", f"--tmpdir={self.folder}/tmp", *fixed]
         argv += [f"--{key}={value}" for key, value in super()._places().items()]
         try:
-            self.machine.work(argv, "MySQL's data folder could not be made", INSTALL_S, self.user)
+            self.machine.run_to_end(argv, "MySQL's data folder could not be made", INSTALL_S, self.user)
         finally:
             self.machine.remove(f"{self.role}/{FIRST}")
 

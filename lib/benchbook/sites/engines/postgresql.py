@@ -103,7 +103,7 @@ class PostgreSQL(Server):
         program = PurePosixPath(self.binary).with_name("initdb")
         argv = [str(program), f"--pgdata={self.folder}/new", *auth, "--no-sync"]
         argv += ["--no-locale", "--encoding=UTF8"]
-        self.machine.work(argv, "PostgreSQL's data folder could not be made", INSTALL_S, self.user)
+        self.machine.run_to_end(argv, "PostgreSQL's data folder could not be made", INSTALL_S, self.user)
 
     def admin(self) -> sqlalchemy.Engine:
         """The server knows it by our user there (peer), so there is no password."""

@@ -43,7 +43,7 @@ class FarConnection(psycopg.Connection[Any]):
 def connect(far: Far, lab: Lab, **account: Any) -> FarConnection:
     """Open a connection by what carries its bytes, with psycopg's own arguments for the account."""
     far.settimeout(READ_S)
-    folder = lab.own(f"run/pg-{uuid.uuid4().hex[:8]}", None)
+    folder = lab.private_folder(f"run/pg-{uuid.uuid4().hex[:8]}", None)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as entrance:
             path: Path = lab.socket(folder / ".s.PGSQL.1")

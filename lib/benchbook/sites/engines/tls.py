@@ -28,7 +28,7 @@ def folder(lab: labs.Lab) -> Path:
         if ends >= datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=DAYS / 2):
             return place
     for name in ("secrets", FOLDER):
-        lab.own(name, None)
+        lab.private_folder(name, None)
     _make(place)
     return place
 

@@ -141,7 +141,7 @@ def account(asked: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
         raise SiteError(
             f"{asked.password_env}: a quote or a new line in it can't be passed on; choose another"
         )
-    lab.own("secrets", None)
+    lab.private_folder("secrets", None)
     said = "".join(f'{one}-user="{asked.user}"\n{one}-password="{password}"\n' for one in drivers)
     return labs.write_private(lab.folder / "secrets" / "existing.cnf", said)
 

@@ -15,7 +15,7 @@ from benchbook.core.study_kubernetes import Gke
 from benchbook.sites import lab as labs
 from benchbook.sites.gke import nodes, steps
 from benchbook.sites.gke.steps import Step
-from benchbook.sites.kube import layout, manifests, plan, wait
+from benchbook.sites.kube import layout, manifests, preview, wait
 from benchbook.sites.kube.api import Cluster, wait_for
 
 RECORD = "gke.json"
@@ -56,7 +56,7 @@ def summary(study: Study) -> list[str]:
     if here.gke is None:
         return []
     installed = operator_steps(here.tidb.operator_version) if here.tidb is not None else []
-    return steps.summary(here.gke, plan.UNKNOWN[:8]) + [
+    return steps.summary(here.gke, preview.NO_TOKEN[:8]) + [
         f"  command   {shlex.join(step.make)}" for step in installed
     ]
 

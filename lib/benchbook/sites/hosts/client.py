@@ -47,7 +47,7 @@ class RemoteClient:
         self._looked = 0.0
         self._held = start.held
         self._ran_s: tuple[float, float] | None = None
-        host.call("own", name=self.job)
+        host.call("private_folder", name=self.job)
         for name, text in (beside or {}).items():
             host.call("write", name=f"{self.job}/{name}", text=text)
         when: dict[str, Any] = {}

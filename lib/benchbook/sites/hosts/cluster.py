@@ -109,7 +109,7 @@ class Cluster(prepared.Loaded):
         """Start it unless it runs, deploying it at need; nobody is left without a password."""
         if self.is_up:
             return
-        self.control.own(self.role)
+        self.control.private_folder(self.role)
         made = {
             "version": self.version,
             "topology_sha256": hashlib.sha256(self.topology.encode()).hexdigest(),

@@ -79,7 +79,7 @@ class OnHost(FilesThere, Machine):
         return str(self.folder / name)
 
     def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Job:
-        self.own("run")
+        self.private_folder("run")
         name = f"{role}.{uuid.uuid4().hex[:8]}"
         how = {"user": user, "env": env, "cpus": where.cpus, "nofile": where.nofile}
         out = f"run/{role}.log"
@@ -94,7 +94,7 @@ class OnHost(FilesThere, Machine):
             return known.was_asked and not known.was_killed
         return False
 
-    def work(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
+    def run_to_end(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
         self.printed(argv, wrong, most_s, user)
 
     def printed(
@@ -102,7 +102,7 @@ class OnHost(FilesThere, Machine):
     ) -> str:
         """Run a program to its end, as `work` does, and return what it printed."""
         job = f"work.{uuid.uuid4().hex[:8]}"
-        self.own("run")
+        self.private_folder("run")
         known = self.on.job("start", job, argv=list(argv), out="run/work.log", user=user, env=env)
         while known.code is None:
             if known.age_s > most_s:
@@ -160,16 +160,16 @@ class OnHost(FilesThere, Machine):
         # The name that tar gets must not be that of the copy, which is complete or absent.
         for machine in (self, to):
             machine.remove(PACKED)
-            machine.own("run")
+            machine.private_folder("run")
         to.remove(name)
-        to.own(name, user)
+        to.private_folder(name, user)
         packed = f"{self.folder}/{PACKED}"
         argv = ["tar", "-C", f"{self.folder}/{name}", "-cf", packed, "data", "snapshot.json"]
-        self.work(argv, "the data could not be packed", CARRY_S)
+        self.run_to_end(argv, "the data could not be packed", CARRY_S)
         self.on.send(PACKED, to.on)
         if to.sha256(f"{to.folder}/{PACKED}") != self.sha256(packed):
             raise SiteError(f"{to.host}: the data did not arrive as they were sent; look at its disk")
         argv = ["tar", "-C", f"{to.folder}/{name}", "-xpf", f"{to.folder}/{PACKED}"]
-        to.work(argv, "the data could not be unpacked", CARRY_S)
+        to.run_to_end(argv, "the data could not be unpacked", CARRY_S)
         for machine in (self, to):
             machine.remove(PACKED)

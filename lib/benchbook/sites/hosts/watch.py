@@ -54,7 +54,7 @@ class RemoteWatch(Watch):
 
     def start(self) -> None:
         for name, host in self._hosts.items():
-            host.call("own", name="run")
+            host.call("private_folder", name="run")
             host.call(
                 "watch",
                 name=self._name,

@@ -33,7 +33,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Room:
+class Resources:
     """What a pod may use: `requests` and `limits` in cores and MiB; None: not said."""
 
     request_cpu: float | None = None
@@ -59,7 +59,7 @@ class InPod:
     """
 
     network: str = "pod"
-    room: Room = Room()
+    resources: Resources = Resources()
     nodes: Labels = ()
     spread: bool = False
     apart: str = ""
@@ -149,7 +149,7 @@ def chains(study: Study) -> dict[str, Chain]:
         nodes = {role: tuple(sorted(labels.items())) for role, labels in wanted.items()}
         spread = arm.placement is not None and arm.placement.spread
         apart = _apart(arm, here, nodes)
-        where = InPod(arm.network, room(arm, here), nodes.get("server", ()), spread, apart)
+        where = InPod(arm.network, asked_resources(arm, here), nodes.get("server", ()), spread, apart)
         servers = tuple(share("server", where, number=number) for number in range(arm.servers))
         hops: list[Part] = []
         if arm.access in SERVICES:
@@ -178,7 +178,7 @@ def listed(cores: range) -> str:
     return f"{cores[0]}-{cores[-1]}"
 
 
-def room(arm: Arm, here: Kubernetes) -> Room:
+def asked_resources(arm: Arm, here: Kubernetes) -> Resources:
     """Return what an arm's server may use: nothing said, equal requests and limits, or a limit alone."""
     quota = arm.cpu["server"].quota if "server" in arm.cpu else None
     if arm.qos == "guaranteed":
@@ -200,7 +200,7 @@ def _neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
         return None
     # Two shares are what a pod without requests has.
     cores = arm.neighbour.shares / CORE_SHARES if arm.neighbour.shares > 2 else None
-    where = InPod("pod", Room(request_cpu=cores), server.where.nodes, beside=server.name)
+    where = InPod("pod", Resources(request_cpu=cores), server.where.nodes, beside=server.name)
     return share("neighbour", where, 0)
 
 
@@ -209,9 +209,9 @@ def _selectors(nodes: Mapping[Role, Mapping[str, str]]) -> dict[str, Mapping[str
     return {role: labels for role, labels in nodes.items() if labels}
 
 
-def _equal(cpu: float | None, memory_mib: int | None) -> Room:
-    return Room(cpu, memory_mib, cpu, memory_mib)
+def _equal(cpu: float | None, memory_mib: int | None) -> Resources:
+    return Resources(cpu, memory_mib, cpu, memory_mib)
 
 
-def _limited(cpu: float | None) -> Room:
-    return Room(request_cpu=cpu, limit_cpu=cpu)
+def _limited(cpu: float | None) -> Resources:
+    return Resources(request_cpu=cpu, limit_cpu=cpu)

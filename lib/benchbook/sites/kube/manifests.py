@@ -17,8 +17,8 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 
 from benchbook.core.study import Study
 from benchbook.sites.kube import pods
-from benchbook.sites.kube import proxy as proxies
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, asked, service_of
+from benchbook.sites.proxies import pod as proxy_pod
 
 
 def of_study(names: Names) -> list[dict[str, Any]]:
@@ -89,8 +89,8 @@ def of_proxy(study: Study, names: Names, proxy: Part, address: str | None = None
     """Return a proxy's settings and what holds it; it leads to `address`, None: to the server's Service."""
     assert proxy.to is not None
     leads_to = address or f"{proxy.to.name}.{names.namespace}.svc"
-    behind, cores = proxy.to.port if address else SERVICE_PORT, proxy.where.room.limit_cpu
-    files = proxies.of(proxy.program).files(proxy.port, leads_to, behind, cores)
+    behind, cores = proxy.to.port if address else SERVICE_PORT, proxy.where.resources.limit_cpu
+    files = proxy_pod.of(proxy.program).files(proxy.port, leads_to, behind, cores)
     return [
         names.manifest("ConfigMap", proxy.name, proxy.name, data=files),
         stateful(study, names, proxy, files),

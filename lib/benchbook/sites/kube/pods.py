@@ -7,8 +7,8 @@ from typing import Any
 
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Kubernetes
-from benchbook.sites.kube import proxy as proxies
-from benchbook.sites.kube.layout import Part, Room, asked
+from benchbook.sites.kube.layout import Part, Resources, asked
+from benchbook.sites.proxies import pod as proxy_pod
 
 HOME = "/var/lib/benchbook"
 CONFIG = "/etc/benchbook"
@@ -31,7 +31,7 @@ def spec(study: Study, part: Part) -> dict[str, Any]:
     if part.kind == "server":
         image, command, grace_s = here.images.server, OF_SERVER, SERVER_GRACE_S
     elif part.kind == "proxy":
-        image, command = here.images.proxy, proxies.of(part.program).command(CONFIG)
+        image, command = here.images.proxy, proxy_pod.of(part.program).command(CONFIG)
         mount = {"name": "config", "mountPath": CONFIG, "readOnly": True}
         volume = {"name": "config", "configMap": {"name": part.name}}
     # For people to read; one of the node would be reserved even in its sleep.
@@ -43,7 +43,7 @@ def spec(study: Study, part: Part) -> dict[str, Any]:
         "imagePullPolicy": "IfNotPresent",
         "command": command,
         **({"ports": [port]} if has_port else {}),
-        "resources": resources(part.where.room),
+        "resources": resources(part.where.resources),
         "volumeMounts": [mount],
     }
     is_claimed = part.kind == "server" and here.storage.storage_class is not None
@@ -61,12 +61,12 @@ def spec(study: Study, part: Part) -> dict[str, Any]:
     }
 
 
-def resources(room: Room) -> dict[str, Any]:
+def resources(given: Resources) -> dict[str, Any]:
     """Return requests and limits as Kubernetes writes them; nothing said is nothing asked."""
     found: dict[str, dict[str, str]] = {}
     for side, cpu, mib in (
-        ("requests", room.request_cpu, room.request_mib),
-        ("limits", room.limit_cpu, room.limit_mib),
+        ("requests", given.request_cpu, given.request_mib),
+        ("limits", given.limit_cpu, given.limit_mib),
     ):
         asked_for = {"cpu": f"{round(cpu * 1000)}m"} if cpu is not None else {}
         asked_for |= {"memory": f"{mib}Mi"} if mib is not None else {}

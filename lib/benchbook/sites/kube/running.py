@@ -16,7 +16,7 @@ from benchbook.sites.contract import Start
 from benchbook.sites.hosts.client import RemoteClient, beside
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import facts, layout, manifests, plan, tidb, wait
+from benchbook.sites.kube import facts, layout, manifests, preview, tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.layout import Chain, Part, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
@@ -52,7 +52,7 @@ class Arms:
 
     def obstacles(self, chain: Chain) -> list[str]:
         """Return why the cluster can't make an arm; what rules out any cluster is told without asking it."""
-        if found := list(plan.obstacles(self.space.study, chain)):
+        if found := list(preview.obstacles(self.space.study, chain)):
             return found
         asked = (self._short_of_cores(chain), self._lacks_balancer(chain), self._operator_lacks())
         return [why for why in asked if why is not None]
@@ -65,8 +65,8 @@ class Arms:
                 if policy not in (wanted, None):
                     return f"site.kubernetes.cpu_manager: {wanted}: node {name} has {policy}"
         for part in in_pods(chain):
-            if part.where.room.request_cpu and part.where.beside is None:
-                asked = (part.where.room.request_cpu, dict(part.where.nodes), space.namespace)
+            if part.where.resources.request_cpu and part.where.beside is None:
+                asked = (part.where.resources.request_cpu, dict(part.where.nodes), space.namespace)
                 if why := facts.short_of_cores(space.cluster, *asked):
                     return f"{part.name}: {why}"
         return None

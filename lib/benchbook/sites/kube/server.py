@@ -69,13 +69,14 @@ class Server:
         if self.is_alive():
             return
         space = self.space
-        self._pod = space.up(self.part, manifests.of_server(space.study, space.names, self.part))
-        wanted, made = self.part.where.room.qos_class, self._pod.status.qos_class
+        pod = space.up(self.part, manifests.of_server(space.study, space.names, self.part))
+        wanted, made = self.part.where.resources.qos_class, pod.status.qos_class
         if made != wanted:
             raise SiteError(
                 f"{pod_of(self.part)}: asked for {wanted}, the cluster made it {made}; "
                 "look for a LimitRange or a webhook that changes requests"
             )
+        self._pod = pod
 
     def ensure(self) -> Any:
         """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
@@ -175,8 +176,8 @@ class OnPod(OnHost):
             return super().sha256(path)
         return self.run("sha256sum", path).split()[0]
 
-    def own(self, name: str, user: str | None = None) -> str:
-        path = super().own(name)
+    def private_folder(self, name: str, user: str | None = None) -> str:
+        path = super().private_folder(name)
         return self._give(path, user)
 
     def write(self, name: str, text: str, user: str | None = None) -> str:
@@ -196,7 +197,7 @@ class OnPod(OnHost):
         return []
 
     def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Program:
-        self.own("run")
+        self.private_folder("run")
         words = [f"{key}={shlex.quote(value)}" for key, value in (env or {}).items()]
         command = ["env", *words, shlex.join([*_as(user), *argv])]
         self.remove(ENDED)
@@ -227,10 +228,10 @@ class OnPod(OnHost):
         if said := self.read(PID):
             self.stop(Program(self.on, "", *map(int, said.split())), KILL_S)
 
-    def work(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
+    def run_to_end(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
         # What is named by its path is a program of the image; all else works on files.
         if not argv[0].startswith("/"):
-            return super().work(argv, wrong, most_s, user)
+            return super().run_to_end(argv, wrong, most_s, user)
         done = self.done(*_as(user), *argv)
         if done.code:
             said = "\n  ".join((done.out + done.err).decode("utf-8", "replace").splitlines()[-5:])

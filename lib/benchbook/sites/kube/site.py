@@ -20,8 +20,8 @@ from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import api, evidence, layout, plan, running
-from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside
+from benchbook.sites.kube import api, evidence, layout, preview, running
+from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
 from benchbook.sites.machine import lock, prepared
@@ -81,15 +81,15 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     @classmethod
     def needs(cls, name: str, study: Study) -> str:
-        return plan.text(name, study)
+        return preview.text(name, study)
 
     @classmethod
     def manifests(cls, name: str, study: Study) -> str:
-        return plan.yaml(name, study)
+        return preview.yaml(name, study)
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
-        return list(plan.obstacles(study, layout.chains(study)[arm]))
+        return list(preview.obstacles(study, layout.chains(study)[arm]))
 
     def obstacles(self, arm: str) -> list[str]:
         return self._arms.obstacles(self._chain(arm))
@@ -152,12 +152,14 @@ class KubernetesSite(ArrangedSite[InPod]):
         chain = self._chain(arm)
         if clients_outside(chain):
             return self._clients_outside().cores(clients_outside(chain))
-        limit = (chain.client if chain.clients else chain.server).where.room.limit_cpu
+        limit = (chain.client if chain.clients else chain.server).where.resources.limit_cpu
         if limit:
             return limit * max(1, len(chain.clients))
-        pods = [self._arms.pod(part) for part in chain.clients] or [self._server(arm).ensure()]
+        pods = [self._arms.pod(part) for part in chain.clients]
+        # A look alone: this is asked within a run, whose books a connection of ours would not be in.
+        pods = pods or [*filter(None, [self.space.look(pod_of(chain.server))])]
         nodes = [self._arms.node(name) for name in {pod.spec.node_name for pod in pods}]
-        cores = sum(float(node.get("cores") or 1) for node in nodes)
+        cores = sum(float(node.get("cores") or 1) for node in nodes) or 1.0
         return cores - cores // 2 if self.space.here.split_cores and cores > 1 else cores
 
     def client(self, start: Start) -> RemoteClient:

@@ -16,7 +16,7 @@ from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_kubernetes import Kubernetes, Selector, release
 from benchbook.sites.kube import layout
-from benchbook.sites.kube.layout import Chain, Names, asked, room, service_of
+from benchbook.sites.kube.layout import Chain, Names, asked, asked_resources, service_of
 from benchbook.sites.kube.pods import HOSTNAME, resources, tolerations
 from benchbook.sites.settings import must_be_free
 from benchbook.sites.tidb import config
@@ -77,7 +77,7 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     for part, role in PARTS.items():
         pods = getattr(here.tidb, part).replicas
         spec[part] = _part(server.name, part, pods, wanted[part], here, _nodes(here, arm, role))
-    spec["tidb"] |= resources(room(arm, here))
+    spec["tidb"] |= resources(asked_resources(arm, here))
     # Beside the slow log's own container a command could not be run without its name; the log is off anyway.
     spec["tidb"]["separateSlowLog"] = False
     spec["tidb"]["config"] = config.toml(dict(asked_of(study, name).items) | wanted["tidb"])

@@ -56,7 +56,6 @@ class TidbCluster(Loaded):
         self.asked = tidb.asked_of(space.study, arm)
         self.child: str | None = None
         self.pods: dict[str, list[Any]] = {}
-        self._machines: dict[str, OnHost] = {}
 
     @property
     def id(self) -> str | None:
@@ -93,7 +92,6 @@ class TidbCluster(Loaded):
         space.apply(self.role, [tidb.cluster(space.study, space.names, self.arm)])
         where = (space.cluster, space.namespace, self.role)
         self.pods = tidb_parts.ready(*where, self._resource, space.here.wait_s)
-        self._machines = {pod.metadata.name: space.machine(pod) for pod in self.all}
         self._close()
         with self._connect() as connection, connection.cursor() as cursor:
             data.set_variables(cursor, self.asked.variables)
@@ -194,7 +192,7 @@ class TidbCluster(Loaded):
         return self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.role)
 
     def _of(self, pod: Any) -> OnHost:
-        return self._machines[pod.metadata.name]
+        return self.space.machine(pod)
 
     def _connect(self, password: str | None = None) -> pymysql.Connection:
         """Return a new connection of the administrator's to the first TiDB."""

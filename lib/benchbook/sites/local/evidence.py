@@ -50,7 +50,7 @@ def facts(
                 "cores": list(one.cpus) if one.cpus else None,
                 **(group.in_force() if (group := parts.group(one)) is not None else {}),
             }
-            for part, one in _rooms(chain).items()
+            for part, one in _parts(chain).items()
         },
         "kernel": _kernel(parts, chain.server) if chain.server.kernel is not None else None,
         "machine": machine.facts(),
@@ -104,7 +104,7 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
     """Run an arm's neighbour and load while the block runs; the record yielded is filled when it ends."""
     record: dict[str, Any] = {}
     service = chain.hop("service")
-    groups = {name: its for name, part in _rooms(chain).items() if (its := parts.group(part)) is not None}
+    groups = {name: its for name, part in _parts(chain).items() if (its := parts.group(part)) is not None}
     packets = parts.get(service).packets() if service is not None else 0
     held = {name: its.throttled() for name, its in groups.items()}
     asked, group = chain.arm.neighbour, None
@@ -147,7 +147,7 @@ def _distance(parts: Parts, chain: Chain) -> dict[str, Any] | None:
     return None if far is None else {"latency_ms": far, "made_by": "netem on both ends of the pod's cable"}
 
 
-def _rooms(chain: Chain) -> dict[str, Part]:
+def _parts(chain: Chain) -> dict[str, Part]:
     proxy = chain.proxy
     return {"server": chain.server, **({"proxy": proxy} if proxy else {}), "client": chain.client}
 

@@ -57,7 +57,7 @@ class Cluster(Made):
         self.version = build.said_version(self.programs["tidb-server"])
         self.asked = config.complete(engine.settings, self.version)
         self.user = data.user(machine)
-        self.role, self.folder = place.name, lab.own(place.name, self.user)
+        self.role, self.folder = place.name, lab.private_folder(place.name, self.user)
         self.log = lab.run / f"{place.name}-tidb-1.log"
         self.lies_in = "data"
         self.zones, self.hops = zones, {}
@@ -299,7 +299,7 @@ class Cluster(Made):
         self.machine.remove(f"{self.role}/new")
         for member in (self.pd, *self.stores.values()):
             for name in ("new", f"new/{member.name}"):
-                self.machine.own(f"{self.role}/{name}", self.user)
+                self.machine.private_folder(f"{self.role}/{name}", self.user)
         try:
             # One after another: a store that joins asks PD for what the ones before it have made.
             for hop in self.hops.values():

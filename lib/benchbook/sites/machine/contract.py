@@ -91,7 +91,7 @@ class Machine(abc.ABC):
         """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
 
     @abc.abstractmethod
-    def own(self, name: str, user: str | None = None) -> str:
+    def private_folder(self, name: str, user: str | None = None) -> str:
         """Make a folder that only a user (None: we) and root can enter; return its path."""
 
     @abc.abstractmethod
@@ -163,7 +163,7 @@ class Machine(abc.ABC):
         """End a program by a signal, by force after the grace; say whether it ran and went by itself."""
 
     @abc.abstractmethod
-    def work(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
+    def run_to_end(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
         """Run a program to its end; SiteError with what is `wrong` and its last words if it fails."""
 
     @abc.abstractmethod

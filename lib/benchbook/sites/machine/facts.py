@@ -106,7 +106,9 @@ def system_name() -> str:
 
 def virtualization() -> str | None:
     """Return what hypervisor the processor reports, `none` on bare metal, or None if that cannot be seen."""
-    if said := says(["systemd-detect-virt"], os.environ).strip():
+    said = says(["systemd-detect-virt"], os.environ).strip()
+    # One word; what it can't tell it says in a sentence.
+    if re.fullmatch(r"[\w-]+", said):
         return said
     text = read("/proc/cpuinfo")
     if text is None:

@@ -81,7 +81,7 @@ class Here(Files, Machine):
         return str(self.lab.socket(self.folder / name))
 
     def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Child:
-        self.own("run")
+        self.private_folder("run")
         return process.start(
             role,
             argv,
@@ -102,7 +102,7 @@ class Here(Files, Machine):
         self.lab.pidfile(process_.role).unlink(missing_ok=True)
         return is_clean
 
-    def work(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
+    def run_to_end(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
         log = self.lab.run / "work.log"
         child = process.start(
             *("work", argv),

@@ -67,7 +67,7 @@ def making(server: Any) -> steps.Steps:
         raise SiteError(f"{_place(machine)}: less than 1 GiB free; {_more(machine)}")
     is_prepared = is_kept(server, None)
     for name in (role, f"{role}/tmp", *([] if is_prepared else [f"{role}/new"])):
-        machine.own(name, server.user)
+        machine.private_folder(name, server.user)
     # A server that is new has what the others with the same data have.
     if is_prepared:
         _copy(server, f"{copy}/data", f"{role}/new")
@@ -147,7 +147,7 @@ def chill(server: Any) -> None:
     server.stop()
     each = ["-exec", "dd", "if={}", "iflag=nocache", "count=0", "status=none", ";"]
     for argv in (["sync", "-f", data], ["find", data, "-type", "f", *each]):
-        machine.work(argv, "the data could not be taken out of memory", COPY_S)
+        machine.run_to_end(argv, "the data could not be taken out of memory", COPY_S)
     server.ensure()
 
 
@@ -174,7 +174,7 @@ def _replace(server: Any) -> None:
 def _save(server: Any, label: str) -> None:
     machine, copy = server.machine, server.place.prepared
     machine.remove(copy)
-    machine.own(copy, server.user)
+    machine.private_folder(copy, server.user)
     _copy(server, f"{server.role}/data", f"{copy}/data")
     record = {
         "label": label,
@@ -196,7 +196,7 @@ def _copy(server: Any, name: str, to: str) -> None:
     holes = ["--sparse=always"] if server.is_sparse else []
     # Written out before the server starts, so that the disk is not busy with it while we measure.
     for argv in (["cp", "-a", "--reflink=auto", *holes, source, target], ["sync", "-f", target]):
-        machine.work(argv, "the data could not be copied", COPY_S)
+        machine.run_to_end(argv, "the data could not be copied", COPY_S)
 
 
 def _record(server: Any) -> str:

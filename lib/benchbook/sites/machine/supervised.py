@@ -222,7 +222,7 @@ class Supervised(Made):
 
     def _configure(self, text: str) -> None:
         """Write its settings file, which only its user reads."""
-        self.machine.own(self.role, self.user)
+        self.machine.private_folder(self.role, self.user)
         self.machine.write(f"{self.role}/{self.config_name}", text, self.user)
 
     def _clear(self) -> None:
@@ -275,7 +275,7 @@ class Supervised(Made):
         for tries_left in reversed(range(TRIES)):
             mark = self.log_mark()
             try:
-                self.machine.own(self.role, self.user)
+                self.machine.private_folder(self.role, self.user)
                 self._clear()
                 self.child = self.machine.start(self.role, argv, self.user, self.place.where, env)
                 yield from self._waiting(is_ready, mark)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.proxies.pod import Pod
 from benchbook.sites.proxies.proxy import Proxy
 from benchbook.sites.traits.haproxy import FOR_SYSBENCH, TRAITS, WORDS
 
@@ -42,6 +43,20 @@ frontend client
 
 backend server
 {{servers}}
+"""
+
+# In a pod connections follow from the open files that a container is allowed, maybe a thousand million.
+
+POD_CONFIG = f"""global
+    fd-hard-limit 65536
+    {{threads}}
+{DEFAULTS}
+frontend client
+    bind :{{port}}
+    default_backend server
+
+backend server
+    server db {{server}}:{{behind}}
 """
 
 
@@ -108,6 +123,20 @@ class HAProxy(Proxy):
                 f"did not take it, its threads may use {found}; write one such as auto:1/1-4 0-3"
             )
         return found
+
+
+class HAProxyPod(Pod):
+    """One HAProxy in a pod, with a thread for each core that it may use."""
+
+    @classmethod
+    def files(cls, port: int, server: str, behind: int, cores: float | None) -> dict[str, str]:
+        threads = f"nbthread {max(1, round(cores))}" if cores else "# one thread a core"
+        text = POD_CONFIG.format(threads=threads, port=port, server=server, behind=behind)
+        return {HAProxy.config_name: text}
+
+    @classmethod
+    def command(cls, folder: str) -> list[str]:
+        return ["haproxy", "-db", "-f", f"{folder}/{HAProxy.config_name}"]
 
 
 def server_lines(servers: Sequence[str]) -> str:

@@ -206,7 +206,7 @@ def _build(lab: labs.Lab, recipe: Recipe, keep: tuple[int, ...]) -> Path:
     folder.mkdir(mode=0o755, exist_ok=True)
     # Its owner's start must not be met half-written by somebody else who builds the same.
     part, log = folder / f"{target.name}.{os.getpid()}", lab.run / "build.log"
-    scratch = lab.own("run/build", None)
+    scratch = lab.private_folder("run/build", None)
     print(f"building {what} from its Go module, once; about 2 minutes on 2 cores", flush=True)
     begun = time.monotonic()
     go = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, timeout=60).stdout.strip()

@@ -12,7 +12,7 @@ from benchbook.sites.kube import layout, manifests, tidb
 from benchbook.sites.kube.layout import Chain, Names, Part, asked, clients_outside, in_pods
 
 # Stands for the lab's token, which is drawn when the lab is made.
-UNKNOWN = "0" * 32
+NO_TOKEN = "0" * 32
 GIB = 1 << 30
 # What a row of sysbench's tables takes with both indexes, roughly: MariaDB's pages are not full.
 ROW_BYTES = 250
@@ -22,7 +22,7 @@ REPLICAS = 3
 
 def lines(name: str, study: Study) -> list[str]:
     """Return what a study needs and makes in a cluster, in lines as `benchbook plan` shows them."""
-    here, names = asked(study), layout.names(name, UNKNOWN)
+    here, names = asked(study), layout.names(name, NO_TOKEN)
     chains = layout.chains(study)
     found = [
         "needs",
@@ -39,7 +39,7 @@ def lines(name: str, study: Study) -> list[str]:
         found.append(f"  operator  TiDB Operator {version}, {is_ours}")
     for role, labels in sorted({item for arm in study.arms for item in _nodes(study, arm)}):
         found.append(f"  nodes     for {role}: {labels}")
-    found.append(f"makes in namespace {names.namespace[: -len(UNKNOWN[:8])]}…")
+    found.append(f"makes in namespace {names.namespace[: -len(NO_TOKEN[:8])]}…")
     parts = {part.name: part for chain in chains.values() for part in in_pods(chain)}
     for manifest in applied(study, names):
         kind, what = manifest["kind"], manifest["metadata"]["name"]
@@ -54,7 +54,7 @@ def text(name: str, study: Study) -> str:
 
 def yaml(name: str, study: Study) -> str:
     """Return all manifests of a study as YAML, with nothing of it secret."""
-    names = layout.names(name, UNKNOWN)
+    names = layout.names(name, NO_TOKEN)
     return manifests.text(applied(study, names))
 
 
@@ -102,16 +102,16 @@ def _data(study: Study) -> str:
 
 
 def _room(part: Part) -> str:
-    room = part.where.room
+    resources = part.where.resources
     wanted = [
-        f"{room.request_cpu:g} cores" if room.request_cpu else "",
-        f"{room.request_mib} MiB" if room.request_mib else "",
+        f"{resources.request_cpu:g} cores" if resources.request_cpu else "",
+        f"{resources.request_mib} MiB" if resources.request_mib else "",
     ]
     said = ", ".join(filter(None, wanted))
-    return f": {room.qos_class}, {part.where.network} network{', ' + said if said else ''}"
+    return f": {resources.qos_class}, {part.where.network} network{', ' + said if said else ''}"
 
 
-OPERATED = "kubernetes.tidb"
+OPERATOR_KEY = "kubernetes.tidb"
 
 
 def obstacles(study: Study, chain: Chain) -> Iterator[str]:
@@ -126,11 +126,11 @@ def obstacles(study: Study, chain: Chain) -> Iterator[str]:
                 f"has accounts; write {of.closed_since} or a later one"
             )
         return
-    if OPERATED not in traits.engine(study.engine.name).clusters_by:
-        fit = ", ".join(one.name for one in traits.engines().values() if OPERATED in one.clusters_by)
-        yield f"site.{OPERATED} goes with engine.name: {fit}"
+    if OPERATOR_KEY not in traits.engine(study.engine.name).clusters_by:
+        fit = ", ".join(one.name for one in traits.engines().values() if OPERATOR_KEY in one.clusters_by)
+        yield f"site.{OPERATOR_KEY} goes with engine.name: {fit}"
     if chain.others:
-        yield f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.{OPERATED} says"
+        yield f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.{OPERATOR_KEY} says"
     if chain.proxy is not None:
         yield "a TiDB cluster is reached by direct, service or load_balancer"
 
