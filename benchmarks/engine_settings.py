@@ -1,6 +1,6 @@
 """Whether a finding could be about a default of ours: the engine's settings against those of its maker.
 
-`sites.settings.DEFAULTS` says what every MariaDB of ours starts from, and why. Here a server with those meets
+`sites/defaults.yaml` says what every MariaDB of ours starts from, and why. Here a server with those meets
 one with the values that MariaDB itself would have taken, all of them at once, with --full also one by one.
 Each visit starts the server anew on the same data; visits alternate, and a block is one visit of each. The
 interval is the one of every other finding. Quick data fit into any buffer pool, the full ones only into ours.
@@ -54,7 +54,7 @@ def rows(is_full: bool) -> list[Row]:
     with bench_site.place() as base:
         for variant, workload, qps in _visits(variants, base, is_full):
             log_qps.setdefault((variant, workload), []).append(float(np.log(qps)))
-    assert set(settings.DEFAULTS) >= set(MAKERS)
+    assert set(settings.complete({}, "mariadb")) >= set(MAKERS)
     return [
         _row(variant, workload, np.array(found) - np.array(log_qps["ours", workload]))
         for (variant, workload), found in sorted(log_qps.items())

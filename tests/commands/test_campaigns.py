@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tarfile
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -245,3 +246,9 @@ def test_a_campaign_on_a_real_server_is_whole_and_is_not_made_again(clone: Path,
     assert campaigns.make(one) == folder
     assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == written
     assert [path.name for path in lab.rglob("calibration-*")] == [], "no lab of it is left"
+
+
+def test_the_options_offer_what_there_is():
+    takes = tomllib.loads(cli.KNOWN.read_text(encoding="utf-8"))["calibrate"]["takes"]
+    assert takes["--engine"]["choices"] == [*campaigns.EFFECTS]
+    assert takes["what"]["choices"] == [*campaigns.USUAL, "record", "check"]

@@ -534,15 +534,15 @@ def test_at_a_rate_that_is_asked_for_a_query_has_a_cost_and_no_effect_a_cause(ma
 )  # fmt: skip
 def test_rooms_are_the_cores_that_parts_share_and_the_quotas_they_have(cpu, rooms):
     here = {"site": {"kind": "local"}, "machine": {"cores": 4}, "cpu": cpu}
-    assert causes._rooms(here, ("client", "proxy", "server")) == rooms
-    assert causes._rooms({**here, "site": {"kind": "kubernetes"}}, ("client", "proxy", "server")) == ()
+    assert causes._core_groups(here, ("client", "proxy", "server")) == rooms
+    assert causes._core_groups({**here, "site": {"kind": "kubernetes"}}, ("client", "proxy", "server")) == ()
 
 
 def test_where_nobody_says_how_many_cores_there_are_there_are_no_rooms():
     known = {"client": {"cores": [1]}, "server": {"cores": [0, 2]}}
     bare = {"site": {"kind": "local"}, "cpu": known}
-    assert causes._rooms(bare, ("client", "server")) == ((("client",), 1.0), (("server",), 2.0))
-    assert causes._rooms({**bare, "cpu": {}}, ("client", "server")) == ()
+    assert causes._core_groups(bare, ("client", "server")) == ((("client",), 1.0), (("server",), 2.0))
+    assert causes._core_groups({**bare, "cpu": {}}, ("client", "server")) == ()
 
 
 def test_data_fit_into_a_pool_of_twice_their_size():

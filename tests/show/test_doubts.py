@@ -122,6 +122,9 @@ def test_what_a_pair_and_voids_came_to_is_told_once_and_nothing_of_an_arm_withou
     care = {one.name for one in told if one.is_care}
     assert {"A/A", "Voids"} <= care and "different rates" in _by_name(found, made.runs)["Voids"].text
     assert "A/A" not in {one.name for one in points(made.findings, made.runs) if one.is_care}
+    note = "voided runs cannot be compared between arms"
+    alone = _by_name(changed(found, voids=voids | {"fisher_p": None, "note": note}), made.runs)["Voids"]
+    assert alone.is_care and alone.text.endswith(" Voided runs cannot be compared between arms.")
 
 
 def test_turns_say_what_stands_still_and_why_the_log_has_other_rates(made):

@@ -16,7 +16,7 @@ from benchbook.core.document import Part
 from benchbook.core.errors import NotThere, did_you_mean
 from benchbook.read import schemas
 from benchbook.read.schemas import SCHEMAS, Column
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 
 
 @cache
@@ -125,7 +125,7 @@ def _cut(text: str, width: int) -> str:
 def frame_html(frame: pd.DataFrame) -> str:
     """Write a small table of texts as HTML, every cell escaped, long ones wrapped and set left."""
     rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
-    return shaped("frame.html.j2", columns=list(frame.columns), rows=rows).text
+    return render("frame.html.j2", columns=list(frame.columns), rows=rows).text
 
 
 def _cell(value: object) -> object:

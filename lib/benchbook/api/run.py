@@ -18,7 +18,7 @@ from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
 from benchbook.show import numbers
 from benchbook.show.markup import Html
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 
 _WIDTH, _HEIGHT = 360, 48
 
@@ -115,7 +115,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         given = {"summary": self._told, "checks": self._verdict.partition("; ")[2]}
-        return shaped("objects/run.html.j2", run=self, series=_sparkline(self.intervals), **given).text
+        return render("objects/run.html.j2", run=self, series=_sparkline(self.intervals), **given).text
 
 
 def _typed(name: str, series: pd.DataFrame) -> pd.DataFrame:
@@ -137,4 +137,4 @@ def _sparkline(series: pd.DataFrame) -> Html | str:
     )
     discarded, most = int(series.is_discarded.sum()), numbers.significant(qps.max())
     given = {"seconds": len(qps), "most": most, "discarded": discarded, "shade": f"{discarded * step:.1f}"}
-    return shaped("sparkline.html.j2", points=points, width=_WIDTH, height=_HEIGHT, **given)
+    return render("sparkline.html.j2", points=points, width=_WIDTH, height=_HEIGHT, **given)

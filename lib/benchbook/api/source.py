@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import pandas as pd
 
@@ -16,7 +16,7 @@ from benchbook.core import source
 from benchbook.core.source import Published
 from benchbook.read import published
 from benchbook.show import numbers, standing
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +69,7 @@ class Claim:
         return "\n".join([*lines, *(f"  {told}" for told in self._here)])
 
     def _repr_html_(self) -> str:
-        return shaped("objects/claim.html.j2", claim=self, here=self._here).text
+        return render("objects/claim.html.j2", claim=self, here=self._here).text
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,9 +108,14 @@ class Source:
     def claims(self) -> Named[Claim]:
         """Its claims in the document's order."""
         made = {one.names[1]: Claim(self.name, one) for one in self.audit.claims}
-        rows = [(name, one.says, one.published, one.recomputed, one.verdict) for name, one in made.items()]
-        columns = ["claim", "says", "published", "recomputed", "verdict"]
-        table = partial(documented, "claims", pd.DataFrame(rows, columns=columns))
+
+        def table() -> pd.DataFrame:
+            rows = [
+                (name, one.says, one.published, one.recomputed, one.verdict) for name, one in made.items()
+            ]
+            columns = ["claim", "says", "published", "recomputed", "verdict"]
+            return documented("claims", pd.DataFrame(rows, columns=columns))
+
         return Named("claim", list(made), made.__getitem__, table)
 
     @cached_property
@@ -139,7 +144,7 @@ class Source:
 
     def _repr_html_(self) -> str:
         claims = self._by_name()
-        return shaped("objects/source.html.j2", source=self, told=self._told, claims=claims).text
+        return render("objects/source.html.j2", source=self, told=self._told, claims=claims).text
 
     def _by_name(self) -> list[tuple[str, Claim]]:
         return list(zip(self.claims.names, self.claims, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from benchbook.core.findings import Findings
 from benchbook.read import tidy
 from benchbook.show import causes, forest, numbers
 from benchbook.show.markup import element
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +82,7 @@ class Finding:
         return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)])
 
     def _repr_html_(self) -> str:
-        return shaped("objects/finding.html.j2", found=self).text
+        return render("objects/finding.html.j2", found=self).text
 
 
 def _table(name: str, meaning: str) -> Told[pd.DataFrame]:
@@ -178,8 +178,10 @@ class Study:
     def findings(self) -> Named[Finding]:
         """The effects, by id, by place, or in a loop; `findings.table` has one row each."""
         made = {one.id: Finding(self.name, one) for one in self._found.findings}
-        rows = [dict(one) for one in self._found.findings]
-        table = partial(documented, "findings", pd.DataFrame(rows))
+
+        def table() -> pd.DataFrame:
+            return documented("findings", pd.DataFrame([dict(one) for one in self._found.findings]))
+
         return Named("finding", list(made), made.__getitem__, table, "see `warnings`")
 
     @property
@@ -255,7 +257,7 @@ class Study:
     def _repr_html_(self) -> str:
         if self.is_recorded and not self.is_analyzed:
             return element("p", self._absent()).text
-        return shaped("objects/study.html.j2", study=self, state=self._state).text
+        return render("objects/study.html.j2", study=self, state=self._state).text
 
     @property
     def _state(self) -> str:

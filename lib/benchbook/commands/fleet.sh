@@ -10,7 +10,7 @@ flock -w {wait} 9
 # What is there of an earlier attempt goes on; the environment in .venv is kept from fleet to fleet.
 if [ "$(cat fleet/.fleet 2>/dev/null)" != {token} ]; then
   mkdir -p fleet
-  find fleet -mindepth 1 -maxdepth 1 ! -name .venv -print0 | xargs -0 rm -rf
+  find fleet -mindepth 1 -maxdepth 1 ! -name .venv -exec rm -rf {{}} +
   tar xzf fleet-{token}.tar.gz -C fleet --no-same-owner
   echo {token} >fleet/.fleet
 fi

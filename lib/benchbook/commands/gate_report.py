@@ -119,7 +119,7 @@ def figure(one: Decision, margin: float) -> Iterator[str]:
 
 def junit(found: Any) -> str:
     """Return JUnit XML: one test case for each question, failed if slower, skipped if undecided."""
-    return shape.shaped("junit.xml.j2", found=found, line=line, remedy=remedy).text + "\n"
+    return shape.render("junit.xml.j2", found=found, line=line, remedy=remedy).text + "\n"
 
 
 def record(found: Any) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class _Publisher(DisplayPublisher):
 class _Stream(io.TextIOBase):
     """What a cell prints."""
 
-    encoding = "utf-8"
+    encoding, errors = "utf-8", "strict"
 
     def __init__(self, shell: Shell, name: str) -> None:
         self._shell, self._name = shell, name

@@ -67,14 +67,14 @@ def stand_in(root: Path) -> list[Path]:
     if not absent:
         return []
     # It brings pandas along.
-    from benchbook.show.shape import shaped
+    from benchbook.show.shape import render
 
     for page, anchors in absent.items():
         kind = page.relative_to(site).parts[0]
         name = page.parent.name if kind == "runs" else page.stem
         command = f"make repro STUDY={name}" if kind in ("studies", "runs") else "make pages"
         given = {"mark": STANDS_IN, "command": command, "anchors": sorted(anchors - {""})}
-        files.write_text(page, shaped("absent.html.j2", **given).text)
+        files.write_text(page, render("absent.html.j2", **given).text)
     return sorted(absent)
 
 

@@ -62,7 +62,7 @@ def add(name: str) -> str:
     study = load.study(name)
     if wrong := [*edited(name), *unfinished(name, study)]:
         raise InputErrors([f"{name}: not recorded: {reason}" for reason in wrong])
-    with _aside() as folder:
+    with aside() as folder:
         packed = archive.pack(name, folder / f"{name}.tar.xz", stage.commit_of_evidence(name))
         told = take(packed)
     return "\n".join([told, COMMIT])
@@ -100,7 +100,7 @@ def take(file: Path) -> str:
         if doubled := list(known_already(index, name, session, file)):
             raise InputErrors([f"{file.name}: not recorded: {reason}" for reason in doubled])
         target = paths.recorded(name, session).archive
-        with _aside() as folder:
+        with aside() as folder:
             packed = folder / target.name
             with paths.at(root):
                 archive.pack(name, packed, checked.contents.manifest.commit)
@@ -170,7 +170,7 @@ def known_already(index: record.Index, name: str, session: str, file: Path) -> I
 
 
 @contextlib.contextmanager
-def _aside() -> Iterator[Path]:
+def aside() -> Iterator[Path]:
     """Yield a folder beside the record, so that what is whole can be moved into it at once."""
     paths.record().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".new-", dir=paths.record()) as folder:
@@ -259,18 +259,18 @@ def registered(held: Unpacked) -> str:
 
 def entry_of(held: Unpacked, packed: Path) -> record.Entry:
     """Return the index's entry of a session that is unpacked and analyzed below a root of its own."""
+    found = Findings.read(held.where.findings)
     return record.Entry(
         commit=archive.manifest(packed).commit or "not known",
-        minutes=round(float(Findings.read(held.where.findings).machine_minutes), 1),
+        minutes=round(float(found.machine_minutes), 1),
         bytes=packed.stat().st_size,
         sha256=files.sha256(packed),
-        **_followed(held, registered(held)),
+        **_followed(held, found, registered(held)),
     )
 
 
-def _followed(held: Unpacked, told: str) -> dict[str, Any]:
+def _followed(held: Unpacked, found: Findings, told: str) -> dict[str, Any]:
     """Return what of an entry follows from a session's raw files, and what is `told` of its registration."""
-    found = Findings.read(held.where.findings)
     return {
         "answer": answers.text(found) or "No finding could be computed; the page says why.",
         "registered": told,
@@ -328,7 +328,10 @@ def _rewritten(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[st
         held, changed = Unpacked(remade.where.base, remade.where.name), list(remade.differences)
         told = registration.still(held.name, entry.registered, entry.measured, held.where.file)
         with paths.at(held.root):
-            fresh = entry.model_copy(update=_followed(held, told))
+            followed = _followed(held, Findings.read(held.where.findings), told)
+            # Who measured what and when stays: `_otherwise` refuses an entry that contradicts its raw files.
+            kept = {key: value for key, value in followed.items() if key not in ("measured", "seed", "runs")}
+            fresh = entry.model_copy(update=kept)
         if not changed:
             return ["the entry in the index"], fresh if fresh != entry else None
         target = packed.parent / f".{folder[-8:]}.tar.xz"

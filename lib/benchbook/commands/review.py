@@ -19,7 +19,7 @@ from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Finding, Findings
 from benchbook.show import numbers, page
 from benchbook.show.registration import keys_of
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 from benchbook.show.table import Table, tabulated
 from benchbook.show.tables import contrast
 
@@ -53,7 +53,7 @@ def review(base: str) -> Path:
         "code": _code(commit, [(kind, name) for kind, name in changed if name.endswith(_CODE)]),
         "files": tabulated("files", [(name, _KINDS.get(kind, kind)) for kind, name in changed]),
     }
-    shown = shaped("review.html.j2", base=base, commit=commit[:10], many=len(names), **given)
+    shown = render("review.html.j2", base=base, commit=commit[:10], many=len(names), **given)
     output = nbformat.v4.new_output("display_data", {"text/html": shown.text})
     cells = [nbformat.v4.new_code_cell("", outputs=[output])]
     title = f"What changed since {base}"

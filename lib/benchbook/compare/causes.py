@@ -90,7 +90,7 @@ def _cell(
     is_closed = not study.workloads[workload].rate
     needed = {"client", "server", *(["proxy"] if told.get("proxy") else [])}
     # A part that is not seen may be the one that is full.
-    rooms = _rooms(told, tuple(by_part)) if needed <= set(by_part) else ()
+    rooms = _core_groups(told, tuple(by_part)) if needed <= set(by_part) else ()
     busy = own.cpu_machine_pct.where(own.order == "runs") / 100 * (_machine(told).get("cores") or math.nan)
     turn_ms, data = own.turn_ms.iloc[0], study.arms[study.deployed(arm)].data
     return Cell(
@@ -118,7 +118,7 @@ def _machine(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     return facts.get("machine") or {}
 
 
-def _rooms(facts: Mapping[str, Any], parts: Sequence[str]) -> tuple[tuple[tuple[str, ...], float], ...]:
+def _core_groups(facts: Mapping[str, Any], parts: Sequence[str]) -> tuple[tuple[tuple[str, ...], float], ...]:
     """Return which parts share which cores, and how many those are; empty where the facts don't say."""
     if (facts.get("site") or {}).get("kind") != "local":
         return ()

@@ -153,14 +153,14 @@ def warnings(
     )
 
 
-def is_all(study: Study, analysis: Analysis) -> bool:
+def only_describes(study: Study, analysis: Analysis) -> bool:
     """Tell whether a study plans fewer blocks than the first look needs, so that it describes its runs."""
     return study.plan.blocks < min(analysis.looks)
 
 
 def described_tables(study: Study, analysis: Analysis) -> list[str]:
     """Return the tidy tables that a description needs beside those of any findings."""
-    return ["intervals"] if is_all(study, analysis) else []
+    return ["intervals"] if only_describes(study, analysis) else []
 
 
 def described(evidence: Evidence, names: Mapping[str, str]) -> list[str] | None:
@@ -169,7 +169,7 @@ def described(evidence: Evidence, names: Mapping[str, str]) -> list[str] | None:
     None for another study, and for one without an event in its runs and without a long run.
     """
     runs, intervals = evidence.runs, evidence.intervals
-    if intervals is None or not is_all(evidence.study, evidence.analysis):
+    if intervals is None or not only_describes(evidence.study, evidence.analysis):
         return None
     arms = dict(zip(runs.run_id, runs.arm, strict=True))
     cost = seconds.dips(runs, intervals, seconds.events(evidence.facts))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from benchbook.compare import words
 from benchbook.core.errors import given
@@ -36,18 +36,18 @@ def told(template: str, **values: object) -> list[str]:
     return [part for one in re.split(r"\n[ \n]*\n", text) if (part := _on_one_line(one).strip(" "))]
 
 
-@cache
-def _wording() -> Environment:
+def templates(folder: Path, **how: Any) -> Environment:
+    """Return the templates of a folder, in which a name that is not given is an error; `how` is for Jinja."""
     # Loading it takes a while, and most commands say nothing.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
-        loader=FileSystemLoader(WORDING),
-        undefined=StrictUndefined,
-        finalize=_on_one_line,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    own = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    return Environment(loader=FileSystemLoader(folder), **{**own, **how})
+
+
+@cache
+def _wording() -> Environment:
+    made = templates(WORDING, finalize=_on_one_line)
     ours = (count, ends, format, interval, listing, percent, signed)
     made.globals.update({one.__name__: one for one in ours}, nbsp=NBSP, words=words)
     # What stands before each item of a loop: a, b and c.

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
@@ -61,13 +62,19 @@ def described(model: type[BaseModel]) -> dict[str, str]:
     for kind in reversed(model.__mro__):
         if not issubclass(kind, Described) or kind.__module__ == __name__:
             continue
-        (section,) = ast.parse(inspect.getsource(kind)).body
-        for field, text in pairwise(getattr(section, "body", ())):
+        body = _classes(inspect.getsourcefile(kind) or "")[kind.__name__]
+        for field, text in pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                 said = text.value if isinstance(text, ast.Expr) else None
                 if isinstance(said, ast.Constant) and isinstance(said.value, str):
                     found[field.target.id] = inspect.cleandoc(said.value)
     return {name: text for name, text in found.items() if name in model.model_fields}
+
+
+@cache
+def _classes(file: str) -> dict[str, list[ast.stmt]]:
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    return {one.name: one.body for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
 
 
 def known(kind: str, names: Callable[[], Iterable[str]]) -> AfterValidator:

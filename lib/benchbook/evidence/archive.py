@@ -133,7 +133,7 @@ def unpack(archive: Path, into: Path, names: Sequence[str] = ()) -> Contents:
         left = set(due)
         for member in members:
             name = member.name.removeprefix(f"{study}/")
-            if member.name == f"{study}/{name}" and name in left & listed.keys():
+            if member.name == f"{study}/{name}" and name in left and name in listed:
                 wrong += _write(member, into / name, name, listed[name])
                 left.remove(name)
             elif not names:

@@ -190,7 +190,8 @@ def from_raw(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> Hel
         return Held(remade, (told,), ())
     with paths.at(root):
         held = Unpacked(root, where.name)
-        session, shown = session_id(held), follows(held)
+        shown = follows(held)
+        session = id_of(shown["measured"], manifests(held))
     refused = (*other_archive(where, entry), *_otherwise(where, entry, session, shown))
     tables = tidy.load(remade.where.tidy)
     found = [*remade.differences]

@@ -154,7 +154,8 @@ def _contrast(own: Sequence[Finding], findings: Findings) -> Iterator[Said]:
     compared = [found for found in own if numbers.is_known(found.effect) and numbers.is_known(found.low)]
     left = [found for found in own if found not in compared]
     if len(left) > 1 and {(one.effect, one.reason) for one in left} == {(None, left[0].reason)}:
-        text = f"{treatment} could not be compared with {baseline}{_where(left)}: {left[0].reason}."
+        reason = left[0].reason or "there is no number"
+        text = f"{treatment} could not be compared with {baseline}{_where(left)}: {reason}."
         text, way = words.sentence_case(text, treatment, baseline), f"#finding-{slug(left[0].id)}"
         yield Said(text, way, tuple(left))
         left = []
@@ -269,4 +270,4 @@ def opening(
     held = early(findings)
     given = {"setting": setting.of(facts, dataset), "one_session": ONE_SESSION, "over": several}
     told = [] if held else said(findings)
-    return shape.shaped("answer.html.j2", found=findings, said=told, early=held, elsewhere=elsewhere, **given)
+    return shape.render("answer.html.j2", found=findings, said=told, early=held, elsewhere=elsewhere, **given)

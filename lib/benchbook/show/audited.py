@@ -17,7 +17,7 @@ from benchbook.core.source import Workload
 from benchbook.show import numbers, theme
 from benchbook.show.markup import Html, element, join, linked, slug
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 from benchbook.show.table import Table, long, number, tabulated
 from benchbook.show.tables import checks as checks
 
@@ -29,7 +29,7 @@ def opening(audit: Audit) -> Html:
     failed = sum(one.passed is False for one in audit.checks)
     # The failed checks that concern the numbers of a claim.
     failing = {one.id: dict.fromkeys(text.partition(":")[0] for text in one.doubts) for one in audit.claims}
-    return shaped("source.html.j2", audit=audit, failed=failed, recomputed=recomputed, failing=failing)
+    return render("source.html.j2", audit=audit, failed=failed, recomputed=recomputed, failing=failing)
 
 
 def recomputed(claim: Claim) -> str:
@@ -56,7 +56,7 @@ def _amount(value: float) -> str:
 
 def arithmetic(audit: Audit) -> Html:
     """Write each claim with its verdict, the rule it was judged by, and the arithmetic of every cell."""
-    return shaped("arithmetic.html.j2", claims=audit.claims, recomputed=recomputed, named=_cell)
+    return render("arithmetic.html.j2", claims=audit.claims, recomputed=recomputed, named=_cell)
 
 
 def _cell(where: str) -> str:

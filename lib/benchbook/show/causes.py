@@ -18,7 +18,7 @@ from benchbook.core.causes import Cause, Causes, CellCosts
 from benchbook.core.findings import Findings
 from benchbook.show import numbers, theme
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 from benchbook.show.table import Table, number, tabulated
 
 _MOST_WORDS = 20
@@ -154,7 +154,7 @@ def shown(
         "broken": laws.broken(findings.causes),
         "reason": numbers.listing(reasons[:2]) or "no difference of queries a second was shown",
     }
-    return [shaped("causes.html.j2", **given), *figures]
+    return [render("causes.html.j2", **given), *figures]
 
 
 def _brief(one: Cause) -> str:

@@ -13,7 +13,7 @@ from benchbook.core.findings import Answer, Finding
 from benchbook.show import opposite
 from benchbook.show.audited import recomputed
 from benchbook.show.markup import ADDRESS, Html, element
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 from benchbook.show.standing import Measured, Standing
 from benchbook.show.table import Table, tabulated
 from benchbook.show.tables import levels_of
@@ -32,7 +32,7 @@ def opening(seen: Standing) -> Html:
         for one in seen.claims
     )
     verdicts = {verdict: judged.count(verdict) for verdict in get_args(findings.Verdict)}
-    return shaped("claims-opening.html.j2", claims=seen.claims, verdicts=verdicts, shown=shown)
+    return render("claims-opening.html.j2", claims=seen.claims, verdicts=verdicts, shown=shown)
 
 
 Illustration = tuple[Measured, Answer | None, list[Finding]]
@@ -49,7 +49,7 @@ def claims(seen: Standing) -> Html:
         would = [one for one in ways if one.is_answer] or ([] if shown else list(ways))
         rows.append((claim, *judged, shown, ways, would))
     given = {"recomputed": recomputed, "opposite": opposite, "levels_of": levels_of, "decided": SHOWN}
-    return shaped("claims.html.j2", rows=rows, measured={one.name for one in seen.studies}, **given)
+    return render("claims.html.j2", rows=rows, measured={one.name for one in seen.studies}, **given)
 
 
 def _illustrations(seen: Standing, claim: Claim) -> list[Illustration]:

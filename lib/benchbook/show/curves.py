@@ -19,8 +19,8 @@ from benchbook.core.wording import count
 from benchbook.show import forest, numbers, theme
 from benchbook.show.forest import Ends, Scale
 from benchbook.show.markup import Html, slug
-from benchbook.show.picture import shaped_svg
-from benchbook.show.shape import shaped
+from benchbook.show.picture import render_svg
+from benchbook.show.shape import render
 from benchbook.show.tables import levels_of
 
 # An effect at so many levels is drawn as a line even where one number may stand for all of them.
@@ -79,7 +79,7 @@ class Curves:
             place: (_drawn(place, own, scale, shades), [(one, _swatch(shades[one.name])) for one in own])
             for place, own in self.panels.items()
         }
-        return shaped("curves.html.j2", panels=panels, caption=self.caption).text
+        return render("curves.html.j2", panels=panels, caption=self.caption).text
 
     def __repr__(self) -> str:
         lines = [f"{place}, {one.name}: {one.told}" for place, own in self.panels.items() for one in own]
@@ -159,8 +159,8 @@ def _drawn(place: str, curves: Sequence[Curve], scale: Scale, shades: Mapping[st
     alt = f"{place}, change against the baseline: " + "; ".join(f"{one.name} {one.told}" for one in curves)
     given = {"levels": levels, "ticks": scale.ticks, "at": at, "shades": shades}
     given |= {"curves": curves, "pairwise": pairwise, "count": count}
-    return shaped_svg("curves.svg.j2", alt, {"class_": "curve", "width": "100%", "height": 240}, **given)
+    return render_svg("curves.svg.j2", alt, {"class_": "curve", "width": "100%", "height": 240}, **given)
 
 
 def _swatch(shade: str) -> Html:
-    return shaped_svg("swatch.svg.j2", "", {"class_": "swatch", "width": 24, "height": 12}, shade=shade)
+    return render_svg("swatch.svg.j2", "", {"class_": "swatch", "width": 24, "height": 12}, shade=shade)

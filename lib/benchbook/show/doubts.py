@@ -11,16 +11,16 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import pairs, words
+from benchbook.compare import edges, pairs, words
 from benchbook.compare import turns as of_turns
-from benchbook.compare.doubts import leaves_zero_out
+from benchbook.compare.doubts import FISHER_P, leaves_zero_out
 from benchbook.compare.verdicts import MARGIN
 from benchbook.core import paths
 from benchbook.core.errors import given
 from benchbook.core.findings import Check, Difference, Finding, Findings, Partners, Voids
 from benchbook.show import forest, numbers, opposite
 from benchbook.show.markup import Html
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 
 # In the root of a recorded session: the values that came out otherwise than recorded, a line each.
 DIFFERS = "differs.txt"
@@ -63,7 +63,7 @@ def doubts(
     more: Sequence[Doubt] = (),
 ) -> Html:
     """Write the points: those that matter in a line, each to be opened, then how it was measured, folded."""
-    return shaped("doubts.html.j2", doubts=list(points(findings, runs, warm_up, more)))
+    return render("doubts.html.j2", doubts=list(points(findings, runs, warm_up, more)))
 
 
 def points(
@@ -239,8 +239,11 @@ def _voids(voids: Voids, arms: Mapping[str, str]) -> Doubt:
     ]
     p = voids.fisher_p
     tested = f" Fisher's exact test for equal rates: {numbers.p_value(p)}." if numbers.is_known(p) else ""
-    is_care = numbers.is_known(p) and p < 0.05
+    # Without a test nothing shows that the arms were voided alike.
+    is_care = p is None or not edges.is_above(p, FISHER_P)
     care = " Arms were voided at different rates, which is a finding of its own." if is_care else ""
+    if p is None:
+        care = f" {voids.note[:1].upper()}{voids.note[1:]}."
     return Doubt("Voids", f"Voided and run again: {numbers.listing(by_arm)}.{tested}{care}", is_care)
 
 

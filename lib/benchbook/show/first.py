@@ -20,7 +20,7 @@ from benchbook.core.pooled import Pooled as OfStudy
 from benchbook.show import causes, forest, numbers, opposite
 from benchbook.show.lines import ONE_SESSION, Line, effect_of, effects_of, over_sessions
 from benchbook.show.markup import Html, slug
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 from benchbook.show.standing import Measured, Standing
 
 # All rows share it: from two fifths of the baseline to two and a half times it. It is narrow.
@@ -34,7 +34,7 @@ def page(seen: Standing) -> Html:
     base = paths.root() / "studies"
     files = {name: paths.study(name).file.relative_to(base) for name in paths.studies()}
     found = groups(seen, {name: "/".join(file.parts[:-1]) for name, file in files.items()}, known)
-    return shaped(
+    return render(
         "first.html.j2", answer=answer(seen, known), groups=found, mini=mini, axis=forest.axis(SCALE)
     )
 
@@ -44,7 +44,7 @@ def answer(seen: Standing, known: Pooled) -> str:
     effects = (one for _, _, one in forest.on_throughput(known.values()))
     labels = Counter[str](one.label for one in effects if len(one.occasions) > 1)
     held = Counter(claim.verdict for claim in seen.claims)
-    return shaped("held.html.j2", held=held, labels=labels, alike=sum(labels[label] for label in _ALIKE)).text
+    return render("held.html.j2", held=held, labels=labels, alike=sum(labels[label] for label in _ALIKE)).text
 
 
 def mini(line: Line) -> Html:

@@ -19,8 +19,8 @@ from benchbook.core.pooled import Pooled, PooledEffect
 from benchbook.core.wording import count
 from benchbook.show import numbers, theme
 from benchbook.show.markup import Html, slug
-from benchbook.show.picture import shaped_svg
-from benchbook.show.shape import shaped
+from benchbook.show.picture import render_svg
+from benchbook.show.shape import render
 from benchbook.show.tables import contrast, levels_of
 
 Ends = tuple[float, float]
@@ -107,7 +107,7 @@ class Forest:
     def _repr_html_(self) -> str:
         scale = scale_of(self.rows)
         given = {"bar": lambda row: bar(row, scale), "axis": axis(scale), "forest": self}
-        return shaped("forest.html.j2", **given).text
+        return render("forest.html.j2", **given).text
 
     def __repr__(self) -> str:
         return "\n".join([self.title, *(f"  {row.name}: {row.told}".rstrip(": ") for row in self.rows)])
@@ -279,14 +279,14 @@ def scale_of(rows: Sequence[Row]) -> Scale:
 
 def bar(row: Row, at: Scale) -> Html:
     """Draw the marks of a line; its numbers stand beside it."""
-    return shaped_svg("bar.svg.j2", "", _SIZE, row=row, at=at, shade=_SHADES[row.direction])
+    return render_svg("bar.svg.j2", "", _SIZE, row=row, at=at, shade=_SHADES[row.direction])
 
 
 def axis(at: Scale) -> Html:
     """Write the numbers of the scale."""
     first, last = (numbers.percent(at.ticks[end], 0) for end in (0, -1))
     said = f"scale from {first} to {last} against the baseline"
-    return shaped_svg("axis.svg.j2", said, _SIZE, at=at)
+    return render_svg("axis.svg.j2", said, _SIZE, at=at)
 
 
 def log_of(fraction: float) -> float:

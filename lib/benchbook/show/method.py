@@ -12,7 +12,7 @@ from benchbook.core import calibrated
 from benchbook.core.findings import Finding, Findings
 from benchbook.show import forest, standing
 from benchbook.show.markup import Html, slug
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 from benchbook.show.table import Table, tabulated
 
 Studies = Mapping[str, Findings]
@@ -28,7 +28,7 @@ def opening(known: Studies) -> Html:
     pairs = _pairs(known)
     out = sum(leaves_zero_out(aa) for _, aa in pairs)
     wide = sum(aa.label == "no useful interval" for _, aa in pairs)
-    return shaped("method.html.j2", pairs=len(pairs), out=out, wide=wide)
+    return render("method.html.j2", pairs=len(pairs), out=out, wide=wide)
 
 
 def aa_figure(known: Studies) -> forest.Forest:
@@ -48,10 +48,10 @@ def calibration() -> Html:
     """Write what the recorded campaigns show, a sentence a question, and where and when they ran."""
     table = calibrated.table()
     if table is None or table.empty:
-        return shaped("calibration.html.j2", table=None)
+        return render("calibration.html.j2", table=None)
     days = sorted({began[:10] for began in table.began_utc})
     given = {"days": dict.fromkeys((days[0], days[-1])), "machines": sorted(set(table.machine))}
-    return shaped("calibration.html.j2", table=table, sentences=campaigns.sentences(table), **given)
+    return render("calibration.html.j2", table=table, sentences=campaigns.sentences(table), **given)
 
 
 def settings(*sections: BaseModel) -> Table:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from benchbook.show import theme
 from benchbook.show.markup import Html, element
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 
 
 def inline(drawn: str, alt: str, **attributes: object) -> Html:
@@ -27,9 +27,9 @@ def inline(drawn: str, alt: str, **attributes: object) -> Html:
     return Html(image.text.removesuffix("</img>"))
 
 
-def shaped_svg(template: str, alt: str, size: Mapping[str, object], **given: object) -> Html:
+def render_svg(template: str, alt: str, size: Mapping[str, object], **given: object) -> Html:
     """Draw an SVG of `templates` in the reader's colours; `size` has class, width and height of its image."""
-    return inline(following(shaped(template, theme=theme, **given).text), alt, **size)
+    return inline(following(render(template, theme=theme, **given).text), alt, **size)
 
 
 def by_arm(table: pd.DataFrame, arms: Sequence[str]) -> dict[str, pd.DataFrame]:
@@ -66,7 +66,7 @@ class Picture:
     """Panels that are seen at once; the others are folded."""
 
     def _repr_html_(self) -> str:
-        return shaped("picture.html.j2", picture=self).text
+        return render("picture.html.j2", picture=self).text
 
     def __repr__(self) -> str:
         return f"<Picture {self.anchor}, {len(self.panels)} panels>"

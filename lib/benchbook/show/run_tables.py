@@ -14,7 +14,7 @@ import pandas as pd
 from benchbook.core import paths, runfolder
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html, slug
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 from benchbook.show.table import Notes, Table, tabulated
 
 _RAW = {"log": runfolder.OUT, "errors": runfolder.ERR, "evidence": runfolder.EVIDENCE,
@@ -23,7 +23,7 @@ _RAW = {"log": runfolder.OUT, "errors": runfolder.ERR, "evidence": runfolder.EVI
 
 def opening(seen: Evidence) -> Html:
     """Write the title of the page of runs, and how many there are."""
-    return shaped("runs.html.j2", name=seen.name, runs=seen.runs, voids=seen.voids)
+    return render("runs.html.j2", name=seen.name, runs=seen.runs, voids=seen.voids)
 
 
 def tables(seen: Evidence) -> tuple[Table, Table]:

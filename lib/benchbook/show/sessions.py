@@ -22,7 +22,7 @@ from benchbook.show.evidence import Evidence
 from benchbook.show.forest import Forest
 from benchbook.show.markup import Html, element, join, slug
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 from benchbook.show.table import Table, number, tabulated
 
 _MOST_ASKED = 4
@@ -46,7 +46,7 @@ def opposite_elsewhere(seen: Evidence) -> Html:
     """Write on the page of a recorded study what has the opposite answer in sessions of another one."""
     rows = same.joined(pooled.several()) if paths.root().parent.name == seen.name else []
     told = same.elsewhere(seen.name, rows)
-    return shaped("elsewhere.html.j2", rows=told) if told else Html("")
+    return render("elsewhere.html.j2", rows=told) if told else Html("")
 
 
 def earlier(found: Pooled) -> list[tuple[str, str, Findings]]:
@@ -115,7 +115,7 @@ def answer(found: Pooled) -> Html:
         "days": dict.fromkeys((found.sessions[0].measured[:10], found.sessions[-1].measured[:10])),
         "in_time": changes.in_time(found),
     }
-    return shaped("sessions.html.j2", found=found, told=told, each=each, **given)
+    return render("sessions.html.j2", found=found, told=told, each=each, **given)
 
 
 def ordering(found: Pooled) -> Iterator[Picture]:
@@ -179,7 +179,7 @@ def beside(here: Brought, record: Pooled) -> Html:
     machine = "No difference of the machine is known."
     if differing:
         machine = f"Different here: {numbers.listing(differing)}."
-    return shaped("beside.html.j2", known=known, told=placed.summary(here, record) or machine)
+    return render("beside.html.j2", known=known, told=placed.summary(here, record) or machine)
 
 
 def joined(several: Sequence[Pooled]) -> list[Table]:

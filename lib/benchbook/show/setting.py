@@ -9,7 +9,7 @@ from typing import Any
 from benchbook.core import applied, traits
 from benchbook.show import numbers
 from benchbook.show.markup import Html
-from benchbook.show.shape import shaped
+from benchbook.show.shape import render
 from benchbook.show.table import Table, long, tabulated
 
 Facts = Mapping[str, Any]
@@ -129,4 +129,4 @@ def files(texts: Mapping[str, str], facts: Mapping[str, Any] | None, names: Mapp
         for _, sha256 in applied.digests(own):
             arms.setdefault(sha256, {})[names.get(arm, arm)] = None
     listed = [(name, text, ", ".join(arms.get(applied.digest(text), {}))) for name, text in texts.items()]
-    return [shaped("applied.html.j2", listed=listed)] if listed else []
+    return [render("applied.html.j2", listed=listed)] if listed else []

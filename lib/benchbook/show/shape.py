@@ -6,9 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from benchbook.compare import words
+from benchbook.compare.sentences import templates
 from benchbook.core import audit, findings, pooled
 from benchbook.show import numbers
 from benchbook.show.markup import Html, element, escape, plain, safe, slug
@@ -16,7 +17,7 @@ from benchbook.show.markup import Html, element, escape, plain, safe, slug
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def shaped(template: str, **given: object) -> Html:
+def render(template: str, **given: object) -> Html:
     """Return a template of `templates`, such as `first.html.j2`, filled with what is given.
 
     Texts are escaped and lose their control characters; `Html` passes as it is. A name that the template
@@ -57,14 +58,7 @@ def _texts() -> Environment:
 
 @cache
 def _shapes() -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_plain,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = templates(TEMPLATES, autoescape=True, finalize=_plain)
     made.globals.update(
         badge=badge, result=result, slug=slug, count=numbers.count, numbers=numbers, words=words
     )

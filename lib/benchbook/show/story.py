@@ -11,7 +11,7 @@ from benchbook.core.pooled import LABELS, Pooled
 from benchbook.show import causes
 from benchbook.show.forest import SEVERAL, Forest, on_throughput, place, together
 from benchbook.show.markup import Html, slug
-from benchbook.show.shape import badge, shaped
+from benchbook.show.shape import badge, render
 from benchbook.show.standing import Measured, Standing
 from benchbook.show.table import Table, tabulated
 
@@ -20,7 +20,7 @@ def opening(seen: Standing, found: Sequence[Pooled]) -> Html:
     """Say on what the story rests, or that the record is still to be made."""
     sessions = [one for study in found for one in study.sessions]
     models = machines.models([one.processor for one in sessions])
-    return shaped("story.html.j2", seen=seen, studies=found, sessions=sessions, models=models)
+    return render("story.html.j2", seen=seen, studies=found, sessions=sessions, models=models)
 
 
 def reports(seen: Standing) -> Table:

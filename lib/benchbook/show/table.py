@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchbook.show.markup import Html, element, escape
-from benchbook.show.shape import shaped, told
+from benchbook.show.shape import render, told
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Table:
         columns, rows, shared = self._narrowed() if self.rows else ([], [], "")
         caption = " ".join(filter(None, [self.caption, shared]))
         given = {"columns": columns, "caption": caption, "is_whole": self.is_whole or len(rows) <= _FEW}
-        return shaped("table.html.j2", table=self, rows=rows, **given).text
+        return render("table.html.j2", table=self, rows=rows, **given).text
 
     def __html__(self) -> str:
         """Let a template take it as it is."""
