@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchbook.core import traits
-from benchbook.measure import state
+from benchbook.measure import ledger, state
 from benchbook.sites.traits import mariadb
 
 STATUS = {
@@ -40,6 +40,27 @@ def test_a_moment_keeps_what_our_own_looks_do_not_move_and_the_work_apart():
     assert (found.uptime_s, found.at_s, found.own) == (9.0, 100.0, 3)
     assert connection.info["moment"] is found
     assert state.moment(keeping(), STATUS, 9.0, 100.0).own is None
+
+
+def test_the_time_of_a_reading_is_that_of_its_uptime_however_long_the_books_were_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Taken before the wait, it made a server that was asked too early one that was started again (V14)."""
+    now, waits = [100.0], [2.0, 0.0]
+
+    def read(connection: Any) -> tuple[dict[str, int], dict[str, str], float]:
+        now[0] += waits.pop(0)
+        return {}, {}, now[0] - 90.0
+
+    monkeypatch.setattr(ledger, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(ledger.dialect, "of", lambda connection: SimpleNamespace(counters=read))
+    connection = keeping()
+    ledger.snapshot(connection)
+    connection.info["held"] = state.Held(state.latest(connection), {}, state.Look({}, {}, {}, {}))
+    now[0] += 5.0
+    ledger.snapshot(connection)
+    found = state.between(connection)
+    assert (found["seconds"], found["uptime_s"]) == (5.0, 5.0)
 
 
 def at(connection: Any, uptime_s: float, at_s: float, **counters: int) -> state.Moment:

@@ -52,9 +52,9 @@ def session(site: Site, arm: str | None = None, server: int = 0) -> Iterator[Con
 
 def snapshot(connection: Connection) -> tuple[dict[str, int], float]:
     """Return the server's counters by name and its uptime in seconds; what its cache holds is kept, too."""
-    at_s = time.monotonic()
     counters, status, uptime_s = dialect.of(connection).counters(connection)
-    state.moment(connection, status, uptime_s, at_s)
+    # After the reading: the books of a cluster are waited for, and its uptime is that of the wait's end.
+    state.moment(connection, status, uptime_s, time.monotonic())
     told = {key: str(status.get(name, "")) for key, name in OF_CACHE.items()}
     is_told = all(map(str.isdigit, told.values()))
     connection.info["cache"] = {key: int(value) for key, value in told.items()} if is_told else None
