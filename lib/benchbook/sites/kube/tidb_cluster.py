@@ -210,8 +210,7 @@ class TidbCluster(Loaded):
             for password in (None, ""):
                 try:
                     with self._connect(password) as connection, connection.cursor() as cursor:
-                        if password is not None:
-                            data.close(cursor, self.lab.admin_password(), (labs.LOOPBACK,))
+                        data.close(cursor, self.lab.admin_password(), (labs.LOOPBACK,))
                     return
                 except pymysql.err.OperationalError as error:
                     refused.append(error.args)

@@ -225,9 +225,10 @@ def stored(connection: sqlalchemy.Connection, configs: Mapping[str, Mapping[str,
 def close(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = ("localhost",)) -> None:
     """Let the administrator in over the socket alone, with a password.
 
-    `hosts` is where a session over the socket seems to come from: a TiDB leads it to its own address.
+    `hosts` is where a session over the socket seems to come from: a TiDB leads it to its own address. What an
+    interruption left undone is done the next time.
     """
     for host in hosts:
-        cursor.execute(f"CREATE USER '{labs.ADMIN}'@'{host}' IDENTIFIED BY %s", (password,))
+        cursor.execute(f"CREATE USER IF NOT EXISTS '{labs.ADMIN}'@'{host}' IDENTIFIED BY %s", (password,))
         cursor.execute(f"GRANT ALL PRIVILEGES ON *.* TO '{labs.ADMIN}'@'{host}' WITH GRANT OPTION")
-    cursor.execute(f"DROP USER '{labs.ADMIN}'@'%%'", ())
+    cursor.execute(f"DROP USER IF EXISTS '{labs.ADMIN}'@'%%'", ())
