@@ -43,14 +43,17 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 SWITCH = dict.fromkeys(("on", "true", "yes", "1"), "on") | dict.fromkeys(("off", "false", "no", "0"), "off")
 
 
-def complete(asked: Mapping[str, Value], *engines: str, version: float = 0.0) -> dict[str, Value]:
+def complete(asked: Mapping[str, Value], *engines: str, version: str = "") -> dict[str, Value]:
     """Return what servers start from (`defaults.yaml`), later engines before earlier, a study's above all."""
+    here = _numbers(version)
     read = yamlfile.read(Path(__file__).with_name("defaults.yaml")).data
     rows = {name: row for engine in engines for name, row in read[engine].items()}
     merged: dict[str, Value] = {
         name: row["value"]
         for name, row in rows.items()
-        if row["value"] is not None and row.get("since", version) <= version <= row.get("until", version)
+        if row["value"] is not None
+        and _numbers(row.get("since", "")) <= here
+        and ("until" not in row or here[:2] <= _numbers(row["until"]))
     }
     if any(key.startswith("log_bin") for key in asked):
         merged.pop("skip_log_bin", None)
@@ -167,6 +170,11 @@ def _mirrored(key: str, value: Value, variables: Mapping[str, str]) -> Value:
     if key in variables or not key.startswith("skip_"):
         return value
     return "OFF" if SWITCH.get(text(value).lower()) == "on" else "ON"
+
+
+def _numbers(version: object) -> list[int]:
+    """Return a version such as 6.6.0-20230103 as numbers."""
+    return [int(part) for part in str(version).partition("-")[0].split(".") if part]
 
 
 def _number(word: str) -> float | None:

@@ -130,12 +130,18 @@ def test_items_go_into_sections_that_an_old_parser_reads_and_come_back_by_dotted
 
 @pytest.mark.parametrize(
     ("version", "item", "variable"),
-    [("5.4.0-alpha-1", True, False), ("6.0.0", True, False), ("6.1.0", False, True), ("7.5", False, True)],
+    [("5.4.0-alpha-1", True, False), ("6.0.3", True, False), ("6.1.0", False, True), ("7.5", False, True)],
 )
 def test_the_plan_cache_is_on_in_the_way_of_each_version(version: str, item: bool, variable: bool) -> None:
     asked = config.complete({}, version)
     assert ("prepared-plan-cache.enabled" in asked.items) == item
     assert ("tidb_enable_prepared_plan_cache" in asked.variables) == variable
+
+
+@pytest.mark.parametrize(("version", "knows"), [("3.0.1", False), ("4.0.1", False), ("4.0.2", True)])
+def test_nothing_is_asked_that_only_the_next_release_knows(version: str, knows: bool) -> None:
+    asked = config.complete({}, version)
+    assert ("enable-telemetry" in asked.items) == knows == ("tidb_enable_telemetry" in asked.variables)
 
 
 def test_a_setting_that_was_not_taken_is_named_whichever_kind_it_is() -> None:

@@ -96,7 +96,7 @@ def test_items_and_variables_that_open_a_tidb_are_refused(name: str) -> None:
 
 def test_what_we_start_from_ourselves_is_not_refused() -> None:
     assert mariadb.reserved(settings.complete({}, "mariadb")) == []
-    for version in (3.0, 5.2, 6.6):
+    for version in ("3.0.1", "5.2", "6.6"):
         asked = settings.complete({}, "tidb", version=version)
         assert len(asked) >= 4 and tidb.reserved(asked) == []
 

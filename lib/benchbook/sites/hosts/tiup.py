@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,27 +13,16 @@ from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_hosts import Numa
 from benchbook.sites.hosts.arrange import EXPORTERS_AT, PD_AT, TIKV_AT, Part
-from benchbook.sites.settings import Value
 from benchbook.sites.tidb import config
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-# These came with 4.0.2; older servers would refuse, or not know them.
-TELEMETRY, SINCE = ("enable-telemetry", "tidb_enable_telemetry"), (4, 0, 2)
 
 
 def settings(study: Study, part: Part) -> config.Asked:
     """Return what each TiDB of a cluster is asked to be: its items, and its variables."""
-    tiup, engine = study.site.tiup, engine_of(study, part.arm)
-    assert tiup is not None and engine.version is not None
-    asked: dict[str, Value] = {**engine.settings, **configs(study, part.arm)["tidb"]}
-    made = config.complete(asked, engine.version)
-    if tuple(int(number) for number in re.findall(r"\d+", engine.version)[:3]) >= SINCE:
-        return made
-    known = (
-        {key: value for key, value in kept.items() if key not in TELEMETRY or key in asked}
-        for kept in (made.items, made.variables)
-    )
-    return config.Asked(*known)
+    engine = engine_of(study, part.arm)
+    assert engine.version is not None
+    return config.complete({**engine.settings, **configs(study, part.arm)["tidb"]}, engine.version)
 
 
 def configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:

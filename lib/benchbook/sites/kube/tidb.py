@@ -93,10 +93,10 @@ def asked_of(study: Study, arm: str) -> config.Asked:
     assert here.tidb is not None
     must_be_free(study.engine)
     wanted = config.of_parts(here.tidb, study.arms[arm].parts)["tidb"]
-    own = {key: value for key, value in wanted.items() if not isinstance(value, tuple)}
-    whole = config.complete(study.engine.settings, here.tidb.version.removeprefix("v"))
-    items = whole.items | {key: value for key, value in own.items() if config.is_item(key)}
-    return config.Asked(dict(sorted(items.items())), whole.variables)
+    own = {
+        key: value for key, value in wanted.items() if config.is_item(key) and not isinstance(value, tuple)
+    }
+    return config.complete({**study.engine.settings, **own}, here.tidb.version.removeprefix("v"))
 
 
 def balancer(names: Names, chain: Chain) -> dict[str, Any]:

@@ -47,8 +47,7 @@ def is_item(name: str) -> bool:
 
 def complete(asked: Mapping[str, Value], version: str) -> Asked:
     """Return the benchmark defaults of a version with a study's settings on top."""
-    number = float(".".join(version.split("-")[0].split(".")[:2]))
-    merged = settings.complete(asked, "tidb", version=number)
+    merged = settings.complete(asked, "tidb", version=version)
     return Asked(
         {name: value for name, value in sorted(merged.items()) if is_item(name)},
         {name: value for name, value in sorted(merged.items()) if not is_item(name)},
