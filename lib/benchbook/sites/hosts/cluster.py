@@ -17,13 +17,13 @@ from typing import Any
 
 import pymysql
 import sqlalchemy
+from pymysql.constants import ER
 
 from benchbook.core import applied
 from benchbook.core.engines import engine_of
-from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_hosts import Numa
-from benchbook.sites import settings as values
 from benchbook.sites import sql
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts import tiup
@@ -35,7 +35,6 @@ from benchbook.sites.tidb import data
 from benchbook.sites.tidb.status import Status, threads
 
 LOOK_S = 1.0
-REFUSED = 1045
 STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"
 
 
@@ -172,14 +171,16 @@ class Cluster(prepared.Loaded):
     def facts(self) -> dict[str, Any]:
         """SettingsDiffer where a setting of the study's was not taken."""
         self.running()
-        told, differing = self._settings()
-        if differing:
-            raise SettingsDiffer(differing)
+        mine = {**self.engine.settings, **self.configs["tidb"]}
+        read = [
+            self.asked.taken(mine, one.config(), sql.variables(self.admin(number)), may_lack=True)
+            for number, one in enumerate(self.statuses)
+        ]
         shown, variables = self._shown(), sql.variables(self.admin())
         with self.admin().connect() as connection:
             kept = data.stored(connection, self.configs)
         parts = [{key: one.get(key) for key in ("id", "role", "status")} for one in shown["instances"]]
-        return data.facts(self.engine.version, STORAGE, told, variables, PurePath("DATA")) | {
+        return data.facts(self.engine.version, STORAGE, read[0], variables, PurePath("DATA")) | {
             "config_hash": self.config_hash,
             "cluster": {
                 "version": shown["cluster_meta"].get("cluster_version"),
@@ -189,25 +190,6 @@ class Cluster(prepared.Loaded):
                 "stored": kept,
             },
         }
-
-    def _settings(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return asked and got of every setting of TiDB, and what any of them did not take."""
-        mine = {**self.engine.settings, **self.configs["tidb"]}
-        told: dict[str, Any] = {}
-        differing: dict[str, Any] = {}
-        for number, status in enumerate(self.statuses):
-            items, variables = status.config(), sql.variables(self.admin(number))
-            # A setting of ours, not the study's, that a version doesn't know is told and no fault.
-            differing |= {
-                key: pair
-                for key, pair in self.asked.differences(items, variables).items()
-                if key in mine or pair[1] is not None
-            }
-            for key, value in sorted((self.asked.items | self.asked.variables).items()):
-                got = self.asked.got(key, items, variables)
-                said = {"asked": values.text(value), "got": got if got is not None else data.NOT_READ}
-                told.setdefault(key, said | {"from": "study" if key in mine else "benchbook"})
-        return told, differing
 
     def applied(self) -> list[tuple[str, str]]:
         """Return the topology that it was made from, as a pair of name and text."""
@@ -279,7 +261,7 @@ class Cluster(prepared.Loaded):
                     (self.lab.admin_password(),),
                 )
         except pymysql.err.OperationalError as error:
-            if error.args[0] != REFUSED:
+            if error.args[0] != ER.ACCESS_DENIED_ERROR:
                 raise SiteError(f"TiDB on {place.host} does not answer: {error.args[-1]}") from None
 
     def _connect(self, place: Place, password: str | None = None) -> pymysql.Connection:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pymysql
 import sqlalchemy
+from pymysql.constants import ER
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
@@ -37,8 +38,6 @@ PLURAL = "tidbclusters"
 # Ports that the operator gives the parts.
 PORT, STATUS, PD, TIKV_STATUS = 4000, 10080, 2379, 20180
 LISTENING_S, SETTLED_S = 60.0, 5.0
-# ER_ACCESS_DENIED_ERROR, of a server that does answer.
-DENIED = 1045
 NOT_SHOWN = "not available: PD's own port does not answer"
 
 
@@ -215,7 +214,7 @@ class TidbCluster(Loaded):
                 except pymysql.err.OperationalError as error:
                     refused.append(error.args)
             # Its pod is ready before its port answers, where nothing looks at that.
-            if time.monotonic() > deadline or all(args[0] == DENIED for args in refused):
+            if time.monotonic() > deadline or all(args[0] == ER.ACCESS_DENIED_ERROR for args in refused):
                 raise SiteError(
                     f"TidbCluster {self.role} lets neither us nor its first administrator in: "
                     f"{refused[-1][-1]}; run `make down`, then the stage again"

@@ -27,10 +27,19 @@ class Asked:
         return settings.not_taken(self.items | self.variables, lambda key: self.got(key, items, variables))
 
     def taken(
-        self, mine: Mapping[str, Value], items: Mapping[str, Any], variables: Mapping[str, str]
+        self,
+        mine: Mapping[str, Value],
+        items: Mapping[str, Any],
+        variables: Mapping[str, str],
+        may_lack: bool = False,
     ) -> dict[str, dict[str, str | None]]:
-        """Return asked and got of every setting; `mine` are the study's. SettingsDiffer if one differs."""
+        """Return asked and got of every setting; `mine` are the study's. SettingsDiffer if one differs.
+
+        With `may_lack` a version may know none of those that are not the study's.
+        """
         asked, differing = self.items | self.variables, self.differences(items, variables)
+        if may_lack:
+            differing = {key: two for key, two in differing.items() if key in mine or two[1] is not None}
         return settings.taken(asked, mine, lambda key: self.got(key, items, variables), differing)
 
     @staticmethod
