@@ -16,7 +16,7 @@ from kubernetes import client
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube import tidb, wait
 from benchbook.sites.kube.api import Cluster
-from benchbook.sites.kube.tidb_parts import PodPlacement
+from benchbook.sites.kube.tidb_cluster import PodPlacement
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import status
 

@@ -17,7 +17,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites.kube import layout, manifests, preview, tidb
 from benchbook.sites.kube.layout import clients_inside, clients_outside
-from benchbook.sites.kube.tidb_parts import PodPlacement
+from benchbook.sites.kube.tidb_cluster import PodPlacement
 from benchbook.sites.tidb import data
 from tests.installed import package
 from tests.sites import kubernetes_study

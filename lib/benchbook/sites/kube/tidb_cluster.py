@@ -6,8 +6,9 @@ back: they are loaded once, and taken as they are.
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +21,27 @@ from benchbook.sites import lab as labs
 from benchbook.sites import sql
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts.machine import OnHost
-from benchbook.sites.kube import tidb, tidb_parts
+from benchbook.sites.kube import tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.layout import Chain, Part
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
-from benchbook.sites.kube.tidb import PARTS
-from benchbook.sites.kube.tidb_parts import PodPlacement
+from benchbook.sites.kube.tidb import COMPONENT, INSTANCE, PARTS
 from benchbook.sites.kube.wait import tells
-from benchbook.sites.machine.contract import Request
 from benchbook.sites.machine.here import Here
 from benchbook.sites.machine.prepared import Loaded
 from benchbook.sites.tidb import config, data
-from benchbook.sites.tidb.status import Status, threads
+from benchbook.sites.tidb.status import Placement, Status, threads
 
 PLURAL = "tidbclusters"
 # Ports that the operator gives the parts.
 PORT, STATUS, PD, TIKV_STATUS = 4000, 10080, 2379, 20180
 LISTENING_S, SETTLED_S = 60.0, 5.0
 NOT_SHOWN = "not available: PD's own port does not answer"
+NAMES = {"pd": "PD", "tikv": "TiKV", "tidb": "TiDB"}
+# An operator that is there does something within this.
+SILENT_S = 30.0
+UNSEEN = "the operator takes no notice of it: does it run, and does it look at this namespace?"
 
 
 class TidbCluster(Loaded):
@@ -89,8 +92,7 @@ class TidbCluster(Loaded):
             return self.first
         space = self.space
         space.apply(self.role, [tidb.cluster(space.study, space.names, self.arm)])
-        where = (space.cluster, space.namespace, self.role)
-        self.pods = tidb_parts.ready(*where, self._resource, space.here.wait_s)
+        self.pods = self._ready()
         self._close()
         with self._connect() as connection, connection.cursor() as cursor:
             data.set_variables(cursor, self.asked.variables)
@@ -163,10 +165,8 @@ class TidbCluster(Loaded):
     def look(self) -> dict[str, Any]:
         """Return stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""
         ended = [pod.metadata.name for pod in self.all if tells(pod) != self._now(pod)]
-        pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
         try:
-            placed = PodPlacement(labs.LOOPBACK, PD, pods, self._of(self.pods["pd"][0]))
-            return {**vars(placed.state()), "ended": ended}
+            return {**vars(self._placement.state()), "ended": ended}
         except (SiteError, OSError, ValueError, KeyError) as error:
             return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
 
@@ -221,16 +221,102 @@ class TidbCluster(Loaded):
                 )
             time.sleep(0.5)
 
-    def _stores(self) -> Any:
-        """Return version and state of every TiKV as PD knows them."""
-        asked = Request("/pd/api/v1/stores")
+    def _stores(self) -> list[str] | str:
         try:
-            stores = json.loads(self._of(self.pods["pd"][0]).request(labs.LOOPBACK, PD, asked))["stores"]
+            return self._placement.stores()
         except (OSError, ValueError, KeyError):
             return NOT_SHOWN
-        known = [(one["store"].get("version"), one["store"].get("state_name")) for one in stores]
-        return [f"{version} {state}" for version, state in sorted(known, key=str)]
+
+    @property
+    def _placement(self) -> PodPlacement:
+        pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
+        return PodPlacement(labs.LOOPBACK, PD, pods, self._of(self.pods["pd"][0]))
 
     def _now(self, pod: Any) -> dict[str, Any]:
         found = self.space.look(pod.metadata.name)
         return tells(found) if found is not None else {"pod": "gone"}
+
+    def _ready(self) -> dict[str, list[Any]]:
+        """Wait until all of it is ready, and return its pods by part.
+
+        The longest wait is one without one more pod that runs. SiteError names every pod that does not run,
+        with its reason and events.
+        """
+        waiting, most = wait.Waiting(f"TidbCluster {self.role}", self.space.here.wait_s), -1
+        while True:
+            if (resource := self._resource()) is None:
+                raise SiteError(f"{waiting.what} was removed by somebody else; run the stage again")
+            found = self._found()
+            if (state := lacking(resource, found)) is None:
+                return found
+            running = sum(_running(resource["spec"], found).values())
+            is_unseen = not resource.get("status") and waiting.lasted_s > min(SILENT_S, waiting.wait_s)
+            states = (wait.state(pod) or "" for part in found.values() for pod in part)
+            if is_unseen or waiting.is_over(state, any(map(wait.is_hopeless, states)), running > most):
+                why = UNSEEN if is_unseen else self._whys(found)
+                raise SiteError(f"{waiting.what} is not ready after {waiting.lasted_s:.0f} s: {state}. {why}")
+            most = max(most, running)
+
+    def _found(self) -> dict[str, list[Any]]:
+        """Return its pods by part as the cluster has them now, in order of their numbers."""
+        cluster, label = self.space.cluster, f"{INSTANCE}={self.role}"
+        listed = cluster.ask(cluster.core.list_namespaced_pod, self.space.namespace, label_selector=label)
+        found: dict[str, list[Any]] = {part: [] for part in PARTS}
+        for pod in listed.items:
+            found.setdefault((pod.metadata.labels or {}).get(COMPONENT, "other"), []).append(pod)
+
+        def number(pod: Any) -> tuple[int, str]:
+            last = pod.metadata.name.rpartition("-")[2]
+            return (int(last) if last.isdigit() else 0, pod.metadata.name)
+
+        return {part: sorted(some, key=number) for part, some in found.items()}
+
+    def _whys(self, found: dict[str, list[Any]]) -> str:
+        """Return every pod that does not run, with its reason and events, else the events of the whole."""
+        told = [
+            f"{pod.metadata.name}: {state} (its events: {self._events(pod.metadata.name)})"
+            for part in found.values()
+            for pod in part
+            if (state := wait.state(pod)) is not None
+        ]
+        return ". ".join(told) or f"No pod of it is in trouble; its own events: {self._events(self.role)}"
+
+    def _events(self, name: str) -> str:
+        return "; ".join(wait.events(self.space.cluster, self.space.namespace, name)) or "none"
+
+
+@dataclass(frozen=True)
+class PodPlacement(Placement):
+    """A PD in a pod; `names` are the pods of the stores by their addresses."""
+
+    def _name(self, address: str) -> str:
+        host = address.rpartition(":")[0]
+        # The operator's stores are known by their pod's name in the network of the cluster.
+        is_number = host.replace(".", "").isdigit()
+        return self.names.get(host, host if is_number else host.partition(".")[0])
+
+
+def lacking(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str | None:
+    """Return how far a cluster is, in words; None if it is ready and all its pods run."""
+    spec, status = resource["spec"], resource.get("status") or {}
+    wanted = {part: int(spec[part]["replicas"]) for part in PARTS}
+    running = _running(spec, found)
+    ready = (one for one in status.get("conditions") or () if one["type"] == "Ready")
+    said: Mapping[str, Any] = next(ready, {})
+    # Pods may still be made again with other settings.
+    sets = [(status.get(part) or {}).get("statefulSet") or {} for part in PARTS]
+    is_moving = any(one.get("currentRevision") != one.get("updateRevision") for one in sets)
+    if said.get("status") == "True" and running == wanted and not is_moving:
+        return None
+    counts = ", ".join(f"{NAMES[part]} {running[part]} of {wanted[part]}" for part in PARTS)
+    return f"{counts}; the operator says: {said.get('message') or said.get('reason') or 'nothing yet'}"
+
+
+def _running(spec: Mapping[str, Any], found: Mapping[str, list[Any]]) -> dict[str, int]:
+    """Return how many pods of each part run that were made of what is asked now."""
+
+    def is_as_asked(pod: Any, asked: Mapping[str, Any]) -> bool:
+        env = {one.name: one.value for container in pod.spec.containers for one in container.env or ()}
+        return wait.state(pod) is None and all(env.get(one["name"]) == one["value"] for one in asked["env"])
+
+    return {part: sum(is_as_asked(pod, spec[part]) for pod in found[part]) for part in PARTS}

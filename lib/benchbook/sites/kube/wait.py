@@ -19,29 +19,49 @@ PAUSE_S = 0.2
 TOLD_EVERY_S = 15.0
 
 
+class Waiting:
+    """A wait for `what`, told of now and then. `wait_s` is the longest wait without anything that moves."""
+
+    def __init__(self, what: str, wait_s: float) -> None:
+        self.what, self.wait_s = what, wait_s
+        self.began = self.moved = self.told_at = time.monotonic()
+        self.stuck_since: float | None = None
+        self.told = ""
+
+    @property
+    def lasted_s(self) -> float:
+        return time.monotonic() - self.began
+
+    def is_over(self, lacking: str, is_stuck: bool, has_moved: bool = False) -> bool:
+        """Say, by what is `lacking` still, whether to give up; else say what that is and pause."""
+        now = time.monotonic()
+        self.moved = now if has_moved else self.moved
+        self.stuck_since = (self.stuck_since or now) if is_stuck else None
+        if now - self.moved > self.wait_s or now - (self.stuck_since or now) > PATIENCE_S:
+            return True
+        if (lacking != self.told and now - self.began > 3) or now - self.told_at > TOLD_EVERY_S:
+            print(f"{self.what}: {lacking}, {now - self.began:.0f} s")
+            self.told, self.told_at = lacking, now
+        time.sleep(PAUSE_S)
+        return False
+
+
 def running(cluster: Cluster, namespace: str, pod: str, digest: str | None, wait_s: float) -> Any:
     """Wait until a pod made of the right files runs, and return it; SiteError with its events if it won't."""
-    began = time.monotonic()
-    told = ""
-    told_at, stuck_since = began, None
-    while True:
-        found = look(cluster, namespace, pod)
-        lacking = state(found, digest)
-        if lacking is None:
-            return found
-        now = time.monotonic()
-        is_stuck = lacking.partition(":")[0] in HOPELESS
-        stuck_since = (stuck_since or now) if is_stuck else None
-        if now - began > wait_s or (stuck_since is not None and now - stuck_since > PATIENCE_S):
+    waiting = Waiting(pod, wait_s)
+    while (lacking := state(found := look(cluster, namespace, pod), digest)) is not None:
+        if waiting.is_over(lacking, is_hopeless(lacking)):
             seen = "; ".join(events(cluster, namespace, pod)) or "no events"
             raise SiteError(
-                f"{pod} does not run after {now - began:.0f} s: {lacking}. Its events: {seen}. "
+                f"{pod} does not run after {waiting.lasted_s:.0f} s: {lacking}. Its events: {seen}. "
                 f"It said: {last_words(cluster, namespace, pod) or 'nothing'}"
             )
-        if (lacking != told and now - began > 3) or now - told_at > TOLD_EVERY_S:
-            print(f"{pod}: {lacking}, {now - began:.0f} s")
-            told, told_at = lacking, now
-        time.sleep(PAUSE_S)
+    return found
+
+
+def is_hopeless(state: str) -> bool:
+    """Say whether what a pod lacks does not mend itself."""
+    return state.partition(":")[0] in HOPELESS
 
 
 def look(cluster: Cluster, namespace: str, pod: str) -> Any | None:

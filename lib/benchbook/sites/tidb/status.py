@@ -213,6 +213,11 @@ class Placement:
             busy=len(self._ask("operators") or ()),
         )
 
+    def stores(self) -> list[str]:
+        """Return version and state of every store, sorted."""
+        known = [one["store"] for one in self._ask("stores")["stores"]]
+        return sorted(f"{one.get('version')} {one.get('state_name')}" for one in known)
+
     def config(self) -> dict[str, Any]:
         """Return its settings by dotted name."""
         told = flat(self._ask("config"))
