@@ -135,7 +135,7 @@ def test_a_changed_byte_changes_the_files_of_its_studies_only(
     # A cluster's clients may be hosts.
     assert change(module(registry.SITES["ssh"])) == [False, True, True]
     assert change(module(registry.SITES["existing"])) == [False, False, False]
-    assert change(tree.PACKAGE / "sites" / "gke" / "steps.py") == [False, False, False]
+    assert change(tree.PACKAGE / "sites" / "gke" / "cluster.py") == [False, False, False]
 
 
 def test_dvc_asks_for_no_measuring_on_one_machine_after_a_change_for_other_kinds(tmp_path: Path):

@@ -72,14 +72,14 @@ def down(purge: bool, loaded: str | None) -> int | str:
 
 def cluster(study: str, act: str) -> int:
     """Make or remove a study's cluster; return an exit code."""
-    from benchbook.sites.gke import commands
+    from benchbook.sites.gke import cluster as gke
     from benchbook.sites.lab import lab_folder
 
     of, folder = load.study(study), lab_folder(paths.root(), study)
     if act == "down":
-        return 0 if commands.down(folder) else 1
-    kubeconfig = commands.up(of, folder)
-    for volume in commands.prepare_nodes(of, folder, kubeconfig):
+        return 0 if gke.down(folder) else 1
+    kubeconfig = gke.up(of, folder)
+    for volume in gke.prepare_nodes(of, folder, kubeconfig):
         print(f"volume {volume}")
     print(f"export BENCHBOOK_KUBECONFIG={kubeconfig}")
     return 0
@@ -89,22 +89,22 @@ def cluster_summary(study: Study) -> str:
     """Return what makes a study's cluster, as `plan` shows it; empty where it names no cluster to make."""
     if study.site.kubernetes is None or study.site.kubernetes.gke is None:
         return ""
-    from benchbook.sites.gke import commands
+    from benchbook.sites.gke import cluster as gke
 
-    return "\n".join(f"  {line}" for line in commands.summary(study))
+    return "\n".join(f"  {line}" for line in gke.summary(study))
 
 
 def clusters_left(lab_root: Path, ask: Callable[[str], str] | None = None, **given: Any) -> list[str]:
     """Offer to remove every cluster that labs below a folder made; return what is still there, in words."""
     from benchbook.sites.arms import clean
-    from benchbook.sites.gke import commands
+    from benchbook.sites.gke import cluster as gke
 
     # Without a person at the terminal nothing is removed.
     question = ask or (input if sys.stdin.isatty() else lambda said: "")
     found = []
     for folder in clean.find_labs(lab_root):
-        known = commands.recorded(folder)
-        if known is not None and not commands.down(folder, question, **given):
+        known = gke.recorded(folder)
+        if known is not None and not gke.down(folder, question, **given):
             found.append(
                 f"the cluster {known[0].name} is still there and costs money: "
                 f"`benchbook cluster {folder.name} down`"

@@ -16,7 +16,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Gke
 from benchbook.sites.arms import clean
-from benchbook.sites.gke import commands, nodes, steps
+from benchbook.sites.gke import cluster, nodes
 from benchbook.sites.kube import layout
 from tests.sites import kubernetes_study
 
@@ -51,13 +51,13 @@ class Recorder:
         verb, name = argv[3], argv[4]
         if self.fails and verb == self.fails:
             return 1, "ERROR: quota exceeded"
-        if verb == "describe" and f"--format=value(resourceLabels.{steps.LABEL})" in argv:
+        if verb == "describe" and f"--format=value(resourceLabels.{cluster.LABEL})" in argv:
             return 0, f"{self.owner}\n"
         if verb == "describe":
             return (0, "RUNNING\n") if name in self.there else (1, "ERROR: not found")
         if verb == "create":
             self.there.add(name)
-            labels = [word for word in argv if word.startswith(f"--labels={steps.LABEL}=")]
+            labels = [word for word in argv if word.startswith(f"--labels={cluster.LABEL}=")]
             self.owner = labels[0].rpartition("=")[2] if labels else self.owner
         if verb == "delete":
             self.there.discard(name)
@@ -77,7 +77,7 @@ class Recorder:
 
 def test_a_cluster_in_one_zone_is_these_commands_exactly(tmp_path: Path):
     recorder = Recorder()
-    steps.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
+    cluster.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
     file = tmp_path / "nodes.yaml"
     assert recorder.verbs("create") == [
         "gcloud container clusters create tidb --project=my-project --location=us-central1-a --quiet "
@@ -102,16 +102,16 @@ def test_a_cluster_in_one_zone_is_these_commands_exactly(tmp_path: Path):
 
 
 def test_several_zones_are_a_cluster_of_their_region_with_nodes_in_each():
-    made = steps.steps(asked(ZONES), ID, Path("f"))[0].make
+    made = cluster.steps(asked(ZONES), ID, Path("f"))[0].make
     assert "--location=us-central1" in made
     assert "--node-locations=us-central1-a,us-central1-b,us-central1-c" in made
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path):
     recorder = Recorder(("tidb", "pd"))
-    steps.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
+    cluster.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
     assert [call.split()[4] for call in recorder.verbs("create")] == ["tikv"]
-    steps.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
+    cluster.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
     assert len(recorder.verbs("create")) == 1
 
 
@@ -121,7 +121,7 @@ def test_every_command_is_shown_before_it_is_run(tmp_path: Path):
     def say(text: str) -> None:
         shown.append((text, len(recorder.verbs("create"))))
 
-    steps.Gcloud(asked(), ID, tmp_path, recorder).up(say)
+    cluster.Gcloud(asked(), ID, tmp_path, recorder).up(say)
     for number, command in enumerate(recorder.verbs("create")):
         text, made_before = shown[number]
         assert command in text and made_before == number
@@ -130,15 +130,15 @@ def test_every_command_is_shown_before_it_is_run(tmp_path: Path):
 def test_somebody_elses_cluster_is_neither_used_nor_removed(tmp_path: Path):
     recorder = Recorder(("tidb",), owner="ffffffff")
     with pytest.raises(SiteError, match="not of this lab"):
-        steps.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
+        cluster.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
     with pytest.raises(SiteError, match="not of this lab"):
-        steps.Gcloud(asked(), ID, tmp_path, recorder).down("tidb", lambda said: None)
+        cluster.Gcloud(asked(), ID, tmp_path, recorder).down("tidb", lambda said: None)
     assert not recorder.verbs("create") and not recorder.verbs("delete")
 
 
 def test_a_cluster_goes_only_when_its_name_is_given(tmp_path: Path):
     recorder = Recorder(("tidb",))
-    tool = steps.Gcloud(asked(), ID, tmp_path, recorder)
+    tool = cluster.Gcloud(asked(), ID, tmp_path, recorder)
     assert tool.down("", lambda said: None) is False
     assert tool.down("yes", lambda said: None) is False
     assert not recorder.verbs("delete")
@@ -146,29 +146,30 @@ def test_a_cluster_goes_only_when_its_name_is_given(tmp_path: Path):
     assert recorder.verbs("delete") == [
         "gcloud container clusters delete tidb --project=my-project --location=us-central1-a --quiet"
     ]
-    assert steps.Gcloud(asked(), ID, tmp_path, Recorder()).down("", lambda said: None) is True
+    assert cluster.Gcloud(asked(), ID, tmp_path, Recorder()).down("", lambda said: None) is True
 
 
 def test_what_the_provider_says_is_told_and_nothing_more_is_made(tmp_path: Path):
     recorder = Recorder(fails="create")
     with pytest.raises(SiteError, match="quota exceeded"):
-        steps.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
+        cluster.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
     assert len(recorder.verbs("create")) == 1
 
 
 def test_without_the_tool_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SiteError, match="gcloud: No such file"):
-        steps.Gcloud(asked(), ID, tmp_path).up(lambda said: None)
+        cluster.Gcloud(asked(), ID, tmp_path).up(lambda said: None)
 
 
 def test_the_plan_shows_every_pool_and_command_and_no_price():
-    lines = steps.summary(asked(ZONES), ID)
+    study = kubernetes_study.make(("pod", "host"), {"gke": asked(ZONES).model_dump()})
+    lines = cluster.summary(study)
     assert any("tikv: 9 × c2-standard-16, UBUNTU_CONTAINERD" in line for line in lines)
     shown = "\n".join(lines)
-    for step in steps.steps(asked(ZONES), ID, Path()):
+    for step in cluster.steps(asked(ZONES), "0" * 8, Path()):
         assert shlex.join(step.make) in shown
-    assert shlex.join(steps.delete(asked(ZONES))) in shown
+    assert shlex.join(cluster.delete(asked(ZONES))) in shown
 
 
 def test_zones_of_another_region_are_refused():
@@ -262,15 +263,15 @@ def _script(folder: Path, interface: str, count: int) -> subprocess.CompletedPro
 
 def test_the_interface_is_asked_for_by_the_flag_that_gives_it():
     pools = {"tikv": {"machine": "c2-standard-16", "local_ssds": 2, "ssd_interface": "scsi"}}
-    made = steps.steps(asked(pools=pools), ID, Path("f"))[1].make
+    made = cluster.steps(asked(pools=pools), ID, Path("f"))[1].make
     assert "--local-ssd-count=2" in made and "--local-nvme-ssd-block=count=2" not in made
 
 
 def test_settings_that_gke_does_not_take_are_made_on_the_nodes_and_all_are_read_back(tmp_path: Path):
     sysctls = {"net.core.somaxconn": 32768, "vm.swappiness": 0, "net.ipv4.tcp_syncookies": 0}
     whole = asked(sysctls=sysctls, open_files=1_000_000)
-    assert "swappiness" not in steps.node_settings(whole, whole.pools["pd"])
-    assert "net.core.somaxconn: '32768'" in steps.node_settings(whole, whole.pools["pd"])
+    assert "swappiness" not in cluster.node_settings(whole, whole.pools["pd"])
+    assert "net.core.somaxconn: '32768'" in cluster.node_settings(whole, whole.pools["pd"])
     made = nodes.settings(whole, NAMES, "busybox:1")
     assert made is not None
     script = made["spec"]["template"]["spec"]["containers"][0]["command"][-1]
@@ -290,7 +291,7 @@ def test_a_static_cpu_manager_is_asked_of_its_pools_alone(tmp_path: Path):
         "load": {"machine": "c2-standard-16"},
     }
     recorder = Recorder()
-    steps.Gcloud(asked(pools=pools), ID, tmp_path, recorder).up(lambda said: None)
+    cluster.Gcloud(asked(pools=pools), ID, tmp_path, recorder).up(lambda said: None)
     by_pool = {command.split()[4]: command for command in recorder.verbs("create")}
     assert f"--system-config-from-file={tmp_path}/nodes-static.yaml" in by_pool["db"]
     assert f"--system-config-from-file={tmp_path}/nodes.yaml" in by_pool["load"]
@@ -308,7 +309,7 @@ def tidb_study(**tidb: object) -> Study:
 
 def test_the_operator_that_supports_this_tidb_is_installed_once(open_folder: Path):
     recorder = Recorder()
-    commands.up(tidb_study(), open_folder / "study", recorder, which=lambda name: name)
+    cluster.up(tidb_study(), open_folder / "study", recorder, which=lambda name: name)
     helm = [shlex.join(call) for call in recorder.calls if call[:2] == ("helm", "upgrade")]
     assert helm == [
         "helm upgrade --install tidb-operator tidb-operator --repo https://charts.pingcap.org/ "
@@ -317,16 +318,16 @@ def test_the_operator_that_supports_this_tidb_is_installed_once(open_folder: Pat
     kubectl = [call for call in recorder.calls if call[0] == "kubectl"]
     assert all("v1.3.10/manifests/crd.yaml" in shlex.join(call) for call in kubectl)
     again = len(recorder.calls)
-    commands.up(tidb_study(), open_folder / "study", recorder, which=lambda name: name)
+    cluster.up(tidb_study(), open_folder / "study", recorder, which=lambda name: name)
     assert not [call for call in recorder.calls[again:] if call[:2] == ("helm", "upgrade")]
     with pytest.raises(SiteError, match=r"1\.3\.10 is in the cluster and 1\.4\.7 was asked for"):
-        commands.up(tidb_study(operator="1.4.7"), open_folder / "study", recorder, which=lambda name: name)
+        cluster.up(tidb_study(operator="1.4.7"), open_folder / "study", recorder, which=lambda name: name)
 
 
 def test_what_can_not_be_installed_is_refused_before_anything_costs_money(open_folder: Path):
     recorder = Recorder()
     with pytest.raises(SiteError, match=r"helm: not found on this machine.*nothing was made"):
-        commands.up(tidb_study(), open_folder / "study", recorder, which=lambda name: name != "helm" or None)
+        cluster.up(tidb_study(), open_folder / "study", recorder, which=lambda name: name != "helm" or None)
     assert recorder.calls == []
 
 
@@ -335,7 +336,7 @@ def test_a_cluster_that_could_not_be_reached_is_not_made(open_folder: Path, abse
     recorder = Recorder()
     study = kubernetes_study.make(("pod", "host"), {"gke": asked().model_dump()})
     with pytest.raises(SiteError, match=rf"^{absent}: not found on this machine.*nothing was made"):
-        commands.up(study, open_folder / "study", recorder, which=lambda name: None if name == absent else "")
+        cluster.up(study, open_folder / "study", recorder, which=lambda name: None if name == absent else "")
     assert recorder.calls == []
 
 
@@ -357,7 +358,7 @@ def test_down_asks_for_each_cluster_by_its_name_and_keeps_it_otherwise(open_fold
     study = kubernetes_study.make(("pod", "host"), {"gke": asked().model_dump()})
     root = open_folder / "clusters"
     folder = root / "my-study"
-    kubeconfig = commands.up(study, folder, recorder, which=lambda name: name)
+    kubeconfig = cluster.up(study, folder, recorder, which=lambda name: name)
     assert kubeconfig.parent == folder / "run"
     # What stops everything on this machine must not lose the only record of what costs money elsewhere.
     assert clean.down(root, purge=True).is_clean and folder.is_dir()
