@@ -144,9 +144,7 @@ def chains(study: Study) -> dict[str, Chain]:
 
     found = {}
     for name, arm in study.arms.items():
-        placed = _selectors(arm.placement.nodes if arm.placement is not None else {})
-        wanted = {**_selectors(here.nodes), **placed}
-        nodes = {role: tuple(sorted(labels.items())) for role, labels in wanted.items()}
+        nodes = nodes_of(here, arm)
         spread = arm.placement is not None and arm.placement.spread
         apart = _apart(arm, here, nodes)
         where = InPod(arm.network, asked_resources(arm, here), nodes.get("server", ()), spread, apart)
@@ -165,6 +163,12 @@ def chains(study: Study) -> dict[str, Chain]:
         clients = [share("client", where, 0, number) for number in range(arm.clients if has_pods else 0)]
         found[name] = Chain(arm, servers, tuple(hops), tuple(clients), _neighbour(arm, servers[0], share))
     return found
+
+
+def nodes_of(here: Kubernetes, arm: Arm) -> dict[Role, Labels]:
+    """Return the labels that nodes of each role must have for an arm, where any are asked for."""
+    wanted = {**here.nodes, **(arm.placement.nodes if arm.placement is not None else {})}
+    return {role: tuple(sorted(labels.items())) for role, labels in wanted.items() if labels}
 
 
 def halves(cores: int) -> dict[str, range]:
@@ -186,11 +190,11 @@ def asked_resources(arm: Arm, here: Kubernetes) -> Resources:
     return _limited(quota)
 
 
-def _apart(arm: Arm, here: Kubernetes, nodes: Mapping[str, Labels]) -> str:
+def _apart(arm: Arm, here: Kubernetes, nodes: Mapping[Role, Labels]) -> str:
     """Return what of PD, TiKV and settings sets an arm's TiDB cluster apart; empty where there is none."""
     if here.tidb is None:
         return ""
-    placed = {role: nodes[role] for role in ("pd", "tikv") if nodes.get(role)}
+    placed = {role: labels for role, labels in nodes.items() if role in ("pd", "tikv")}
     own = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
     return json.dumps([placed, own], sort_keys=True)
 
@@ -202,11 +206,6 @@ def _neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
     cores = arm.neighbour.shares / CORE_SHARES if arm.neighbour.shares > 2 else None
     where = InPod("pod", Resources(request_cpu=cores), server.where.nodes, beside=server.name)
     return share("neighbour", where, 0)
-
-
-def _selectors(nodes: Mapping[Role, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
-    """Return the labels that nodes of a role must have, where any are asked for."""
-    return {role: labels for role, labels in nodes.items() if labels}
 
 
 def _equal(cpu: float | None, memory_mib: int | None) -> Resources:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from benchbook.core import traits
 from benchbook.core.study import Study
-from benchbook.core.study_kubernetes import Role
 from benchbook.sites.kube import layout, manifests, tidb
-from benchbook.sites.kube.layout import Chain, Names, Part, asked, clients_outside, in_pods
+from benchbook.sites.kube.layout import Chain, Names, Part, asked, clients_outside, in_pods, nodes_of
 
 # Stands for the lab's token, which is drawn when the lab is made.
 NO_TOKEN = "0" * 32
@@ -37,8 +36,8 @@ def lines(name: str, study: Study) -> list[str]:
         is_ours = "installed by `benchbook cluster`" if here.gke is not None else "in the cluster"
         version = f"{here.tidb.operator_version} for TiDB {here.tidb.version}"
         found.append(f"  operator  TiDB Operator {version}, {is_ours}")
-    for role, labels in sorted({item for arm in study.arms for item in _nodes(study, arm)}):
-        found.append(f"  nodes     for {role}: {labels}")
+    for role, labels in sorted({item for arm in study.arms.values() for item in nodes_of(here, arm).items()}):
+        found.append(f"  nodes     for {role}: {', '.join(f'{key}={value}' for key, value in labels)}")
     found.append(f"makes in namespace {names.namespace[: -len(NO_TOKEN[:8])]}…")
     parts = {part.name: part for chain in chains.values() for part in in_pods(chain)}
     for manifest in applied(study, names):
@@ -60,16 +59,15 @@ def yaml(name: str, study: Study) -> str:
 
 def applied(study: Study, names: Names) -> list[dict[str, Any]]:
     """Return everything a study applies, each once, with nothing of it secret."""
-    shared = manifests.of_study(names)
-    if asked(study).tidb is not None:
-        mine = dict.fromkeys(part for chain in layout.chains(study).values() for part in chain.clients)
-        clients = [manifests.stateful(study, names, part) for part in mine]
-        return [*shared, *tidb.manifests(study, names), *clients]
     made: dict[tuple[str, str], dict[str, Any]] = {}
-    for chain in layout.chains(study).values():
-        for manifest in manifests.of_arm(study, names, chain):
+    for name, chain in layout.chains(study).items():
+        if asked(study).tidb is not None:
+            own = tidb.of_arm(study, names, name, chain)
+        else:
+            own = manifests.of_arm(study, names, chain)
+        for manifest in own:
             made.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
-    return [*shared, *made.values()]
+    return [*manifests.of_study(names), *made.values()]
 
 
 def _images(study: Study) -> list[str]:
@@ -79,15 +77,6 @@ def _images(study: Study) -> list[str]:
         return [*(f"pingcap/{part}:{here.tidb.version}" for part in tidb.PARTS), *clients]
     proxies = [here.images.proxy] if any(chain.proxy is not None for chain in chains) else []
     return [here.images.server, *clients, *proxies]
-
-
-def _nodes(study: Study, arm: str) -> Iterable[tuple[str, str]]:
-    here, placement = asked(study), study.arms[arm].placement
-    roles: tuple[Role, ...] = ("server", "proxy", "client", "pd", "tikv")
-    for role in roles:
-        labels = (placement.nodes if placement else {}).get(role) or here.nodes.get(role)
-        if labels:
-            yield role, ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def _data(study: Study) -> str:

@@ -13,9 +13,8 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.core.study_arm import Arm
-from benchbook.core.study_kubernetes import Kubernetes, Selector, release
-from benchbook.sites.kube import layout
+from benchbook.core.study_kubernetes import Kubernetes, Role, release
+from benchbook.sites.kube import layout, manifests
 from benchbook.sites.kube.layout import Chain, Names, asked, asked_resources, service_of
 from benchbook.sites.kube.pods import HOSTNAME, resources, tolerations
 from benchbook.sites.settings import must_be_free
@@ -23,7 +22,7 @@ from benchbook.sites.tidb import config
 
 API, KIND = "pingcap.com/v1alpha1", "TidbCluster"
 # What the operator calls the parts, and the role whose nodes each takes.
-PARTS = {"pd": "pd", "tikv": "tikv", "tidb": "server"}
+PARTS: dict[str, Role] = {"pd": "pd", "tikv": "tikv", "tidb": "server"}
 ZONE = "topology.kubernetes.io/zone"
 # The labels that the operator gives its pods.
 INSTANCE, COMPONENT = "app.kubernetes.io/instance", "app.kubernetes.io/component"
@@ -37,16 +36,11 @@ TELLS_STATUS_ADDRESS = (4, 0, 1)
 MADE_AS = "BENCHBOOK_MADE_AS"
 
 
-def manifests(study: Study, names: Names) -> list[dict[str, Any]]:
-    """Return the clusters of all arms, each once, and the Services that are reached from outside."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for arm, chain in layout.chains(study).items():
-        made = [cluster(study, names, arm)]
-        if service_of(chain) is not None and chain.arm.access == "load_balancer":
-            made.append(balancer(names, chain))
-        for one in made:
-            found.setdefault((one["kind"], one["metadata"]["name"]), one)
-    return list(found.values())
+def of_arm(study: Study, names: Names, name: str, chain: Chain) -> list[dict[str, Any]]:
+    """Return the manifests of one arm: its cluster, the Service reached from outside, and its clients."""
+    outside = [balancer(names, chain)] if chain.arm.access == "load_balancer" else []
+    clients = [manifests.stateful(study, names, part) for part in chain.clients]
+    return [cluster(study, names, name), *outside, *clients]
 
 
 def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
@@ -73,10 +67,10 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     }
     if arm.placement is not None and arm.placement.spread:
         spec["topologySpreadConstraints"] = [{"topologyKey": ZONE}]
-    wanted = config.of_parts(here.tidb, arm.parts)
+    wanted, nodes = config.of_parts(here.tidb, arm.parts), layout.nodes_of(here, arm)
     for part, role in PARTS.items():
         pods = getattr(here.tidb, part).replicas
-        spec[part] = _part(server.name, part, pods, wanted[part], here, _nodes(here, arm, role))
+        spec[part] = _part(server.name, part, pods, wanted[part], here, dict(nodes.get(role, ())))
     spec["tidb"] |= resources(asked_resources(arm, here))
     # Beside the slow log's own container a command could not be run without its name; the log is off anyway.
     spec["tidb"]["separateSlowLog"] = False
@@ -111,7 +105,7 @@ def balancer(names: Names, chain: Chain) -> dict[str, Any]:
 
 
 def _part(
-    name: str, part: str, pods: int, wanted: dict[str, Any], here: Kubernetes, nodes: Selector
+    name: str, part: str, pods: int, wanted: dict[str, Any], here: Kubernetes, nodes: dict[str, str]
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
         "baseImage": f"pingcap/{part}",
@@ -126,7 +120,7 @@ def _part(
         if here.storage.storage_class is not None:
             found["storageClassName"] = here.storage.storage_class
     if nodes:
-        found["nodeSelector"] = dict(nodes)
+        found["nodeSelector"] = nodes
     if here.tolerations:
         found["tolerations"] = tolerations(here)
     return found
@@ -137,11 +131,6 @@ def _made_as(spec: dict[str, Any], part: str) -> str:
     shared = {key: value for key, value in spec.items() if key not in PARTS}
     own = {key: value for key, value in spec[part].items() if key != "replicas"}
     return hashlib.sha256(json.dumps([shared, own], sort_keys=True).encode()).hexdigest()
-
-
-def _nodes(here: Kubernetes, arm: Arm, role: str) -> Selector:
-    placed = arm.placement.nodes if arm.placement is not None else {}
-    return placed.get(role) or here.nodes.get(role, {})  # type: ignore[call-overload]
 
 
 def _apart(name: str, part: str) -> dict[str, Any]:
