@@ -50,7 +50,7 @@ def facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[s
 
     `programs` has the paths of programs that are not where packages put them.
     """
-    memory = _meminfo()
+    memory = meminfo()
     nodes = sorted((SYS / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
     return {
         "hostname": platform.node(),
@@ -76,7 +76,7 @@ def moment(folder: Path) -> dict[str, Any]:
     """Return what changes from hour to hour."""
     return {
         "load_1min": os.getloadavg()[0],
-        "memory_available_mib": _meminfo().get("MemAvailable", 0) >> 10,
+        "memory_available_mib": meminfo().get("MemAvailable", 0) >> 10,
         "disk_free_mib": free_bytes(folder) >> 20,
     }
 
@@ -135,7 +135,8 @@ def disk(folder: Path) -> dict[str, Any] | None:
     }
 
 
-def _meminfo() -> dict[str, int]:
+def meminfo() -> dict[str, int]:
+    """Return what the kernel says of memory, in KiB by its own names."""
     lines = (line.split() for line in (read("/proc/meminfo") or "").splitlines())
     return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1}
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchbook.sites.agent import facts
 from benchbook.sites.agent.strangers import Strangers
 from benchbook.sites.processes import procfs, usage
 from benchbook.sites.processes.tcp_bytes import Counter, Hop
@@ -147,7 +148,7 @@ class Watch:
             own.close()
 
     def _family(self, pids: list[int]) -> list[int]:
-        return pids + [child for pid in pids if pid in self.families for child in _children(pid)]
+        return pids + [child for pid in pids if pid in self.families for child in usage.children_of(pid)]
 
     def _cpu_s(self, pids: list[int]) -> float | None:
         own = procfs.cpu_s(pids)
@@ -155,7 +156,7 @@ class Watch:
         if own is None or not heads:
             return own
         # Once a child is waited for, what it used is in its parent's account.
-        alive = sum(procfs.cpu_s([child]) or 0.0 for pid in heads for child in _children(pid))
+        alive = sum(procfs.cpu_s([child]) or 0.0 for pid in heads for child in usage.children_of(pid))
         return own + alive + sum(_ended_cpu_s(pid) for pid in heads)
 
     def _tick(self) -> None:
@@ -177,8 +178,7 @@ def _machine(before: list[float], after: list[float], span: float) -> list[Any]:
     whole = sum(grown)
     busy = max(0.0, whole - grown[procfs.IDLE] - grown[procfs.IOWAIT]) / span
     stolen = round(100 * grown[procfs.STEAL] / whole, 3) if whole > 0 else ""
-    lines = (line.split() for line in (PROC / "meminfo").read_text(encoding="ascii").splitlines())
-    kib = {words[0].rstrip(":"): int(words[1]) for words in lines}
+    kib = facts.meminfo()
     used_mib = (kib["MemTotal"] - kib.get("MemAvailable", kib["MemFree"])) / 1024
     return [round(busy, 4), round(used_mib, 2), stolen]
 
@@ -206,13 +206,6 @@ def _pressure() -> list[Any]:
         except (OSError, ValueError, IndexError):
             values.append("")
     return values
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(one) for one in (PROC / str(pid) / "task" / str(pid) / "children").read_text().split()]
-    except OSError:
-        return []
 
 
 def _ended_cpu_s(pid: int) -> float:

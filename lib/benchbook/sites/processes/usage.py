@@ -128,7 +128,7 @@ class Usage:
         """Return the processes that count, children of families among them."""
         found = list(self.pids)
         for pid in self.pids:
-            children = _children(pid) if pid in self.families else []
+            children = children_of(pid) if pid in self.families else []
             found += children[: None if self.is_thorough else MOST_CHILDREN]
         return found
 
@@ -265,10 +265,12 @@ def named(counts: Counts) -> dict[str, float | None]:
     return {name: None if math.isnan(value) else round(value, 6) for name, value in zip(FIELDS, counts)}  # noqa: B905
 
 
-def _children(pid: int) -> list[int]:
+def children_of(pid: int) -> list[int]:
+    """Return the living children of a process, those of its first thread."""
     try:
-        return [int(child) for child in _read(f"/proc/{pid}/task/{pid}/children").split()]
-    except (OSError, ValueError):
+        with open(f"/proc/{pid}/task/{pid}/children", "rb", buffering=0) as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
         return []
 
 
