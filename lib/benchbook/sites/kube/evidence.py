@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from benchbook.core import applied, traits
 from benchbook.core.errors import SiteError
+from benchbook.sites.agent.facts import VERSION, first
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.facts import cluster
 from benchbook.sites.kube.layout import Chain, clients_outside, in_pods, pod_of, service_of
@@ -15,7 +15,6 @@ from benchbook.sites.processes import procfs
 
 # Told of every server, since the sources set them.
 SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_syncookies", "vm.swappiness")
-VERSION = re.compile(r"\d+\.\d+[\w.~+-]*")
 
 
 def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
             "sysbench": (
                 far.facts["sysbench"]
                 if far is not None
-                else _version(arms, (mine or lives).metadata.name, "sysbench", "--version")
+                else first(VERSION, arms.space.run((mine or lives).metadata.name, "sysbench", "--version"))
             ),
         },
         "kernel": _kernel(arms, server, setting.network),
@@ -111,7 +110,7 @@ def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
     pod, of = arms.pod(chain.proxy), traits.proxy(chain.proxy.program)
     return {
         "name": of.name,
-        "version": _version(arms, pod.metadata.name, of.programs[0], *of.version_by),
+        "version": first(VERSION, arms.space.run(pod.metadata.name, of.programs[0], *of.version_by)),
         "image": arms.space.here.images.proxy,
         "resources": _plain(pod.spec.containers[0].resources),
     }
@@ -124,8 +123,8 @@ def _kernel(arms: Arms, server: Any, network: str) -> dict[str, Any]:
     for name in sorted({*SYSCTLS, *(gke.sysctls if gke is not None else ())}):
         said = server.run("sh", "-c", f"cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || true").strip()
         found[name] = int(said) if said.isdigit() else said or None
-    limit = re.search(r"^Max open files\s+(\S+)", server.run("cat", "/proc/1/limits"), re.MULTILINE)
-    found["open_files"] = int(limit[1]) if limit is not None and limit[1].isdigit() else None
+    limit = first(r"^Max open files\s+(\d+)", server.run("cat", "/proc/1/limits"))
+    found["open_files"] = int(limit) if limit is not None else None
     wanted: dict[str, int] = {}
     if gke is not None:
         wanted = {key: n for key, n in gke.sysctls.items() if network == "host" or not key.startswith("net.")}
@@ -149,11 +148,6 @@ def _client(arms: Arms, chain: Chain, lives: Any, mine: Any | None) -> dict[str,
     is_beside = lives.spec.node_name == mine.spec.node_name
     place = "on the server's node" if is_beside else "on another node"
     return {"client": place, "client_network": "pod"}
-
-
-def _version(arms: Arms, pod: str, *argv: str) -> str | None:
-    match = VERSION.search(arms.space.run(pod, *argv))
-    return match[0] if match else None
 
 
 def _plain(resources: Any) -> dict[str, Any] | None:
