@@ -45,19 +45,24 @@ SWITCH = dict.fromkeys(("on", "true", "yes", "1"), "on") | dict.fromkeys(("off",
 
 def complete(asked: Mapping[str, Value], *engines: str, version: str = "") -> dict[str, Value]:
     """Return what servers start from (`defaults.yaml`), later engines before earlier, a study's above all."""
-    here = _numbers(version)
+    here = numbers(version)
     read = yamlfile.read(Path(__file__).with_name("defaults.yaml")).data
     rows = {name: row for engine in engines for name, row in read[engine].items()}
     merged: dict[str, Value] = {
         name: row["value"]
         for name, row in rows.items()
         if row["value"] is not None
-        and _numbers(row.get("since", "")) <= here
-        and ("until" not in row or here[:2] <= _numbers(row["until"]))
+        and numbers(row.get("since", "")) <= here
+        and ("until" not in row or here[:2] <= numbers(row["until"]))
     }
     if any(key.startswith("log_bin") for key in asked):
         merged.pop("skip_log_bin", None)
     return {**merged, **asked}
+
+
+def numbers(version: object) -> list[int]:
+    """Return a version such as 6.6.0-20230103 as numbers."""
+    return [int(part) for part in str(version).partition("-")[0].split(".") if part.isdigit()]
 
 
 def must_be_free(engine: Any) -> None:
@@ -170,11 +175,6 @@ def _mirrored(key: str, value: Value, variables: Mapping[str, str]) -> Value:
     if key in variables or not key.startswith("skip_"):
         return value
     return "OFF" if SWITCH.get(text(value).lower()) == "on" else "ON"
-
-
-def _numbers(version: object) -> list[int]:
-    """Return a version such as 6.6.0-20230103 as numbers."""
-    return [int(part) for part in str(version).partition("-")[0].split(".") if part]
 
 
 def _number(word: str) -> float | None:

@@ -104,33 +104,33 @@ class StudyNamespace:
         for host in self._hosts.values():
             host.close()
 
-    def text(self, *names: str) -> str:
-        """Return what was applied under some names, as YAML."""
-        return manifests.text([one for name in names for one in self.applied.get(name, [])])
+    def text(self, name: str) -> str:
+        """Return what was applied under a name, as YAML."""
+        return manifests.text(self.applied.get(name, []))
 
-    def sweep(self, kinds: tuple[str, ...], wait_s: float = GONE_S) -> None:
-        """Remove the StatefulSets of these kinds of parts, and wait until their pods are gone."""
+    def sweep(self, wait_s: float = GONE_S) -> None:
+        """Remove the StatefulSets of parts that hold no data, and wait until their pods are gone."""
         apps = client.AppsV1Api(self.cluster.api)
         if not exists(self.cluster, self.namespace):
             return
         ask = self.cluster.ask
         found = ask(apps.list_namespaced_stateful_set, self.namespace, label_selector=self.names.selector)
-        ours = [one.metadata.name for one in found.items if _kind(one.metadata.name) in kinds]
+        ours = _without_data(found.items)
         for name in ours:
             self.applied.pop(name, None)
             ask(apps.delete_namespaced_stateful_set, name, self.namespace, propagation_policy="Background")
-        if ours and wait_s and not wait_for(lambda: not self._pods(kinds), wait_s):
-            raise SiteError(f"{self.namespace}: pods do not end: {', '.join(self._pods(kinds))}")
+        if ours and wait_s and not wait_for(lambda: not self._pods(), wait_s):
+            raise SiteError(f"{self.namespace}: pods do not end: {', '.join(self._pods())}")
 
     def remove(self, wait_s: float = GONE_S) -> bool:
         """Remove the namespace with all in it; say whether it is gone."""
         self.applied.clear()
         return remove(self.cluster, self.namespace, self.lab.token, wait_s)
 
-    def _pods(self, kinds: tuple[str, ...]) -> list[str]:
+    def _pods(self) -> list[str]:
         list_pods = self.cluster.core.list_namespaced_pod
         found = self.cluster.ask(list_pods, self.namespace, label_selector=self.names.selector)
-        return [pod.metadata.name for pod in found.items if _kind(pod.metadata.name) in kinds]
+        return _without_data(found.items)
 
 
 def look(cluster: Cluster, namespace: str) -> Any | None:
@@ -157,5 +157,7 @@ def remove(cluster: Cluster, namespace: str, token: str, wait_s: float = GONE_S)
     return bool(wait_for(lambda: not exists(cluster, namespace), wait_s)) if wait_s else False
 
 
-def _kind(name: str) -> str:
-    return name.split("-")[0]
+def _without_data(found: list[Any]) -> list[str]:
+    """Return the names of what holds clients, neighbours and proxies."""
+    names = [str(one.metadata.name) for one in found]
+    return [name for name in names if name.partition("-")[0] in ("client", "neighbour", "proxy")]

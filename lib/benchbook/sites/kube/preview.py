@@ -9,6 +9,7 @@ from benchbook.core import traits
 from benchbook.core.study import Study
 from benchbook.sites.kube import layout, manifests, tidb
 from benchbook.sites.kube.layout import Chain, Names, Part, asked, clients_outside, in_pods, nodes_of
+from benchbook.sites.settings import numbers
 
 # Stands for the lab's token, which is drawn when the lab is made.
 NO_TOKEN = "0" * 32
@@ -109,7 +110,7 @@ def obstacles(study: Study, chain: Chain) -> Iterator[str]:
         own = chain.arm.engine
         of = traits.engine((own and own.name) or study.engine.name)
         version = (own and own.version) or study.engine.version
-        if of.closed_since and version is not None and _numbers(version) < _numbers(of.closed_since):
+        if of.closed_since and version is not None and numbers(version) < numbers(of.closed_since):
             yield (
                 f"engine.version: {version}: before {of.closed_since} {of.product} lets anybody in before it "
                 f"has accounts; write {of.closed_since} or a later one"
@@ -122,7 +123,3 @@ def obstacles(study: Study, chain: Chain) -> Iterator[str]:
         yield f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.{OPERATOR_KEY} says"
     if chain.proxy is not None:
         yield "a TiDB cluster is reached by direct, service or load_balancer"
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")[:2] if part.isdigit()]

@@ -57,7 +57,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         self._arms = running.Arms(self.space, self.chains, self._outside)
         self.space.prepare()
         # What a killed owner left: load that goes on, and pods of arms that are no more.
-        self.space.sweep(("client", "neighbour", "proxy"))
+        self.space.sweep()
 
     def _close(self, error: BaseException | None) -> None:
         # Whoever ends us by a signal waits a few seconds only: then all is asked for, and not waited for.
@@ -65,7 +65,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         wait_s = 0.0 if is_hurried else 180.0
         try:
             if self.space.here.keep_data:
-                self.space.sweep(("client", "neighbour", "proxy"), wait_s)
+                self.space.sweep(wait_s)
                 self.down()
                 print(f"kept asleep in the cluster: namespace {self.space.namespace}; `make down` removes it")
             else:

@@ -25,6 +25,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.agent import files as agent_files
 from benchbook.sites.machine.supervised import tail
 from benchbook.sites.processes import process
+from benchbook.sites.settings import numbers
 
 VARIABLE = "BENCHBOOK_ENGINES"
 RECIPES = Path(__file__).resolve().parents[4] / "tools" / "tidb"
@@ -61,7 +62,7 @@ class Recipe:
 def versions() -> list[str]:
     """Return the versions that can be built, newest first."""
     found = [path.parent.name for path in RECIPES.glob("*/go.mod")]
-    return sorted(found, key=lambda name: [int(part) for part in name.split(".")], reverse=True)
+    return sorted(found, key=numbers, reverse=True)
 
 
 def engines() -> Path:
