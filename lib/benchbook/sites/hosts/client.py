@@ -17,8 +17,8 @@ from benchbook.core.errors import SiteError, given
 from benchbook.core.files import sha256
 from benchbook.sites.agent.jobs import Told
 from benchbook.sites.contract import Start
-from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.host import Host
+from benchbook.sites.hosts.machine import Offset, clock
 
 LOOK_S = 0.1
 WAIT_S = 2.0
@@ -40,7 +40,7 @@ class RemoteClient:
     ) -> None:
         self.host, self.out, self.err = host, start.out, start.err
         self.begun_s: float | None = None
-        self.clock: through_agent.Offset | None = None
+        self.clock: Offset | None = None
         self.job = f"client.{uuid.uuid4().hex[:8]}"
         self.returncode: int | None = None
         self.cpu_s = 0.0
@@ -52,7 +52,7 @@ class RemoteClient:
             host.call("write", name=f"{self.job}/{name}", text=text)
         when: dict[str, Any] = {}
         if start.begin_at is not None:
-            self.clock = through_agent.clock(host)
+            self.clock = clock(host)
             when = {"begin_at": start.begin_at + self.clock.ahead_s, "note": f"{self.job}/begun"}
         elif start.held:
             when = {"held": True, "note": f"{self.job}/begun"}

@@ -26,7 +26,7 @@ from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.kernel import OF_MACHINE, OF_NAMESPACE
 from benchbook.sites.arms import loads
 from benchbook.sites.contract import Start
-from benchbook.sites.hosts import archive, clean, through_agent
+from benchbook.sites.hosts import archive, clean
 from benchbook.sites.hosts.arrange import (
     Chain,
     Part,
@@ -39,7 +39,7 @@ from benchbook.sites.hosts.arrange import (
 from benchbook.sites.hosts.client import beside
 from benchbook.sites.hosts.cluster import Cluster
 from benchbook.sites.hosts.host import Host, Refused, Unreachable
-from benchbook.sites.hosts.machine import OnHost
+from benchbook.sites.hosts.machine import OnHost, clock
 from benchbook.sites.lab import SCHEMA, Lab, lab_id
 from benchbook.sites.processes.before_exec import Where
 
@@ -168,7 +168,7 @@ class Running:
         """Seconds by which all clients of an arm can be ready: their files put there, clocks compared."""
         made = self._chains.values()
         hosts = {name for chain in made for name in client_hosts(chain)}
-        slowest = max(through_agent.clock(self.host(name), rounds=3).round_trip_s for name in hosts)
+        slowest = max(clock(self.host(name), rounds=3).round_trip_s for name in hosts)
         return READY_S + CALLS * slowest * max(len(chain.clients) for chain in made)
 
     def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:

@@ -24,7 +24,7 @@ from benchbook.sites.arms.parts import Part, of_others
 from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Start
 from benchbook.sites.engines import tls
-from benchbook.sites.hosts import arrange, roles, through_agent
+from benchbook.sites.hosts import arrange, machine, roles
 from benchbook.sites.hosts.arrange import OnHosts
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Refused
@@ -159,7 +159,7 @@ class HostsSite(ArrangedSite[OnHosts]):
 
     def _clock(self, name: str) -> dict[str, float]:
         """Return how far a host's wall clock is ahead of ours in ms."""
-        found = through_agent.clock(self._running.host(name), "wall_s", time.time)
+        found = machine.clock(self._running.host(name), "wall_s", time.time)
         known = {"offset_ms": found.ahead_s, "round_trip_ms": found.round_trip_s}
         return {key: round(1000 * seconds, 3) for key, seconds in known.items()}
 

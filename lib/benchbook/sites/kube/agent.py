@@ -23,7 +23,7 @@ from benchbook.sites.hosts import archive
 from benchbook.sites.hosts.host import AgentGone, Host
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.api import LOST, OUT, Cluster, wait_for
-from benchbook.sites.kube.pods import HOME, IDLE
+from benchbook.sites.kube.manifests import HOME, IDLE
 from benchbook.sites.lab import Lab, lab_id
 
 # What is asked of a host beforehand; a pod's programs are its image's, and it is all a server's.

@@ -21,7 +21,7 @@ from benchbook.sites.kube import layout, manifests, wait
 from benchbook.sites.kube.agent import LOOK, PodHost
 from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.kube.layout import Part, pod_of
-from benchbook.sites.kube.pods import DIGEST
+from benchbook.sites.kube.manifests import DIGEST
 
 GONE_S = 180.0
 

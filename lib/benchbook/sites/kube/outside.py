@@ -20,8 +20,8 @@ from benchbook.sites.contract import Start
 from benchbook.sites.hosts import roles
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Host, Refused
+from benchbook.sites.hosts.machine import FarSocket
 from benchbook.sites.hosts.running import Running
-from benchbook.sites.hosts.through_agent import FarSocket
 from benchbook.sites.kube.api import wait_for
 
 GREETING_S = 5.0

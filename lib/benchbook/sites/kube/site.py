@@ -17,7 +17,7 @@ from benchbook.sites.arms import clock
 from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.arms.turns import ask
 from benchbook.sites.contract import Site, Start, Taker
-from benchbook.sites.hosts import through_agent
+from benchbook.sites.hosts import machine
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import api, evidence, layout, preview, running
@@ -237,7 +237,7 @@ class PodClock:
         host = self.clients[0].host
         if others := {one.host.name for one in self.clients} - {host.name}:
             raise SiteError(f"clients that take turns are in {host.name} and in {', '.join(sorted(others))}")
-        offset = through_agent.clock(host)
+        offset = machine.clock(host)
         for one in self.clients:
             one.clock = offset
         self.ahead_s = offset.ahead_s

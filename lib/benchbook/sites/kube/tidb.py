@@ -16,7 +16,7 @@ from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Kubernetes, Role, release
 from benchbook.sites.kube import layout, manifests
 from benchbook.sites.kube.layout import Chain, Names, asked, asked_resources, service_of
-from benchbook.sites.kube.pods import HOSTNAME, resources, tolerations
+from benchbook.sites.kube.manifests import HOSTNAME, resources, tolerations
 from benchbook.sites.settings import must_be_free
 from benchbook.sites.tidb import config
 

@@ -24,8 +24,8 @@ from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.layout import Chain, Part
+from benchbook.sites.kube.manifests import HOME
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.tidb import COMPONENT, INSTANCE, PARTS
 from benchbook.sites.kube.wait import tells
 from benchbook.sites.machine.here import Here

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube.api import Cluster
-from benchbook.sites.kube.pods import DIGEST
+from benchbook.sites.kube.manifests import DIGEST
 
 # What does not mend itself; given a little time, since a node may be starting.
 HOPELESS = {
