@@ -27,7 +27,7 @@ from benchbook.measure.ledger import session
 from benchbook.sites.arms import clean
 from benchbook.sites.kube import tidb
 from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
-from tests.sites.kube.test_site import cluster, folder, ours, root, run  # noqa: F401
+from tests.sites.kube.test_site import ours, run
 from tests.sites.kube.test_tidb import CRD, PARTS, defined, must_be_as_asked, operated, withdraw
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_OPERATOR_IMAGE")
@@ -118,14 +118,14 @@ def storage(where: Path) -> list[dict[str, Any]]:
     return found
 
 
-def volumes(cluster: Cluster) -> list[Any]:  # noqa: F811
+def volumes(cluster: Cluster) -> list[Any]:
     """Return what is there of our volumes."""
     found = cluster.core.list_persistent_volume().items
     return [one for one in found if one.spec.storage_class_name == NAME]
 
 
 @pytest.fixture
-def operator(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:  # noqa: F811
+def operator(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The operator at work, and storage for one cluster; return the folder of its volumes."""
     of_one_node(cluster, monkeypatch)
     extensions = client.ApiextensionsV1Api(cluster.api)
@@ -159,19 +159,19 @@ def operator(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
         assert gone
 
 
-def of_one_node(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def of_one_node(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what our manifest asks for and one node can't give: a node for each pod of a part."""
     if len(cluster.core.list_node().items) < VOLUMES - 1:
         monkeypatch.setattr(tidb, "_apart", lambda name, part: {})
 
 
-def told(cluster: Cluster) -> str:  # noqa: F811
+def told(cluster: Cluster) -> str:
     """Return the last lines of the operator's log."""
     pod = cluster.core.list_namespaced_pod(NAME).items[0].metadata.name
     return str(cluster.core.read_namespaced_pod_log(pod, NAME, tail_lines=30))
 
 
-def load(spec: Any, folder: Path, cluster: Cluster, where: Path) -> None:  # noqa: F811
+def load(spec: Any, folder: Path, cluster: Cluster, where: Path) -> None:
     """Load the tables into a new cluster; into another where unistore ended over its first snapshots."""
     for attempt in range(ATTEMPTS):
         with sites.open_site(spec, folder) as site:
@@ -191,10 +191,7 @@ def load(spec: Any, folder: Path, cluster: Cluster, where: Path) -> None:  # noq
 
 
 def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(
-    operator: Path,
-    cluster: Cluster,  # noqa: F811
-    folder: Path,  # noqa: F811
-    root: Path,  # noqa: F811
+    operator: Path, cluster: Cluster, folder: Path, root: Path
 ):
     spec = operated(storage={"storage_class": NAME, "size_gib": 20})
     into = root / "raw"
@@ -235,10 +232,7 @@ def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(
 
 
 def test_settings_that_change_between_two_stages_are_in_force_before_the_cluster_is_said_to_be_up(
-    operator: Path,
-    cluster: Cluster,  # noqa: F811
-    folder: Path,  # noqa: F811
-    root: Path,  # noqa: F811
+    operator: Path, cluster: Cluster, folder: Path, root: Path
 ):
     asked = {"storage": {"storage_class": NAME, "size_gib": 20}}
     load(operated(**asked), folder, cluster, operator)

@@ -16,7 +16,7 @@ from benchbook.measure.ledger import session
 from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.kube.api import VARIABLES
 from tests.sites import kubernetes_study
-from tests.sites.kube.test_site import cluster, folder, root, run  # noqa: F401
+from tests.sites.kube.test_site import run
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_POSTGRESQL_IMAGE")
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
@@ -51,10 +51,7 @@ def test_accounts_come_from_anywhere_by_password_and_the_administrator_over_the_
     IMAGE is None or not any(os.environ.get(name) for name in VARIABLES),
     reason="no cluster, or BENCHBOOK_TEST_POSTGRESQL_IMAGE names no image with PostgreSQL",
 )
-def test_postgresql_in_a_pod_is_measured_valid_and_its_data_are_put_back(
-    folder: Path,  # noqa: F811
-    root: Path,  # noqa: F811
-):
+def test_postgresql_in_a_pod_is_measured_valid_and_its_data_are_put_back(folder: Path, root: Path):
     spec, into = study(), root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:

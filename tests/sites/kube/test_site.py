@@ -51,27 +51,6 @@ pytestmark = [
 ARMS = ("pod", "host", "service", "haproxy", "best-effort", "guaranteed")
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Cluster:
-    return Cluster()
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A root of the test's own, so that what is kept beside a study is not in this checkout."""
-    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture
-def folder(open_folder: Path, request: pytest.FixtureRequest):
-    """A lab of the test's own; whatever it has in the cluster is removed, and that it is gone is proven."""
-    where = open_folder / f"k-{abs(hash(request.node.name)) % 10**8}"
-    yield where
-    report = clean.down(where)
-    assert report.is_clean, report.left
-
-
 def ours(cluster: Cluster, lab: Path) -> list[str]:
     """Return the namespaces that carry a lab's token."""
     token = json.loads((lab / "lab.json").read_text())["token"]

@@ -35,7 +35,7 @@ from benchbook.sites.kube import tidb, tidb_cluster
 from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
 from benchbook.sites.kube.layout import pod_of
 from tests.sites import kubernetes_study
-from tests.sites.kube.test_site import cluster, folder, ours, root, run  # noqa: F401
+from tests.sites.kube.test_site import ours, run
 from tests.sites.operator_stand_in import Operator
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_TIDB_IMAGE")
@@ -75,9 +75,7 @@ def study(arms: Any, site: dict[str, Any] | None = None, **other: Any) -> Any:
 
 @needs_tidb
 def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_ledger(
-    cluster: Cluster,  # noqa: F811
-    folder: Path,  # noqa: F811
-    root: Path,  # noqa: F811
+    cluster: Cluster, folder: Path, root: Path
 ):
     spec = study(PODS)
     into = root / "raw"
@@ -116,7 +114,7 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
 
 
 @needs_tidb
-def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Path, root: Path):  # noqa: F811
+def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Path, root: Path):
     spec = study({name: PODS[name] for name in ("pod", "service")})
     with sites.open_site(spec, folder) as site:
         dataset.load(site, spec)
@@ -135,7 +133,7 @@ def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Pa
 
 
 @needs_tidb
-def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root: Path):  # noqa: F811
+def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root: Path):
     arms = {name: {"network": "pod", "qos": "guaranteed"} for name in ("one", "two")}
     plan = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6}
     into = root / "raw"
@@ -155,7 +153,7 @@ def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root:
 
 
 @needs_tidb
-def test_a_setting_that_tidb_does_not_know_is_told_and_not_passed_over(folder: Path, root: Path):  # noqa: F811
+def test_a_setting_that_tidb_does_not_know_is_told_and_not_passed_over(folder: Path, root: Path):
     wrong = ENGINE | {"settings": {"tidb_no_such_variable": 1}}
     spec = study({name: PODS[name] for name in ("pod", "service")}, engine=wrong)
     with sites.open_site(spec, folder) as site:
@@ -165,7 +163,7 @@ def test_a_setting_that_tidb_does_not_know_is_told_and_not_passed_over(folder: P
 
 
 @needs_tidb
-def test_a_tidb_that_lets_anybody_in_at_first_is_refused_by_name(folder: Path, root: Path):  # noqa: F811
+def test_a_tidb_that_lets_anybody_in_at_first_is_refused_by_name(folder: Path, root: Path):
     spec = study({name: PODS[name] for name in ("pod", "service")}, engine={"name": "tidb", "version": "5.0"})
     with sites.open_site(spec, folder) as site:
         assert site.able == [] and "before it has accounts" in site.missing("pod")
@@ -184,7 +182,7 @@ def defined(api: client.ApiextensionsV1Api) -> set[str]:
 
 
 @pytest.fixture
-def definition(cluster: Cluster) -> Iterator[None]:  # noqa: F811
+def definition(cluster: Cluster) -> Iterator[None]:
     """The operator's own definition of a TidbCluster, in the cluster as long as it is needed."""
     assert CRD is not None
     whole = YAML(typ="safe").load(Path(CRD).read_text(encoding="utf-8"))
@@ -241,10 +239,7 @@ def must_be_as_asked(facts: dict[str, Any], seen: dict[str, Any], leads: list[st
 
 @needs_parts
 def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_study(
-    cluster: Cluster,  # noqa: F811
-    folder: Path,  # noqa: F811
-    root: Path,  # noqa: F811
-    definition: None,
+    cluster: Cluster, folder: Path, root: Path, definition: None
 ):
     spec = operated()
     into = root / "raw"
@@ -282,10 +277,7 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
 
 @needs_parts
 def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are_added_up(
-    folder: Path,  # noqa: F811
-    root: Path,  # noqa: F811
-    definition: None,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path, root: Path, definition: None, monkeypatch: pytest.MonkeyPatch
 ):
     spec = operated(plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
     into = root / "raw"
@@ -323,9 +315,7 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
 
 @needs_parts
 def test_a_cluster_that_does_not_get_ready_is_told_with_the_pod_and_its_reason(
-    folder: Path,  # noqa: F811
-    root: Path,  # noqa: F811
-    definition: None,
+    folder: Path, root: Path, definition: None
 ):
     with sites.open_site(operated(wait_s=20), folder) as site, Operator(site.space.namespace, None):
         with pytest.raises(SiteError, match=r"server-pd-0: ErrImageNeverPull.*its events") as told:
@@ -335,7 +325,7 @@ def test_a_cluster_that_does_not_get_ready_is_told_with_the_pod_and_its_reason(
 
 
 @needs_parts
-def test_an_operator_that_is_not_there_is_told(folder: Path, root: Path, definition: None):  # noqa: F811
+def test_an_operator_that_is_not_there_is_told(folder: Path, root: Path, definition: None):
     with (
         sites.open_site(operated(wait_s=10), folder) as site,
         pytest.raises(SiteError, match="takes no notice"),
@@ -347,9 +337,7 @@ def test_an_operator_that_is_not_there_is_told(folder: Path, root: Path, definit
     OPERATOR is None or CRD is None, reason="BENCHBOOK_TEST_OPERATOR names no controller-manager"
 )
 def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(
-    cluster: Cluster,  # noqa: F811
-    folder: Path,  # noqa: F811
-    root: Path,  # noqa: F811
+    cluster: Cluster, folder: Path, root: Path
 ):
     """Without images of PD and without a storage class it gets no further, and says why."""
     assert OPERATOR is not None and CRD is not None

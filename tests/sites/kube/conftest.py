@@ -1,0 +1,31 @@
+"""A cluster, and a lab of each test's own, for the tests that need a real cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchbook.sites.arms import clean
+from benchbook.sites.kube.api import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root of the test's own, so that what is kept beside a study is not in this checkout."""
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def folder(open_folder: Path, request: pytest.FixtureRequest):
+    """A lab of the test's own; whatever it has in the cluster is removed, and that it is gone is proven."""
+    where = open_folder / f"k-{abs(hash(request.node.name)) % 10**8}"
+    yield where
+    report = clean.down(where)
+    assert report.is_clean, report.left
