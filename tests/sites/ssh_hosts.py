@@ -13,7 +13,9 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -285,3 +287,20 @@ class Rack:
         path = self.folder / "rack.yaml"
         path.write_text("\n".join(lines) + "\n")
         return path
+
+
+@contextlib.contextmanager
+def racked(number: int, *names: str) -> Iterator[Rack]:
+    """Hosts of these names on a bridge; nothing of them stays."""
+    with tempfile.TemporaryDirectory(prefix="bb-", dir=rooms.folder()) as folder:
+        Path(folder).chmod(0o711)
+        with Rack(Path(folder), number) as made:
+            for name in names:
+                made.add(name)
+            yield made
+
+
+def leftovers(rack: Rack) -> list[str]:
+    """Return the command lines of what runs on the hosts beside sshd."""
+    found = [text for host in rack.hosts.values() for text in host.commands().values()]
+    return [text for text in found if "sshd" not in text]

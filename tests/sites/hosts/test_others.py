@@ -18,17 +18,10 @@ from benchbook.sites.agent import files
 from tests.installed import package
 from tests.limits import LIMITS
 from tests.sites.hosts.test_postgresql import BOUNCER, SMALL, made
-from tests.sites.hosts.test_site import (  # noqa: F401
-    PATIENCE,
-    SHORT,
-    UNABLE,
-    all_is_as_it_was,
-    rack,
-    study,
-)
+from tests.sites.hosts.test_site import OF_HOSTS, PATIENCE, SHORT, study
 from tests.sites.ssh_hosts import Rack
 
-pytestmark = [pytest.mark.server, pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE))]
+pytestmark = OF_HOSTS
 
 
 @pytest.fixture
@@ -37,7 +30,7 @@ def others(tmp_path: Path) -> Iterator[None]:
         yield
 
 
-def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Any:  # noqa: F811
+def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Any:
     """Return the site of a study on the hosts, not yet open; PgBouncer is where this machine has it."""
     programs = {"pgbouncer": BOUNCER} if BOUNCER else None
     monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
@@ -46,10 +39,7 @@ def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Any:  #
 
 @pytest.mark.skipif(shutil.which("socat") is None, reason="socat is not installed: apt-get install socat")
 def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(
-    rack: Rack,  # noqa: F811
-    others: None,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    rack: Rack, others: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     engine = {
         "name": "small",
@@ -71,8 +61,7 @@ def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(
 
 @pytest.mark.skipif(not (BOUNCER and files.programs("postgres")), reason="no PgBouncer, or no PostgreSQL")
 def test_pgbouncer_has_the_version_and_the_settings_that_an_arm_asks_for(
-    rack: Rack,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    rack: Rack, monkeypatch: pytest.MonkeyPatch
 ):
     asked = {"settings": {"default_pool_size": 7, "query_wait_timeout": 30}}
     arms = {

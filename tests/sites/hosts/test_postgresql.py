@@ -22,22 +22,16 @@ from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.machine import here
 from tests import walks
 from tests.limits import LIMITS
-from tests.sites.hosts.test_site import (  # noqa: F401
-    PATIENCE,
-    PORT,
-    SHORT,
-    UNABLE,
-    all_is_as_it_was,
-    rack,
-    study,
-)
+from tests.sites.hosts.test_site import OF_HOSTS, PATIENCE, PORT, SHORT, study
 from tests.sites.ssh_hosts import Rack
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB", "synchronous_commit": "off"}
 BOUNCER = here.find("pgbouncer")
 NOT_THERE = "PostgreSQL is not installed: apt-get install postgresql"
-WHY = UNABLE or (None if files.programs(accounts.PROGRAM) else NOT_THERE)
-pytestmark = [pytest.mark.server, pytest.mark.skipif(WHY is not None, reason=str(WHY))]
+pytestmark = [
+    *OF_HOSTS,
+    pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=NOT_THERE),
+]
 
 
 def made(site: Any, arm: str, into: Path) -> RunFolder:
@@ -49,7 +43,7 @@ def made(site: Any, arm: str, into: Path) -> RunFolder:
 
 
 @pytest.fixture
-def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: F811
+def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A server, a pool (or HAProxy, where there is no PgBouncer) on a host of its own, and the client's."""
     programs = {"pgbouncer": BOUNCER} if BOUNCER else None
     monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
@@ -62,9 +56,7 @@ def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: F811
 
 
 def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(
-    site: Any,
-    rack: Rack,  # noqa: F811
-    tmp_path: Path,
+    site: Any, rack: Rack, tmp_path: Path
 ):
     server, label = rack.hosts["server1"], dataset.label(site.study)
     for arm in site.able:

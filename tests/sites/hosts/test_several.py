@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -25,30 +24,19 @@ from benchbook.read import validity
 from benchbook.sites.hosts.host import Refused
 from benchbook.sites.lab import SCHEMA, USER
 from tests import rooms, walks
-from tests.sites.hosts.test_site import LIMITS, PATIENCE, all_must_be_gone, cut, study
-from tests.sites.ssh_hosts import Rack, run, unable
+from tests.sites.hosts.test_site import LIMITS, OF_HOSTS, PATIENCE, cut, study
+from tests.sites.ssh_hosts import Rack, racked, run
 
-UNABLE = unable()
-pytestmark = [pytest.mark.server, pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE))]
+pytestmark = OF_HOSTS
 TIPROXY = os.environ.get("BENCHBOOK_TIPROXY", "")
 
 
 @pytest.fixture(scope="module")
 def rack() -> Iterator[Rack]:
-    """Two servers, a proxy, two clients and a host to jump over, on a bridge; nothing of them stays."""
-    with tempfile.TemporaryDirectory(prefix="bb-", dir=rooms.folder()) as folder:
-        Path(folder).chmod(0o711)
-        with Rack(Path(folder), 120 + rooms.number()) as made:
-            for name in ("server1", "server2", "proxy1", "client1", "client2"):
-                made.add(name)
-            yield made
-
-
-@pytest.fixture(autouse=True)
-def all_is_as_it_was(rack: Rack) -> Iterator[None]:
-    """After each test nothing runs on the hosts but sshd, whatever the test did."""
-    yield
-    all_must_be_gone(rack)
+    """Two servers, a proxy and two clients."""
+    names = ("server1", "server2", "proxy1", "client1", "client2")
+    with racked(120 + rooms.number(), *names) as made:
+        yield made
 
 
 def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, name: str, asked: Any, **how: Any) -> Any:

@@ -6,10 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +30,15 @@ from benchbook.sites.hosts import doctor
 from benchbook.sites.hosts.host import Refused, Unreachable
 from benchbook.sites.lab import lab_id
 from benchbook.sites.machine import lock
-from tests import rooms
 from tests.limits import LIMITS
-from tests.sites.ssh_hosts import Machine, Rack, run, unable
+from tests.sites.ssh_hosts import Machine, Rack, leftovers, run, unable
 
 UNABLE = unable()
-pytestmark = [pytest.mark.server, pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE))]
+OF_HOSTS = [
+    *(pytest.mark.server, pytest.mark.usefixtures("all_is_as_it_was")),
+    pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE)),
+]
+pytestmark = OF_HOSTS
 
 PORT = 33060
 # Long enough where a run is only to be valid.
@@ -45,44 +47,11 @@ SHORT = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2}
 PATIENCE = {"timeout_s": 2.0, "patience_s": 25.0, "lease_s": 30.0}
 
 
-@pytest.fixture(scope="module")
-def rack() -> Iterator[Rack]:
-    """A server, a proxy and a client on a bridge; nothing of them stays."""
-    number = 100 + rooms.number()
-    with tempfile.TemporaryDirectory(prefix="bb-", dir=rooms.folder()) as folder:
-        Path(folder).chmod(0o711)
-        with Rack(Path(folder), number) as made:
-            for name in ("server1", "proxy1", "client1"):
-                made.add(name)
-            yield made
-
-
 @pytest.fixture
 def home(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The lab folder of whoever measures; the inventory is that of the rack."""
     monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(**PATIENCE)))
     return rack.folder / "home" / "study"
-
-
-@pytest.fixture(autouse=True)
-def all_is_as_it_was(rack: Rack) -> Iterator[None]:
-    """After each test nothing runs on the hosts but sshd, whatever the test did."""
-    yield
-    all_must_be_gone(rack)
-    assert not any(host.listening() for host in rack.hosts.values())
-
-
-def all_must_be_gone(rack: Rack) -> None:
-    """Wait for what is on its way out, and fail if anything but sshd stays."""
-    deadline = time.monotonic() + 15
-    while (left := leftovers(rack)) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not left
-
-
-def leftovers(rack: Rack) -> list[str]:
-    found = [text for host in rack.hosts.values() for text in host.commands().values()]
-    return [text for text in found if "sshd" not in text]
 
 
 def study(**changes: Any) -> Study:

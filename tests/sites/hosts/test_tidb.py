@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,10 +22,9 @@ from benchbook.sites.tidb import build
 from tests import rooms
 from tests.sites import stand_in_tiup
 from tests.sites.hosts.test_several import column, make_run, opened
-from tests.sites.hosts.test_site import LIMITS, leftovers, study
-from tests.sites.ssh_hosts import Rack, unable
+from tests.sites.hosts.test_site import LIMITS, OF_HOSTS, study
+from tests.sites.ssh_hosts import Rack, leftovers, racked
 
-UNABLE = unable()
 VERSION = "5.0"
 PROGRAMS = [build.recipe(VERSION).target, *(build.recipe(VERSION, name).target for name in build.PARTS)]
 ADAPTER = Path(__file__).resolve().parents[3] / "tools" / "images" / "tidb" / "tikv-server"
@@ -34,8 +32,7 @@ BUILT = [
     build.recipe(version).target for version in build.versions() if build.recipe(version).target.is_file()
 ]
 pytestmark = [
-    *(pytest.mark.server, pytest.mark.slow),
-    pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE)),
+    *(*OF_HOSTS, pytest.mark.slow),
     pytest.mark.skipif(not BUILT, reason="no TiDB is built; make tidb"),
 ]
 
@@ -49,13 +46,9 @@ needs_parts = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def rack() -> Iterator[Rack]:
     """A server with every role of a cluster, and a client; the program of TiDB beside them."""
-    with tempfile.TemporaryDirectory(prefix="bb-", dir=rooms.folder()) as folder:
-        Path(folder).chmod(0o711)
-        with Rack(Path(folder), 140 + rooms.number()) as made:
-            made.add("server1")
-            made.add("client1")
-            put(BUILT[0], Path(folder) / "tidb-server")
-            yield made
+    with racked(140 + rooms.number(), "server1", "client1") as made:
+        put(BUILT[0], made.folder / "tidb-server")
+        yield made
 
 
 def put(program: Path, there: Path) -> None:
@@ -64,16 +57,6 @@ def put(program: Path, there: Path) -> None:
         os.link(program, there)
     else:
         shutil.copy2(program, there)
-
-
-@pytest.fixture(autouse=True)
-def all_is_as_it_was(rack: Rack) -> Iterator[None]:
-    """After each test nothing runs on the hosts but sshd, whatever the test did."""
-    yield
-    deadline = time.monotonic() + 20
-    while (left := leftovers(rack)) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not [one for one in left if one]
 
 
 @pytest.fixture
