@@ -32,10 +32,7 @@ OF_VERSIONS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib/postgr
 
 
 class Files:
-    """The files below a folder of this machine, and what its kernel shows of ports and processes.
-
-    What each is for, `sites.machine.contract.Machine` says.
-    """
+    """The files below a folder of this machine, and what its kernel shows of ports and processes."""
 
     _what = "the agent's folder"
 
@@ -43,15 +40,18 @@ class Files:
         self._folder = folder
 
     def private_folder(self, name: str, user: str | None = None) -> str:
+        """Make a folder that only a user (None: we) and root can enter; return its path."""
         return str(labs.private_folder(self._inside(name), user))
 
     def write(self, name: str, text: str, user: str | None = None) -> str:
+        """Write a file that only its owner reads, complete or not at all; return its SHA-256."""
         path = self._inside(name)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         labs.write_private(path, text, user)
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def read(self, name: str, at: int = 0) -> str | None:
+        """Return a file's text from a byte on, the last 16 MiB at most; None if there is no such file."""
         path = self._inside(name)
         if not path.is_file():
             return None
@@ -60,6 +60,7 @@ class Files:
             return file.read().decode("utf-8", "replace")
 
     def sha256(self, path: str) -> str | None:
+        """Return the hash of any file there, or None."""
         try:
             with open(path, "rb") as file:
                 digest = hashlib.sha256()
@@ -70,18 +71,22 @@ class Files:
             return None
 
     def size(self, name: str) -> int | None:
+        """Return a file's bytes, or what a folder takes on disk; None if it is not there."""
         path = self._inside(name)
         if path.is_dir():
             return sum(one.stat().st_blocks * 512 for one in path.rglob("*") if not one.is_symlink())
         return path.stat().st_size if path.exists() else None
 
     def usage(self, name: str) -> int:
+        """Return the bytes of all files below a folder."""
         return sum(path.stat().st_size for path in self._inside(name).rglob("*") if path.is_file())
 
     def free(self) -> int:
+        """Return the free bytes of the disk that the folder is on."""
         return shutil.disk_usage(self._folder).free
 
     def remove(self, name: str) -> None:
+        """Remove a file or folder, if it is there."""
         path = self._inside(name)
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -89,33 +94,42 @@ class Files:
             path.unlink(missing_ok=True)
 
     def rename(self, name: str, to: str) -> None:
+        """Give a file or folder another name; done already is fine."""
         path, target = self._inside(name), self._inside(to)
         if path.exists() or not target.exists():
             path.rename(target)
 
     def programs(self, name: str) -> list[str]:
+        """Return the paths of a program in all versions that are installed, the newest first."""
         return programs(name)
 
     def says(self, argv: list[str]) -> str:
+        """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
         return says(argv)
 
     def kernel_setting(self, name: str) -> str:
+        """Return a kernel setting such as net/ipv4/ip_local_port_range."""
         return (SYSCTL / name).read_text(encoding="ascii").strip()
 
     def place(self, pid: int) -> dict[str, str]:
+        """Return where a process's threads may run, and how: nice, policy, cores, groups, limits."""
         return procfs.place(pid)
 
     def affinity(self, pid: int) -> list[list[int]]:
+        """Return the cores that each thread of a process may use."""
         tasks = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task"))
         return [sorted(os.sched_getaffinity(task)) for task in tasks]
 
     def listeners(self, port: int) -> list[dict[str, Any]]:
+        """Return who listens on a port: address, pid and command."""
         return listeners(port)
 
     def listening(self, pid: int) -> list[tuple[str, int]]:
+        """Return (address, port) of what a process listens on, in its own namespace."""
         return listening_of(pid)
 
     def strays(self, pid: int, allowed: str) -> list[str]:
+        """Return ADDRESS:PORT of what a process listens on beside loopback and one address it may have."""
         found = []
         for address, port in listening_of(pid):
             its = ipaddress.ip_address(address)
@@ -126,6 +140,7 @@ class Files:
         return found
 
     def source(self, address: str, port: int) -> str:
+        """Return the address that this machine's connections to another come from; sends nothing."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((address, port))
             return str(probe.getsockname()[0])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pymysql
 
+from benchbook.sites.agent.files import Files
 from benchbook.sites.lab import Lab
 from benchbook.sites.processes.before_exec import Where
 
@@ -52,11 +53,12 @@ class Request:
     kind: str = "application/json"
 
 
-class Machine(abc.ABC):
+class Machine(Files, abc.ABC):
     """Where servers and proxies run: this machine, or a host or pod through its agent.
 
-    Names of files are below `folder`, which is ours there. What a part needs of its machine it asks here, so
-    that an engine or a proxy is written once. OSError where a program does not answer, else SiteError.
+    Names of files are below `folder`, which is ours there. What a part needs of its machine it asks here or
+    of its `Files`, so that an engine or a proxy is written once. OSError where a program does not answer,
+    else SiteError.
     """
 
     folder: PurePosixPath
@@ -83,76 +85,8 @@ class Machine(abc.ABC):
         """Return the path of an installed program, or None."""
 
     @abc.abstractmethod
-    def programs(self, name: str) -> list[str]:
-        """Return the paths of a program in all versions that are installed, the newest first."""
-
-    @abc.abstractmethod
-    def says(self, argv: list[str]) -> str:
-        """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
-
-    @abc.abstractmethod
-    def private_folder(self, name: str, user: str | None = None) -> str:
-        """Make a folder that only a user (None: we) and root can enter; return its path."""
-
-    @abc.abstractmethod
-    def write(self, name: str, text: str, user: str | None = None) -> str:
-        """Write a file that only its owner reads, complete or not at all; return its SHA-256."""
-
-    @abc.abstractmethod
-    def read(self, name: str, at: int = 0) -> str | None:
-        """Return a file's text from a byte on, the last 16 MiB at most; None if there is no such file."""
-
-    @abc.abstractmethod
-    def size(self, name: str) -> int | None:
-        """Return a file's bytes, or what a folder takes on disk; None if it is not there."""
-
-    @abc.abstractmethod
     def socket(self, name: str) -> str:
         """Return the path of a socket below the folder; SiteError if it is too long for one."""
-
-    @abc.abstractmethod
-    def usage(self, name: str) -> int:
-        """Return the bytes of all files below a folder."""
-
-    @abc.abstractmethod
-    def free(self) -> int:
-        """Return the free bytes of the disk that the folder is on."""
-
-    @abc.abstractmethod
-    def remove(self, name: str) -> None:
-        """Remove a file or folder, if it is there."""
-
-    @abc.abstractmethod
-    def rename(self, name: str, to: str) -> None:
-        """Give a file or folder another name; done already is fine."""
-
-    @abc.abstractmethod
-    def sha256(self, path: str) -> str | None:
-        """Return the hash of any file there, or None."""
-
-    @abc.abstractmethod
-    def kernel_setting(self, name: str) -> str:
-        """Return a kernel setting such as net/ipv4/ip_local_port_range."""
-
-    @abc.abstractmethod
-    def place(self, pid: int) -> dict[str, str]:
-        """Return where a process's threads may run, and how: nice, policy, cores, groups, limits."""
-
-    @abc.abstractmethod
-    def affinity(self, pid: int) -> list[list[int]]:
-        """Return the cores that each thread of a process may use."""
-
-    @abc.abstractmethod
-    def listeners(self, port: int) -> list[dict[str, Any]]:
-        """Return who listens on a port: address, pid and command."""
-
-    @abc.abstractmethod
-    def listening(self, pid: int) -> list[tuple[str, int]]:
-        """Return (address, port) of what a process listens on, in its own namespace."""
-
-    @abc.abstractmethod
-    def strays(self, pid: int, allowed: str) -> list[str]:
-        """Return ADDRESS:PORT of what a process listens on beside loopback and one address it may have."""
 
     @abc.abstractmethod
     def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Process:
@@ -183,10 +117,6 @@ class Machine(abc.ABC):
     @abc.abstractmethod
     def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> psycopg.Connection[Any]:
         """Open one in PostgreSQL's protocol, whose sockets are named `.s.PGSQL.PORT`; without encryption."""
-
-    @abc.abstractmethod
-    def source(self, address: str, port: int) -> str:
-        """Return the address that this machine's connections to another come from; sends nothing."""
 
 
 WAIT_S = 10.0

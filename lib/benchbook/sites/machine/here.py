@@ -20,7 +20,6 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import contract
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import files
-from benchbook.sites.agent.files import Files
 from benchbook.sites.agent.watch import Watch
 from benchbook.sites.machine.contract import WAIT_S, Env, Machine, Request, fetch
 from benchbook.sites.processes import process, procfs
@@ -54,7 +53,7 @@ def variable(name: str) -> str:
     return f"BENCHBOOK_{name.upper().replace('-', '_')}"
 
 
-class Here(Files, Machine):
+class Here(Machine):
     """This machine, with the folder of a lab. `keep` are file descriptors that programs inherit."""
 
     folder: Path  # type: ignore[assignment]  # a path that this process can open
