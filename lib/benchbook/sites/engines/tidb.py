@@ -74,9 +74,7 @@ class TiDB(Server):
         return [*self._argv("data", data.SOCKET), *here]
 
     def _admit(self, started_s: float) -> None:
-        with self._connect() as connection, connection.cursor() as cursor:
-            data.set_variables(cursor, self.asked.variables)
-            data.admit(cursor, self.lab.password(), tuple(self.place.peers()))
+        data.admit(self._connect, self.asked.variables, self.lab.password(), self.place.peers())
         data.prove(self, self._connect, str(self.data))
 
     @property

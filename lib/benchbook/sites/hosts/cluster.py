@@ -126,9 +126,8 @@ class Cluster(prepared.Loaded):
         try:
             for place in self.part.where.places:
                 self._close(place)
-                with self._connect(place) as connection, connection.cursor() as cursor:
-                    data.set_variables(cursor, self.asked.variables)
-                    data.admit(cursor, self.lab.password(), tuple(self.peers()))
+                connect = partial(self._connect, place)
+                data.admit(connect, self.asked.variables, self.lab.password(), self.peers())
         except BaseException:
             self.stop()
             raise

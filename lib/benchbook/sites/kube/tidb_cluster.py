@@ -94,9 +94,7 @@ class TidbCluster(Loaded):
         space.apply(self.role, [tidb.cluster(space.study, space.names, self.arm)])
         self.pods = self._ready()
         self._close()
-        with self._connect() as connection, connection.cursor() as cursor:
-            data.set_variables(cursor, self.asked.variables)
-            data.admit(cursor, self.lab.password(), (labs.ANYWHERE_AT,))
+        data.admit(self._connect, self.asked.variables, self.lab.password(), (labs.ANYWHERE_AT,))
         self.child = self.id
         return self.first
 

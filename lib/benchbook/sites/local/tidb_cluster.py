@@ -339,9 +339,7 @@ class Cluster(Made):
 
     def _admit(self) -> None:
         """Make the benchmark's account, and prove each port to be of the TiDB that was started for it."""
-        with self._connect() as connection, connection.cursor() as cursor:
-            data.set_variables(cursor, self.asked.variables)
-            data.admit(cursor, self.lab.password(), tuple(self.place.peers()))
+        data.admit(self._connect, self.asked.variables, self.lab.password(), self.place.peers())
         for one in self.servers:
             with self._connect(one) as connection, connection.cursor() as cursor:
                 cursor.execute("FLUSH PRIVILEGES")

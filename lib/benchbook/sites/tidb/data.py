@@ -78,14 +78,21 @@ def _not_made(part: Any, mark: int) -> str:
     return f"{part.what}: TiDB's data folder could not be made; see {part.log}:\n  {said}"
 
 
-def admit(cursor: pymysql.cursors.Cursor, password: str, peers: tuple[str, ...]) -> None:
-    """Make the benchmark's account, let in from `peers` alone; SiteError if an account has no password."""
-    cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
-    cursor.execute("SELECT host FROM mysql.user WHERE user = %s", (labs.USER,))
-    for host in {host for (host,) in cursor.fetchall()} - set(peers):
-        cursor.execute("DROP USER %s@%s", (labs.USER, host))
-    sql.let_in(cursor, labs.USER, password, peers)
-    must_be_closed(cursor)
+def admit(
+    connect: Callable[[], pymysql.Connection], asked: Mapping[str, Value], password: str, peers: Sequence[str]
+) -> None:
+    """Set the variables that are `asked`, and make the benchmark's account, let in from `peers` alone.
+
+    SiteError if an account has no password.
+    """
+    with connect() as connection, connection.cursor() as cursor:
+        set_variables(cursor, asked)
+        cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
+        cursor.execute("SELECT host FROM mysql.user WHERE user = %s", (labs.USER,))
+        for host in {host for (host,) in cursor.fetchall()} - set(peers):
+            cursor.execute("DROP USER %s@%s", (labs.USER, host))
+        sql.let_in(cursor, labs.USER, password, peers)
+        must_be_closed(cursor)
 
 
 def must_be_closed(cursor: pymysql.cursors.Cursor) -> None:
