@@ -20,7 +20,6 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
 from benchbook.sites.engines.tidb import CRASH
-from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.layout import Chain, Part
@@ -84,7 +83,7 @@ class TidbCluster(Loaded):
     @property
     def statuses(self) -> list[Status]:
         """The status port of each TiDB."""
-        return [Status(labs.LOOPBACK, STATUS, self._of(pod)) for pod in self.pods["tidb"]]
+        return [Status(labs.LOOPBACK, STATUS, self.space.machine(pod)) for pod in self.pods["tidb"]]
 
     def ensure(self) -> Any:
         """Bring the cluster up unless it is, set its accounts and variables; return its first pod."""
@@ -158,7 +157,7 @@ class TidbCluster(Loaded):
         return [(kind, pod, 1) for kind in ("tidb", "tikv", "pd") for pod in self.pods[kind]]
 
     def threads(self) -> list[dict[str, float]] | None:
-        return threads((self._of(pod), labs.LOOPBACK, TIKV_STATUS) for pod in self.pods["tikv"])
+        return threads((self.space.machine(pod), labs.LOOPBACK, TIKV_STATUS) for pod in self.pods["tikv"])
 
     def look(self) -> dict[str, Any]:
         """Return stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""
@@ -188,13 +187,10 @@ class TidbCluster(Loaded):
     def _resource(self) -> dict[str, Any] | None:
         return self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.role)
 
-    def _of(self, pod: Any) -> OnHost:
-        return self.space.machine(pod)
-
     def _connect(self, password: str | None = None) -> pymysql.Connection:
         """Return a new connection of the administrator's to the first TiDB."""
         known = self.lab.admin_password() if password is None else password
-        return self._of(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=known)
+        return self.space.machine(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=known)
 
     def _close(self) -> None:
         """Let the administrator in from the pod itself alone, where its agent is, and with a password.
@@ -228,7 +224,7 @@ class TidbCluster(Loaded):
     @property
     def _placement(self) -> PodPlacement:
         pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
-        return PodPlacement(labs.LOOPBACK, PD, pods, self._of(self.pods["pd"][0]))
+        return PodPlacement(labs.LOOPBACK, PD, pods, self.space.machine(self.pods["pd"][0]))
 
     def _now(self, pod: Any) -> dict[str, Any]:
         found = self.space.look(pod.metadata.name)
