@@ -139,14 +139,14 @@ def _on_all_nodes(cluster: Cluster, made: dict[str, Any]) -> None:
         raise SiteError(f"{name}: not done on every node after {NODES_S:.0f} s: {told}")
 
 
-def down(folder: Path, ask: Callable[[str], str] = input, run: steps.Runner | None = None) -> bool:
+def down(folder: Path, ask: Callable[[str], str] = input, run: Runner | None = None) -> bool:
     """Remove the cluster that a lab made, once its name has been typed; say whether none is left."""
     known = recorded(folder)
     if known is None:
         return True
     asked, id = known
     name = ask(f"Remove the cluster {asked.name} with all its nodes and disks? Type its name: ").strip()
-    if not steps.Gcloud(asked, id, folder / "run", run).down(name):
+    if not Gcloud(asked, id, folder / "run", run).down(name):
         return False
     (folder / RECORD).unlink()
     return True
