@@ -20,7 +20,6 @@ from benchbook.sites.agent.strangers import Strangers
 from benchbook.sites.processes import procfs, usage
 from benchbook.sites.processes.tcp_bytes import Counter, Hop
 
-PROC = Path("/proc")
 # Finer ticks take more of the core that is being measured: 10 ms took 0.8 % of one, 25 ms takes 0.4 %.
 TICK_S = 0.025
 LOOK_S = 0.2
@@ -201,7 +200,7 @@ def _pressure() -> list[Any]:
     values: list[Any] = []
     for kind in ("cpu", "io", "memory"):
         try:
-            some = (PROC / "pressure" / kind).read_text(encoding="ascii").split()[1]
+            some = (procfs.PROC / "pressure" / kind).read_text(encoding="ascii").split()[1]
             values.append(float(some.partition("=")[2]))
         except (OSError, ValueError, IndexError):
             values.append("")
@@ -211,7 +210,7 @@ def _pressure() -> list[Any]:
 def _ended_cpu_s(pid: int) -> float:
     """Return what the children used that a process has waited for."""
     try:
-        rest = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        rest = (procfs.PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
         return (int(rest[13]) + int(rest[14])) / procfs.TICKS
     except (OSError, ValueError, IndexError):
         return 0.0
