@@ -9,7 +9,6 @@ import base64
 import contextlib
 import json
 import os
-import platform
 import socket
 import time
 from collections.abc import Callable
@@ -44,12 +43,7 @@ class Operations(Files):
 
     def hello(self) -> dict[str, Any]:
         """Say who and when this is."""
-        return {
-            "pid": os.getpid(),
-            "python": platform.python_version(),
-            "wall_s": time.time(),
-            "monotonic_s": time.monotonic(),
-        }
+        return {"pid": os.getpid(), "wall_s": time.time(), "monotonic_s": time.monotonic()}
 
     def look(self, asked: facts.Asked, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
         """Return what this host is; `programs` has the paths of some that it is not to look for."""

@@ -36,7 +36,6 @@ class Seen(NamedTuple):
     oom_kills: int
     clock_step_s: float
     cores: int
-    rows: int
     counted: dict[str, dict[str, float]]
     strangers: dict[str, Any]
 
@@ -101,7 +100,6 @@ class Watch:
             oom_kills=procfs.oom_kills() - self._kills,
             clock_step_s=(time.time() - self._wall) - (time.monotonic() - self._began),
             cores=os.cpu_count() or 1,
-            rows=len(self._rows),
             counted=self._counted,
             strangers={**self._strangers.end(), "connections": self._carried.segments()},
         )

@@ -1,0 +1,99 @@
+"""How long a pod is waited for, and a TiDB cluster of pods, and what is told then; no cluster is asked."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Of
+from typing import Any
+
+import pytest
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.kube import tidb, tidb_cluster, wait
+from benchbook.sites.kube.manifests import DIGEST
+
+EVENT = Of(reason="Failed", message="no such image")
+
+
+def pod(name: str, reason: str | None = None, digest: str = "new") -> Any:
+    """Return a pod that runs, or waits for a reason."""
+    waiting = None if reason is None else Of(reason=reason, message="")
+    part = name.split("-")[1] if "-" in name else ""
+    meta = {"name": name, "labels": {tidb.COMPONENT: part}, "annotations": {DIGEST: digest}}
+    return Of(
+        metadata=Of(**meta, deletion_timestamp=None),
+        spec=Of(containers=[Of(env=[Of(name=tidb.MADE_AS, value="new")])]),
+        status=Of(
+            phase="Running" if reason is None else "Pending",
+            container_statuses=[Of(state=Of(waiting=waiting), ready=reason is None)],
+            conditions=[],
+        ),
+    )
+
+
+class Told:
+    """A cluster that shows other pods at each look, and the last ones for ever."""
+
+    core = Of(list_namespaced_pod="pods", list_namespaced_event="events", read_namespaced_pod_log="log")
+
+    def __init__(self, *looks: list[Any]) -> None:
+        self.looks = list(looks)
+
+    def ask(self, call: str, *words: str, **options: Any) -> Any:
+        if call == "pods":
+            return Of(items=self.looks.pop(0) if len(self.looks) > 1 else self.looks[0])
+        return Of(items=[EVENT]) if call == "events" else "its last words"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wait, "PAUSE_S", 0.01)
+    monkeypatch.setattr(wait, "PATIENCE_S", 0.1)
+
+
+def test_a_pod_is_waited_for_until_it_is_the_new_one_and_runs():
+    cluster: Any = Told([], [pod("one", digest="old")], [pod("one", "ContainerCreating")], [pod("one")])
+    assert wait.running(cluster, "space", "one", "new", 60.0).metadata.name == "one"
+
+
+@pytest.mark.parametrize(("reason", "wait_s"), [("ErrImagePull", 60.0), ("ContainerCreating", 0.1)])
+def test_what_does_not_mend_itself_is_given_up_before_what_only_takes_long(reason: str, wait_s: float):
+    cluster: Any = Told([pod("one", reason)])
+    with pytest.raises(SiteError, match=rf"one does not run after \d s: {reason}.*no such image.*last words"):
+        wait.running(cluster, "space", "one", "new", wait_s)
+
+
+class Cluster(tidb_cluster.TidbCluster):
+    """One PD, one TiKV and one TiDB; `status` is what the operator says of it."""
+
+    def __init__(self, status: Any, wait_s: float, *looks: list[Any]) -> None:
+        self.role, self.status = "server", status
+        self.space: Any = Of(cluster=Told(*looks), namespace="space", here=Of(wait_s=wait_s))
+
+    def _resource(self) -> dict[str, Any]:
+        spec = {"replicas": 1, "env": [{"name": tidb.MADE_AS, "value": "new"}]}
+        return {"spec": dict.fromkeys(tidb.PARTS, spec), "status": self.status}
+
+
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+PODS = [pod(f"server-{part}-0") for part in tidb.PARTS]
+
+
+def test_a_cluster_is_waited_for_as_long_as_one_more_of_its_pods_runs():
+    """Each comes within the longest wait, and all of them after it."""
+    looks = [PODS[:1]] * 8 + [PODS[:2]] * 8 + [PODS]
+    found = Cluster(READY, 0.12, *looks)._ready()
+    assert [one.metadata.name for part in tidb.PARTS for one in found[part]] == [
+        one.metadata.name for one in PODS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "wait_s", "said"),
+    [
+        (None, 0.1, "the operator takes no notice of it"),
+        (READY, 60.0, r"PD 1 of 1, TiKV 0 of 1, TiDB 0 of 1.*server-tikv-0: ErrImagePull.*no such image"),
+    ],
+)
+def test_a_cluster_that_does_not_get_ready_is_told_with_its_cause(status: Any, wait_s: float, said: str):
+    with pytest.raises(SiteError, match=rf"TidbCluster server is not ready after \d s: .*{said}"):
+        Cluster(status, wait_s, [PODS[0], pod("server-tikv-0", "ErrImagePull")])._ready()
