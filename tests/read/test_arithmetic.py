@@ -206,15 +206,6 @@ def test_no_total_time_no_window():
     assert log.measured_s is None
 
 
-def test_a_table_that_is_loaded_twice_is_named_with_the_step():
-    out = (
-        "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nCreating table 'sbtest1'...\n"
-        "Inserting 500 records into 'sbtest1'\nInserting 500 records into 'sbtest1'\n"
-    )
-    why = parse(out).why
-    assert any(reason.endswith("a table has two lines of 'insert'") for reason in why), why
-
-
 def test_a_printed_latency_is_of_its_bucket_or_of_one_beside_it():
     # Bucket 500 is from 8.057 to 8.203 ms; what is printed is within 0.005 ms of what was measured.
     assert arithmetic._around(8.13) == (499, 501)

@@ -32,7 +32,7 @@ def test_exit_code_0_is_no_proof(case: Case):
     """Of these runs, all ended with 0; those that are worthless must not pass."""
     worthless = re.match(
         r"06|08|9[2-9]|10|11|12c|13|16|17|20|21|25|26|30b|42[df]|43|50f|52|61|70c|71e|71i|72|73|checkp|hist|hook|int"
-        r"|mh|rate|v11|debug",
+        r"|mh|rate|v11",
         case.name,
     )
     assert (judge(case.run()).status == "valid") == (worthless is None)

@@ -36,25 +36,10 @@ REST_S = 0.1
 
 def disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
     """Return every sum that does not add up in a log whose lines are all known and in order."""
-    if not log.summaries:
-        return tuple(_of_steps(log))
     if no_numbers := tuple(_no_numbers(log)):
         return no_numbers
     parts = (_in_blocks, _over_blocks, _in_histogram, _in_intervals, _of_intervals)
     return tuple(problem for part in parts for problem in part(log))
-
-
-def _of_steps(log: SysbenchLog) -> Iterator[Problem]:
-    tables: dict[str, list[str]] = {}
-    for command in log.commands:
-        tables.setdefault(command.action, []).append(command.table)
-    for action, named in tables.items():
-        if len(set(named)) < len(named):
-            yield Problem("grammar", None, f"a table has two lines of {action!r}")
-    for action in ("insert", "index"):
-        done, created = set(tables.get(action, ())), set(tables.get("create", ()))
-        if done and done != created:
-            yield Problem("end", None, f"{action!r} is said of {len(done)} of {len(created)} tables")
 
 
 def _no_numbers(log: SysbenchLog) -> Iterator[Problem]:

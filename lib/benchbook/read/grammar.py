@@ -1,8 +1,8 @@
 """The kinds of lines sysbench prints, after which line each may stand, and which fields of a log it fills.
 
 From the sources of sysbench 1.0.20 and 1.1.0 (src/sysbench.c, src/db_driver.c, src/sb_logger.c,
-src/sb_histogram.c, the Lua scripts). A state is the name of the last line; each blank line that follows adds
-a `~`. Lines of other threads (intervals, messages) come in between and do not change the state.
+src/sb_histogram.c), for `run` without `--debug`. A state is the name of the last line; each blank line that
+follows adds a `~`. Lines of other threads (intervals, messages) come in between and do not change the state.
 """
 
 from __future__ import annotations
@@ -27,14 +27,10 @@ def P(pattern: str) -> re.Pattern[str]:
 BAR = P(r" {0,10}(\d{1,9}\.\d{3}) \|[* ]{40} (\d{1,18})")
 
 OPTIONS = "threads warm_up rate interval checkpoints"
-MODES = f"{OPTIONS} debug_mode~ validation~"
+MODES = f"{OPTIONS} validation~"
 RUNNING = "started~ warming~"
-BLOCK_END = "thread_time~ stats_total~"
-TOTALS = (
-    "reconnects~ timer_total~ checkpoint~ histogram_end~ unfinished~ done~~ "
-    "started~~ warming~~ thread_time~~ stats_total~~"
-)
-COMMANDS = "version~ workers~ create insert index prewarm drop"
+BLOCK_END = "thread_time~"
+TOTALS = "reconnects~ checkpoint~ histogram_end~ unfinished~ done~~ started~~ warming~~ thread_time~~"
 
 # name, the line (a plain string where nothing varies), the states it may follow
 LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
@@ -49,11 +45,10 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
         P(r"Report checkpoint\(s\) at (\d{1,9}(?:, \d{1,9})*) seconds"),
         "threads warm_up rate interval",
     ),
-    ("debug_mode", "Debug mode enabled.", OPTIONS),
-    ("validation", "Validation checks: on.", f"{OPTIONS} debug_mode~"),
+    ("validation", "Validation checks: on.", OPTIONS),
     ("seed", P(rf"Initializing random number generator from (?:current time|seed \({N}\)\.)"), MODES),
     ("forcing", P(rf"Forcing shutdown in {N} seconds"), "seed~"),
-    ("workers", "Initializing worker threads...", "version~ seed~~ forcing~"),
+    ("workers", "Initializing worker threads...", "seed~~ forcing~"),
     ("started", "Threads started!", "workers~"),
     ("warming", P(rf"Warming up for {N} seconds\.\.\."), "started~"),
     ("done", "Done.", f"{RUNNING} {BLOCK_END}"),
@@ -72,13 +67,6 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("queries", P(rf"    queries: +{N} +\({X} per sec\.\)"), "transactions"),
     ("ignored_errors", P(rf"    ignored errors: +{N} +\({X} per sec\.\)"), "queries"),
     ("reconnects", P(rf"    reconnects: +{N} +\({X} per sec\.\)"), "ignored_errors"),
-    ("timers_blank", "DEBUG: ", "reconnects"),
-    ("query_timers", "DEBUG: Query execution statistics:", "timers_blank"),
-    ("fetch_timers", "DEBUG: Results fetching statistics:", "timer_total"),
-    ("timer_min", P(rf"DEBUG:     min: +{S}s"), "query_timers fetch_timers"),
-    ("timer_avg", P(rf"DEBUG:     avg: +{S}s"), "timer_min"),
-    ("timer_max", P(rf"DEBUG:     max: +{S}s"), "timer_avg"),
-    ("timer_total", P(rf"DEBUG:   total: +{S}s"), "timer_max"),
     ("unfinished", P(rf"Number of unfinished transactions on forced shutdown: {N}"), TOTALS),
     ("general", "General statistics:", TOTALS),
     ("throughput", "Throughput:", TOTALS),
@@ -96,18 +84,6 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("fairness", "Threads fairness:", "sum~"),
     ("thread_events", P(rf"    events \(avg/stddev\): +{S}/{X}"), "fairness"),
     ("thread_time", P(rf"    execution time \(avg/stddev\): +{S}/{X}"), "thread_events"),
-    ("stats", "DEBUG: Verbose per-thread statistics:", "thread_time~"),
-    (
-        "stats_thread",
-        P(rf"DEBUG:     thread # *{K}: min: {S}s  avg: {S}s  max: {S}s  events: {N}"),
-        "stats~ stats_total",
-    ),
-    ("stats_total", P(rf"DEBUG: +total time taken by event execution: {S}s"), "stats_thread"),
-    ("create", P(r"Creating table '([^']+)'\.\.\."), COMMANDS),
-    ("insert", P(rf"Inserting {N} records into '([^']+)'"), COMMANDS),
-    ("index", P(r"Creating a secondary index on '([^']+)'\.\.\."), COMMANDS),
-    ("prewarm", P(r"(?:Prewarming|Preloading) table ([^\s\0]+)"), COMMANDS),
-    ("drop", P(r"Dropping table '([^']+)'\.\.\."), COMMANDS),
 )
 
 REPORT = (
@@ -128,7 +104,6 @@ MARKED = P(r"(FATAL|ALERT|WARNING|DEBUG): ")
 REPEATED = P(r"\(last message repeated \d+ times\)")
 FAILURES = ("fatal", "alert")
 CHATTER = frozenset({"Time limit exceeded, exiting...", "Event limit exceeded, exiting..."})
-ENDS = frozenset(BLOCK_END.split())
 
 
 class Kind(NamedTuple):
@@ -151,11 +126,6 @@ for _name, _, _after in LINES:
     for _state in _after.split():
         FOLLOWERS[_state] = (*FOLLOWERS.get(_state, ()), KINDS[_name])
 BLANK_AFTER = frozenset(state[:-blanks] for state in FOLLOWERS for blanks in range(1, state.count("~") + 1))
-
-
-def is_known(line: str) -> bool:
-    """Tell whether a line is of any kind in the table, wherever it stands."""
-    return any(kind.match(line) is not None for kind in KINDS.values())
 
 
 Fields = tuple[tuple[str, Callable[[str], Any]], ...]

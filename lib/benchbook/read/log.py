@@ -61,7 +61,6 @@ class Header:
     checkpoints_s: tuple[int, ...] = ()
     seed: int | None = None
     forced_shutdown_s: int | None = None
-    is_debug: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,17 +81,6 @@ class Histogram:
         full = np.zeros(BUCKETS, dtype=np.int64)
         full[self.buckets] = self.counts
         return full
-
-
-class ThreadStats(NamedTuple):
-    """What `--debug` says of one thread: event times in seconds."""
-
-    thread: int
-    min_s: float
-    avg_s: float
-    max_s: float
-    events: int
-    total_s: float
 
 
 @dataclass(frozen=True)
@@ -132,7 +120,6 @@ class Summary:
     thread_time_avg_s: float | None = None
     thread_time_stddev_s: float | None = None
     unfinished: int | None = None
-    thread_stats: tuple[ThreadStats, ...] = ()
 
     def whole(self) -> Totals:
         """Return what every whole block has; raise Missing if a line of it was not there."""
@@ -163,15 +150,6 @@ class Message(NamedTuple):
     text: str
 
 
-class Command(NamedTuple):
-    """One step of prepare, prewarm or cleanup: `action` is create, insert, index, prewarm or drop."""
-
-    line: int
-    action: str
-    table: str
-    rows: int | None = None
-
-
 @dataclass(frozen=True)
 class SysbenchLog:
     """One output, taken apart. Whatever could be read is here, whatever the status.
@@ -187,7 +165,6 @@ class SysbenchLog:
     histogram: Histogram | None
     summaries: tuple[Summary, ...]
     messages: tuple[Message, ...]
-    commands: tuple[Command, ...]
 
     @property
     def why(self) -> tuple[str, ...]:
@@ -249,7 +226,6 @@ def merged(logs: Sequence[SysbenchLog]) -> SysbenchLog:
         histogram=bars,
         summaries=_summaries(logs, bars),
         messages=tuple(message for log in logs for message in log.messages),
-        commands=(),
     )
 
 

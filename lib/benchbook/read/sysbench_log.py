@@ -15,22 +15,11 @@ import numpy as np
 from benchbook.core.histogram import buckets_of_printed
 from benchbook.read import arithmetic, grammar, intervals
 from benchbook.read.intervals import Columns, Interval, Intervals, columns, database_interval
-from benchbook.read.log import (
-    Command,
-    Concern,
-    Header,
-    Histogram,
-    Level,
-    Message,
-    Problem,
-    Summary,
-    SysbenchLog,
-    ThreadStats,
-)
+from benchbook.read.log import Concern, Header, Histogram, Level, Message, Problem, Summary, SysbenchLog
 
 
 def parse(text: str) -> SysbenchLog:
-    """Return what the stdout of sysbench (run, prepare, prewarm, cleanup) holds, and its status."""
+    """Return what the stdout of `sysbench run` holds, and its status."""
     reader = Reader()
     number = position = 0
     for block in grammar.REPORTS.finditer(text):
@@ -47,16 +36,13 @@ def parse(text: str) -> SysbenchLog:
 
 
 def _judge_end(reader: Reader, text: str, tail: str, lines: int) -> None:
-    last_state = "stats_total~" if reader.header.get("is_debug") else "thread_time~"
     if "\0" in text or "\ufffd" in text:
         reader.object("grammar", None, "bytes that are no text")
     if tail:
         reader.object("end", lines + 1, f"ends inside a line: {shown(tail)}")
     elif not text:
         reader.object("end", None, "nothing was printed")
-    elif reader.commands and "threads" not in reader.header:
-        return
-    elif not reader.is_over or reader.state != last_state:
+    elif not reader.is_over or reader.state != grammar.BLOCK_END:
         reader.object("end", lines, f"ends after {reader.state.rstrip('~')!r}, the last totals are not whole")
 
 
@@ -72,12 +58,8 @@ def _assembled(reader: Reader) -> SysbenchLog:
         header=Header(**reader.header),
         intervals=Intervals(reader.reports),
         histogram=histogram,
-        summaries=tuple(
-            replace(block, thread_stats=tuple(reader.stats.get(number, ())))
-            for number, block in enumerate(reader.summaries, 1)
-        ),
+        summaries=tuple(reader.summaries),
         messages=messages,
-        commands=tuple(reader.commands),
     )
     found = reader.problems or arithmetic.disagreements(log)
     found = tuple(sorted(found, key=lambda problem: (problem.concern != "message", problem.line or 0)))
@@ -103,7 +85,6 @@ def _histogram(reader: Reader) -> Histogram | None:
 SHOWN = 120
 LEVELS: dict[str, Level] = {"FATAL": "fatal", "ALERT": "alert", "WARNING": "warning", "DEBUG": "debug"}
 BLOCK_STARTS = frozenset({"histogram", "sql", "general", "throughput", "unfinished"})
-STEPS = frozenset({"create", "insert", "index", "prewarm", "drop"})
 
 
 class Reader:
@@ -117,13 +98,9 @@ class Reader:
         self.bars: list[tuple[str, ...]] = []
         self.bars_line = 0
         self.summaries: list[Summary] = []
-        # Of a thread its own line, and by the place of their block those that are whole.
-        self.stat: tuple[Any, ...] = ()
-        self.stats: dict[int, list[ThreadStats]] = {}
         self.messages: list[tuple[int, Level, list[str]]] = []
         self.last_message_line = 0
         self.last_chatter_line = 0
-        self.commands: list[Command] = []
         self.problems: list[Problem] = []
         self.takes_bars = False
         self.is_started = False
@@ -168,8 +145,7 @@ class Reader:
             if (matched := kind.match(line)) is not None:
                 self.take(kind.name, number, matched)
                 return
-        mark = grammar.MARKED.search(line)
-        if mark is not None and not (mark.group(1) == "DEBUG" and grammar.is_known(line)):
+        if (mark := grammar.MARKED.search(line)) is not None:
             self.message(number, line, mark.start(), LEVELS[mark.group(1)])
         elif grammar.REPEATED.fullmatch(line):
             self.repeated(number, line)
@@ -180,28 +156,15 @@ class Reader:
 
     def take(self, name: str, number: int, matched: tuple[str | None, ...]) -> None:
         """Enter the state of a line and keep what it says."""
-        words = [word or "" for word in matched]
         # The bars are so many that `parse` takes them itself, from the heading on.
         self.takes_bars = name == "histogram_head"
         self.state = "bar" if self.takes_bars else name
         if name in grammar.OF_HEADER:
             self.header.update(grammar.values_of(grammar.OF_HEADER[name], matched))
-        elif name == "debug_mode":
-            self.header["is_debug"] = True
         elif name == "started":
             self.is_started = True
-        elif name == "warming" and int(words[0]) != self.header.get("warm_up_s"):
+        elif name == "warming" and int(matched[0] or 0) != self.header.get("warm_up_s"):
             self.object("grammar", number, "a warm-up that the options do not have")
-        elif name in STEPS:
-            rows, table = (int(words[0]), words[1]) if name == "insert" else (None, words[0])
-            self.commands.append(Command(number, name, table, rows))
-        elif name == "stats_thread":
-            thread, *times, events = words
-            self.stat = int(thread), *map(float, times), int(events)
-        elif name == "stats_total" and self.stat:
-            whole = ThreadStats._make((*self.stat, float(words[0])))
-            self.stats.setdefault(len(self.summaries), []).append(whole)
-            self.stat = ()
         elif name == "checkpoint" or (name in BLOCK_STARTS and self.block is None):
             if self.is_over:
                 self.object("grammar", number, "more totals after the last ones")
@@ -231,7 +194,7 @@ class Reader:
         # line at the start of the next.
         if self.last_chatter_line == number - 1:
             return
-        if self.state in grammar.ENDS:
+        if self.state == grammar.BLOCK_END:
             self.state += "~"
         else:
             self.messages.append((number, "repeated", [line]))
@@ -259,7 +222,7 @@ class Reader:
         follows = self.messages and self.last_message_line == number - 1
         if not follows or self.messages[-1][1] not in grammar.FAILURES:
             return False
-        if grammar.is_known(line):
+        if any(kind.match(line) is not None for kind in grammar.KINDS.values()):
             return False
         self.messages[-1][2].append(line)
         self.last_message_line = number
