@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from benchbook.core import canonical, histogram
 from benchbook.core.histogram import BUCKETS
-from benchbook.read.intervals import SERIES, Interval, Intervals
+from benchbook.read.intervals import SERIES, Intervals
 
 Status = Literal["complete", "truncated", "failed"]
 Level = Literal["fatal", "alert", "warning", "debug", "repeated"]
@@ -192,8 +192,11 @@ class SysbenchLog:
 
 
 RATED = ("transactions", "queries", "ignored_errors", "reconnects", "events")
-COUNTS = (*RATED, "reads", "writes", "other", "total")
-RATES = tuple(f"{name}_per_s" for name in RATED)
+ADDED = (
+    *RATED,
+    *(f"{name}_per_s" for name in RATED),
+    *("reads", "writes", "other", "total", "latency_sum_ms", "unfinished"),
+)
 QUEUES = ("queue_length", "concurrency")
 
 
@@ -262,17 +265,14 @@ def _summary(blocks: Sequence[Summary], threads: Sequence[int], bars: Histogram 
         is_checkpoint=first.is_checkpoint,
         checkpoint_s=first.checkpoint_s,
         total_time_s=_weighted(of_all["total_time_s"], [1] * len(blocks)),
-        **{name: _sum(of_all[name]) for name in COUNTS},
-        **{name: _sum(of_all[name]) for name in RATES},
+        **{name: _sum(of_all[name]) for name in ADDED},
         latency_min_ms=_known(min, of_all["latency_min_ms"]),
         latency_avg_ms=_weighted(of_all["latency_avg_ms"], events),
         latency_max_ms=_known(max, of_all["latency_max_ms"]),
-        latency_sum_ms=_sum(of_all["latency_sum_ms"]),
         percentile=percentile,
         latency_percentile_ms=value,
         thread_events_avg=_weighted(of_all["thread_events_avg"], threads),
         thread_time_avg_s=_weighted(of_all["thread_time_avg_s"], threads),
-        unfinished=_sum(of_all["unfinished"]),
     )
 
 
@@ -285,14 +285,12 @@ def _intervals(logs: Sequence[SysbenchLog]) -> Intervals:
     for seconds, _, counts in labels:
         common = np.intersect1d(common, seconds[counts == 1])
     places = [first[np.searchsorted(seconds, common)] for seconds, first, _ in labels]
-    sums: dict[str, list[Any]] = {}
+    whole = {"second": common, **dict.fromkeys(("line", "is_hook"), np.zeros(common.size))}
     for name in ("threads", *SERIES, *QUEUES):
         parts = [log.intervals.column(name)[at] for log, at in zip(logs, places, strict=True)]
         # Sums of numbers with two decimals have two decimals.
-        sums[name] = np.round(np.sum(parts, axis=0), 2).tolist()
-    sums["threads"] = [int(threads) for threads in sums["threads"]]
-    rows = zip(common.tolist(), *sums.values(), strict=True)
-    return Intervals([[Interval(0, second, **dict(zip(sums, row, strict=True))) for second, *row in rows]])
+        whole[name] = np.round(np.sum(parts, axis=0), 2)
+    return Intervals([whole])
 
 
 def _sum(values: Sequence[Any]) -> Any:
