@@ -57,49 +57,39 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "tps": printed(final.transactions, "transactions") / measured,
         "printed_percentile": final.percentile,
         "printed_percentile_ms": costs.number(final.latency_percentile_ms),
-        **_latency(full),
+        **{f"latency_p{p}_ms": costs.number(None if full is None else percentile(full, p)) for p in SHOWN},
         **{"order": "runs", "turn_ms": None, "turns": None, "active_s": math.nan, "stopped": ""},
         **_load(monitor, evidence.clock_s[0], printed(final.total_time_s, "total time"), seen),
         "ledger": judged.ledger,
         "warnings": "; ".join(judged.warnings),
         "folder": folder,
     }
-    return whole | (_in_turns(judged, full) if evidence.is_in_turns else {})
+    return whole | (in_turns(evidence) if evidence.is_in_turns else {})
 
 
-def _latency(full: np.ndarray | None) -> Columns:
-    found = {p: percentile(full, p) if full is not None else None for p in SHOWN}
-    return {f"latency_p{p}_ms": costs.number(value) for p, value in found.items()}
+def in_turns(run: Evidence) -> Columns:
+    """Return what a run in turns has otherwise than a whole one; the monitor's seconds hold all arms.
 
-
-def latency_in_turns(judged: Judgement, full: np.ndarray | None) -> Columns:
-    """Return latencies that the pauses between turns don't reach: the mean by Little's law over the active
-    seconds; a percentile where events that carry a pause are fewer than a tenth of those beyond it."""
-    run, final = judged.evidence, judged.evidence.final
-    carry = run.asked("threads") * run.get("turns", "count")
-    found = _latency(full)
-    for p in SHOWN:
-        if carry >= CARRYING_SHARE * (final.events or 0) * (1 - p / 100):
-            found[f"latency_p{p}_ms"] = math.nan
-    mean = 1000 * run.asked("threads") * run.active_s / final.events if final.events else math.nan
-    return found | {"latency_avg_ms": mean, "latency_max_ms": math.nan, "printed_percentile_ms": math.nan}
-
-
-def _in_turns(judged: Judgement, full: np.ndarray | None) -> Columns:
-    """Return what a run in turns has otherwise than a whole one; the monitor's seconds hold all arms."""
-    run, turns = judged.evidence, judged.evidence.get("turns")
+    Of latencies it has what the pauses between turns don't reach: the mean by Little's law over the active
+    seconds; a percentile where events that carry a pause are fewer than a tenth of those beyond it.
+    """
+    turns, threads, events = run.get("turns"), run.asked("threads"), run.final.events or 0
     cores = {part: cpu_s / run.active_s for part, cpu_s in turns["cpu_s"].items() if run.active_s}
-    lost = [f"{way}_{part}_mib_s" for way in ("received", "sent") for part in ("proxy", "server")]
+    carry = threads * turns["count"]
+    lost = [
+        *("latency_max_ms", "printed_percentile_ms", "lowest_qps"),
+        *(f"latency_p{p}_ms" for p in SHOWN if carry >= CARRYING_SHARE * events * (1 - p / 100)),
+        *(f"{way}_{part}_mib_s" for way in ("received", "sent") for part in ("proxy", "server")),
+    ]
     return {
-        **latency_in_turns(judged, full),
         "order": run.planned.order,
         "turn_ms": run.planned.turn_ms,
         "turns": turns["count"],
         "active_s": run.active_s,
         "stopped": ", ".join(turns["stopped"]),
+        "latency_avg_ms": 1000 * threads * run.active_s / events if events else math.nan,
         **{f"cpu_{part}_cores": cores.get(part, math.nan) for part in ("client", "proxy", "server")},
         **dict.fromkeys(lost, math.nan),
-        "lowest_qps": math.nan,
     }
 
 
