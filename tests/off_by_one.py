@@ -78,8 +78,8 @@ def main(root: Path, names: list[str]) -> None:
     for name in names:
         where = record.places(name)
         entry = record.read().studies[name].sessions[where.session_id]
-        made = sessions.from_raw(where, entry, root / name)
-        found[name] = [*made.refused, *made.differs]
+        _, refused, differs = sessions.from_raw(where, entry, root / name)
+        found[name] = [*refused, *differs]
     print(json.dumps(found))
 
 

@@ -10,6 +10,7 @@ import html
 import os
 import re
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,23 +31,26 @@ _LINK = re.compile(r'\bhref="([^"#:]+\.html)(?:#([^"]*))?"')
 def make(with_record: bool) -> int:
     """Make the pages of sources, those of the record if asked, then those about everything; return a code.
 
-    What stands as it was made from the same is left as it is.
+    What stands as it was made from the same is left as it is. At the end what is not as recorded is named.
     """
-    root, file, codes = paths.root(), paths.root() / "data" / "site" / MADE, []
+    root, file, wrong = paths.root(), paths.root() / "data" / "site" / MADE, list[str]()
     (root / "reports" / "record").mkdir(parents=True, exist_ok=True)
     before: dict[str, Any] = files.read_json(file) if file.is_file() else {}
     with parallel.processes() as submit:
         audits = [] if before.get("sources") == _sources(root) else load.params("sources").sources
         made = [submit(stage.audit, name) for name in audits]
         if with_record:
-            remake.make(submit)
-        codes += [task.result() for task in made]
+            wrong = remake.make(submit)
+        codes = [task.result() for task in made]
         if before.get("all") != _all(root):
             codes += [task.result() for task in [submit(stage.page, name) for name in stage.PAGES]]
     stand_in(root)
     if not any(codes):
         files.write_json(file, {"sources": _sources(root), "all": _all(root)})
-    return max(codes, default=0)
+    if wrong:
+        told = "All pages are made. Not as recorded, as their pages say:"
+        print("\n".join([told, *wrong]), file=sys.stderr)
+    return max(codes, default=0) or int(bool(wrong))
 
 
 def stand_in(root: Path) -> list[Path]:

@@ -320,12 +320,13 @@ def _rewritten(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[st
     with tempfile.TemporaryDirectory(prefix=".again-", dir=packed.parent) as folder:
         root = Path(folder)
         try:
-            remade = remake.remake(packed, root)
+            contents = archive.unpack(packed, root)
+            changed = [*remake.compared(contents.study, root)]
         except BenchbookError:
             if entry.is_pooled:
                 raise
             return [], None
-        held, changed = Unpacked(remade.where.base, remade.where.name), list(remade.differences)
+        held = Unpacked(root, contents.study)
         told = registration.still(held.name, entry.registered, entry.measured, held.where.file)
         with paths.at(held.root):
             followed = _followed(held, Findings.read(held.where.findings), told)
@@ -336,7 +337,7 @@ def _rewritten(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[st
             return ["the entry in the index"], fresh if fresh != entry else None
         target = packed.parent / f".{folder[-8:]}.tar.xz"
         with paths.at(root):
-            archive.pack(where.name, target, remade.contents.manifest.commit)
+            archive.pack(where.name, target, contents.manifest.commit)
         sized = {"bytes": target.stat().st_size, "sha256": files.sha256(target)}
         target.replace(packed)
     return changed, fresh.model_copy(update=sized)

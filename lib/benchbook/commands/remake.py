@@ -22,7 +22,6 @@ from benchbook.core.document import Document, Facts
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Findings
 from benchbook.core.pooled import Pooled
-from benchbook.evidence.unpacked import Unpacked
 
 # What the record is made with; dvc.yaml names the same.
 TRAITS = "sites/traits"
@@ -32,8 +31,6 @@ NOTEBOOKS = ("07_report", "runs")
 MADE = "made.json"
 # In the folder of a study: what its page was rendered from.
 SHOWN = "shown.json"
-# In data/recorded: what the last time found wrong.
-TROUBLE = "trouble.json"
 _SHOWN = 5
 
 
@@ -68,18 +65,20 @@ def command(write: bool) -> int | str:
     """Make recorded sessions again; return an exit code, or what was written into the record."""
     from benchbook.commands.record import rewrite
 
-    return rewrite() if write else run()
-
-
-def run() -> int:
-    """Make what does not stand again; whatever is wrong is told, kept, and stops nothing."""
-    with parallel.processes() as submit:
-        make(submit)
+    if write:
+        return rewrite()
+    run()
     return 0
 
 
-def make(submit: parallel.Submit) -> None:
-    """Make again what does not stand of the record, in these processes."""
+def run() -> list[str]:
+    """Make what does not stand again; return what is wrong, a line each: it stops nothing."""
+    with parallel.processes() as submit:
+        return make(submit)
+
+
+def make(submit: parallel.Submit) -> list[str]:
+    """Make again what does not stand of the record, in these processes; return what is wrong with it."""
     from benchbook.evidence import sessions
 
     index, made_with = record.read(), _code(paths.root())
@@ -101,11 +100,10 @@ def make(submit: parallel.Submit) -> None:
         told = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else told
         print(f"record {count} of {len(due)}: {name} {session}: {told}", flush=True)
     refused += _pages_of(index, due, submit, made_with)
+    print(_summary(index, there, due), flush=True)
     all_there = [_kept(*one).outcome for one in there]
     refused += [text for outcome in all_there for text in outcome.refused]
-    differs = [text for outcome in all_there for text in outcome.differs]
-    Outcome(refused=refused, differs=differs).write(base() / TROUBLE)
-    print(_summary(index, there, due), flush=True)
+    return [*refused, *(text for outcome in all_there for text in outcome.differs)]
 
 
 def _runs(study: record.Recorded) -> int:
@@ -161,12 +159,6 @@ def _pages_of(
         print(f"page of {tasks[done]}: {done.result() or 'rendered'}", flush=True)
         failed |= {tasks[done]: done.result()} if done.result() else {}
     return [f"page of {name}: {why}" for name, why in failed.items()]
-
-
-def trouble() -> list[str]:
-    """Return what the record's last making found wrong, a line each; nothing if all is as recorded."""
-    file = base() / TROUBLE
-    return Outcome.read(file).all if file.is_file() else []
 
 
 def base() -> Path:
@@ -322,12 +314,10 @@ def _remade(where: paths.RecordedPaths, study: record.Recorded) -> tuple[Outcome
         # Only the newest has a page: of earlier ones what their archives say of themselves is enough.
         described, refused = sessions.taken(where, entry, where.base)
         return Outcome(refused=refused), described
-    found = sessions.from_raw(where, entry, where.base)
-    with paths.at(where.base):
-        described = sessions.described(Unpacked(where.base, found.remade.contents.study))
-    more = len(found.differs) - _SHOWN
+    described, refused, differs = sessions.from_raw(where, entry, where.base)
+    more = len(differs) - _SHOWN
     rest = [f"{where.name} {where.session_id}: and {more} more values"] if more > 0 else []
-    return Outcome(refused=[*found.refused], differs=[*found.differs[:_SHOWN], *rest]), described
+    return Outcome(refused=refused, differs=[*differs[:_SHOWN], *rest]), described
 
 
 def _keep(

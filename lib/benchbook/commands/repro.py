@@ -22,7 +22,7 @@ from typing import Any
 
 import psutil
 
-from benchbook.commands import answer, remake, studies
+from benchbook.commands import answer, studies
 from benchbook.commands import pages as made
 from benchbook.core import git, load, paths, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
@@ -100,12 +100,7 @@ def pages() -> int:
     with alone(root):
         if wrong := [*studies.unlisted(root), *locks(root), *tracked(root)]:
             raise InputErrors(wrong)
-        code = made.make(with_record=True)
-    if wrong := remake.trouble():
-        print(
-            "\n".join(["All pages are made. Not as recorded, as their pages say:", *wrong]), file=sys.stderr
-        )
-    return code or int(bool(wrong))
+        return made.make(with_record=True)
 
 
 def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:

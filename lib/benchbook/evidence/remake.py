@@ -6,7 +6,6 @@ The one place for it. All is done in this process, by the calls of the notebooks
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchbook.compare import arrangements, extracts, findings
@@ -23,29 +22,11 @@ from benchbook.show.markup import plain
 MADE = ("findings.json", "metrics.json")
 
 
-@dataclass(frozen=True)
-class Remade:
-    """A session made again: what its archive holds, where it stands, and what came out otherwise."""
-
-    contents: archive.Contents
-    where: paths.StudyPaths
-    differences: tuple[str, ...]
-
-
-def remake(file: Path, root: Path, cores: int | None = None) -> Remade:
-    """Unpack an archive below `root`, which is empty, and make again there what follows from its raw files.
-
-    `cores` says how many processes parse; None: as many as there are. BenchbookError as `archive.unpack` and
-    `compared` raise it.
-    """
-    contents = archive.unpack(file, root)
-    return Remade(contents, paths.StudyPaths(contents.study, root), compared(contents.study, root, cores))
-
-
 def compared(study: str, root: Path, cores: int | None = None) -> tuple[str, ...]:
     """Parse and analyze what is unpacked below `root`; return how the result differs from what came with it.
 
-    BenchbookError with what is missing, or with what parse and analyze say of these files.
+    `cores` says how many processes parse; None: as many as there are. BenchbookError with what is
+    missing, or with what parse and analyze say of these files.
     """
     complete(study, root)
     where = paths.StudyPaths(study, root)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -170,33 +169,26 @@ def doubled(index: record.Index) -> Iterator[str]:
         seen |= dict.fromkeys(logs, place)
 
 
-@dataclass(frozen=True)
-class Held:
-    """A recorded session made again: `refused` is no evidence of its entry, `differs` came out otherwise."""
-
-    remade: remake.Remade
-    refused: tuple[str, ...]
-    differs: tuple[str, ...]
-
-
-def from_raw(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> Held:
+def from_raw(
+    where: paths.RecordedPaths, entry: record.Entry, root: Path
+) -> tuple[dict[str, Any], list[str], list[str]]:
     """Make a session again below `root`, which is empty, and hold it against its entry.
 
+    Return its design in parts, why it is no evidence of its entry, and what came out otherwise.
     BenchbookError where the archive is not whole, or parse and analyze fail on it.
     """
-    remade = remake.remake(where.archive, root, 1)
-    if remade.contents.study != where.name:
-        told = f"{_place(where)}: holds the study {remade.contents.study}; it belongs into that folder"
-        return Held(remade, (told,), ())
+    study = archive.unpack(where.archive, root).study
+    if study != where.name:
+        return {}, [f"{_place(where)}: holds the study {study}; it belongs into that folder"], []
+    found = [*remake.compared(study, root, 1)]
     with paths.at(root):
-        held = Unpacked(root, where.name)
-        shown = follows(held)
+        held = Unpacked(root, study)
+        shown, parts = follows(held), described(held)
         session = id_of(shown["measured"], manifests(held))
-    refused = (*other_archive(where, entry), *_otherwise(where, entry, session, shown))
-    tables = tidy.load(remade.where.tidy)
-    found = [*remade.differences]
+    refused = [*other_archive(where, entry), *_otherwise(where, entry, session, shown)]
+    tables = tidy.load(held.where.tidy)
     found += [f"tidy/{text}" for text in canonical.table_differences(entry.made, tables)]
-    return Held(remade, refused, tuple(f"{_place(where)}: {text}" for text in found))
+    return parts, refused, [f"{_place(where)}: {text}" for text in found]
 
 
 def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> tuple[dict[str, Any], list[str]]:
