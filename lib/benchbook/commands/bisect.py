@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from benchbook.commands import built, gate, gate_report
 from benchbook.compare.noninferiority import Answer
+from benchbook.core import git
 from benchbook.core.errors import BenchbookError, InputErrors, given
 from benchbook.sites.engines import versions
 
@@ -101,8 +102,8 @@ def run(
     asked = gate.ask(study, slower, minutes)
     how = built.asked(asked.study, **built_by)
     first, last = built.commit(how.repo, good, "--good"), built.commit(how.repo, bad, "--bad")
-    git = partial(built.git, Path(how.repo))
-    after = git("rev-list", "--reverse", "--first-parent", f"{first}..{last}").split()
+    says = partial(git.says, root=Path(how.repo))
+    after = (says("rev-list", "--reverse", "--first-parent", f"{first}..{last}") or "").split()
     if not after:
         raise InputErrors([f"--bad: {bad}: no commit after {good}; write a later one"])
     print(f"bisect: {len(after)} commits after {first[:10]}", flush=True)
@@ -119,7 +120,7 @@ def run(
 
         search = Search(after, ask, asked.minutes, asked.margin, partial(print, flush=True))
         left = narrowed(search)
-    print(told(search, left, partial(git, "log", "-1", "--format=%h %s")))
+    print(told(search, left, lambda commit: says("log", "-1", "--format=%h %s", commit) or commit))
     return 0 if len(left) == 1 else NOT_FOUND
 
 

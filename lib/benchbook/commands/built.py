@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import paths
-from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core import git, paths
+from benchbook.core.errors import InputErrors
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Build
 from benchbook.sites.engines import versions
@@ -59,7 +58,7 @@ def builder(asked: Build, work: Path | None) -> Iterator[Callable[[str], Path]]:
             Path(folder).chmod(0o755)
             yield partial(versions.build, repo, Path(folder).resolve(), asked)
     finally:
-        git(repo, "worktree", "prune")
+        git.says("worktree", "prune", root=repo)
 
 
 @contextmanager
@@ -83,15 +82,7 @@ def compared(
 
 def commit(repo: str, ref: str, option: str) -> str:
     """Return the commit that a word names; InputErrors, which names the option, where git knows none."""
-    try:
-        return git(Path(repo), "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").strip()
-    except BenchbookError:
-        raise InputErrors([f"{option}: {ref}: git knows no such commit in {repo}"]) from None
-
-
-def git(repo: Path, *words: str) -> str:
-    """Return what git says in a clone; BenchbookError with its own words where it fails."""
-    done = subprocess.run(["git", "-C", str(repo), *words], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BenchbookError(f"git {words[0]} in {repo}: {done.stderr.strip() or done.returncode}")
-    return done.stdout
+    found = git.says("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", root=Path(repo))
+    if found is None:
+        raise InputErrors([f"{option}: {ref}: git knows no such commit in {repo}"])
+    return found.strip()

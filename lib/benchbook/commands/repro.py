@@ -271,7 +271,7 @@ def outs(root: Path) -> list[str]:
 
 def absent(root: Path) -> list[str]:
     """Return what DVC has recorded and does not have in its cache."""
-    output = _dvc_says(root, "status", "--json")
+    output = dvc_says(root, "status", "--json")
     try:
         status = json.loads(output.stdout)
     except ValueError:
@@ -289,12 +289,13 @@ def absent(root: Path) -> list[str]:
 
 def cache_space(root: Path) -> str:
     """Say how much space is free where DVC's cache is."""
-    folder = Path(root, _dvc_says(root, "cache", "dir").stdout.strip() or ".dvc/cache")
+    folder = Path(root, dvc_says(root, "cache", "dir").stdout.strip() or ".dvc/cache")
     free = free_bytes(folder)
     return f"{free >> 10} KiB are free on the disk of {folder}" + (": it is full" if free < LOW_BYTES else "")
 
 
-def _dvc_says(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def dvc_says(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Return what a command of DVC said and how it ended."""
     asked = [sys.executable, "-m", "dvc", *words]
     return subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False)
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
-from benchbook.commands import review_record
+from benchbook.commands import repro, review_record
 from benchbook.core import files, git, paths
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Finding, Findings
@@ -64,10 +62,8 @@ def review(base: str) -> Path:
 
 def stale() -> dict[str, list[str]]:
     """Return each study's stages whose inputs changed after they ran, by `dvc status`; or nothing."""
-    asked = [sys.executable, "-m", "dvc", "status", "--json"]
-    done = subprocess.run(asked, cwd=paths.root(), capture_output=True, text=True)
     try:
-        status = json.loads(done.stdout)
+        status = json.loads(repro.dvc_says(paths.root(), "status", "--json").stdout)
     except ValueError:
         return {}
     found: dict[str, list[str]] = {}
