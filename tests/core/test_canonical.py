@@ -147,9 +147,9 @@ def test_cells_of_a_table_are_held_number_by_number():
     assert list(canonical.row_differences(recorded, same, 8)) == []
     other = "name,effect,ratios,machine\na,0.12345680,0.1 0.3,3 cores\nc,,,1 core\n"
     assert list(canonical.row_differences(recorded, other, 8)) == [
-        'a.effect: "0.12345678" recorded, "0.12345680" here',
-        'a.ratios: "0.10000001 0.2" recorded, "0.1 0.3" here',
-        'a.machine: "2 cores" recorded, "3 cores" here',
-        "b: recorded only",
-        "c: made here only",
+        "a.effect[0]: 0.12345678 recorded, 0.1234568 here",
+        "a.machine[0]: 2.0 recorded, 3.0 here",
+        "a.ratios[1]: 0.2 recorded, 0.3 here",
+        'b: {"effect": [], "ratios": [], "machine": [1.0, "core"]} recorded, null here',
+        'c: null recorded, {"effect": [], "ratios": [], "machine": [1.0, "core"]} here',
     ]

@@ -116,22 +116,18 @@ def differences(recorded: Any, here: Any, decimals: int | None = None, place: st
 
 
 def row_differences(recorded: str, here: str, decimals: int) -> Iterator[str]:
-    """Name every cell in which two tables, as CSV, differ; a row is known by its first column.
+    """Name every cell in which two tables, as CSV, differ; a row is known by its `name`.
 
     The numbers of a cell, one or several with spaces between, may be one unit of the last decimal apart.
     """
-    tables = [csv.DictReader(text.splitlines()) for text in (recorded, here)]
-    old, new = ({next(iter(row.values())): row for row in table} for table in tables)
-    for name in sorted({*old, *new}):
-        if name not in old or name not in new:
-            yield f"{name}: {'recorded' if name in old else 'made here'} only"
-            continue
-        for column in dict.fromkeys([*old[name], *new[name]]):
-            cells = [row[name].get(column) or "" for row in (old, new)]
-            before, after = ([_number(part) for part in cell.split()] for cell in cells)
-            if cells[0] != cells[1] and any(differences(before, after, decimals)):
-                told = [short(cell, _LONGEST) for cell in cells]
-                yield f"{name}.{column}: {told[0]} recorded, {told[1]} here"
+    old, new = (
+        {
+            row.pop("name", ""): {key: [_number(part) for part in cell.split()] for key, cell in row.items()}
+            for row in csv.DictReader(text.splitlines(), restval="")
+        }
+        for text in (recorded, here)
+    )
+    yield from differences(old, new, decimals)
 
 
 def digest(table: pd.DataFrame) -> str:

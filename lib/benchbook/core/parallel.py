@@ -35,22 +35,21 @@ def each(tasks: int, cores: int | None = None) -> Iterator[Each]:
     if tasks < WORTH_IT or number < 2:
         yield map
         return
-    # Not forked: a notebook's kernel has threads, and a fork copies their locks but not them.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(number, context, initializer=end_with_parent) as pool:
-        yield partial(_in_order, pool, number)
+    with processes(number) as submit:
+        yield partial(_in_order, submit, number)
 
 
 @contextmanager
-def processes() -> Iterator[Submit]:
-    """Yield what hands a function and its arguments to as many processes as there are cores.
+def processes(number: int | None = None) -> Iterator[Submit]:
+    """Yield what hands a function and its arguments to so many processes (None: as many as there are cores).
 
-    With one core it is done at once, in this process. The processes start with the first task.
+    With one it is done at once, in this process. The processes start with the first task.
     """
-    number = len(os.sched_getaffinity(0))
+    number = number or len(os.sched_getaffinity(0))
     if number < 2:
         yield _at_once
         return
+    # Not forked: a notebook's kernel has threads, and a fork copies their locks but not them.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(number, context, initializer=end_with_parent) as pool:
         yield pool.submit
@@ -66,11 +65,11 @@ def _at_once(function: Callable[..., Any], /, *given: Any, **named: Any) -> Futu
 
 
 def _in_order(
-    pool: ProcessPoolExecutor, number: int, function: Callable[[Any], Any], tasks: Iterable[Any]
+    submit: Submit, number: int, function: Callable[[Any], Any], tasks: Iterable[Any]
 ) -> Iterator[Any]:
     waiting: deque[Future[Any]] = deque()
     for task in tasks:
-        waiting.append(pool.submit(function, task))
+        waiting.append(submit(function, task))
         if len(waiting) > AHEAD * number:
             yield waiting.popleft().result()
     while waiting:
