@@ -115,6 +115,12 @@ def measure(root: Path) -> None:
     files.write_json(where.warm_up, {"analyze": [], **asdict(steady.discard_advice(series)), "rates": []})
 
 
+def publish(root: Path, to: Path) -> str:
+    """Put the site of a repository together in a folder."""
+    with paths.at(root):
+        return pages.publish(to)
+
+
 def make(root: Path) -> Path:
     """Write a repository with one study and two sources, measured."""
     for name in ("studies", "data", "reports"):
@@ -168,5 +174,5 @@ def _site(folder: Path) -> None:
 @pytest.fixture(scope="session")
 def public(site: Path) -> Path:
     """The site as `make publish` leaves it."""
-    pages.put_together(site, site / "public")
+    publish(site, site / "public")
     return site / "public"

@@ -9,6 +9,7 @@ import pytest
 
 from benchbook.commands import pages
 from benchbook.core.errors import BenchbookError
+from tests.site.conftest import publish
 
 
 def test_it_has_pages_raw_files_and_the_summary_beside_each_other(public: Path, site: Path):
@@ -33,14 +34,14 @@ def test_it_has_pages_raw_files_and_the_summary_beside_each_other(public: Path, 
 def test_again_gives_the_same_and_a_page_that_is_gone_goes(public: Path, site: Path):
     before = {path: path.read_bytes() for path in public.rglob("*") if path.is_file()}
     (public / "old.html").write_text("old")
-    pages.put_together(site, public)
+    publish(site, public)
     assert {path: path.read_bytes() for path in public.rglob("*") if path.is_file()} == before
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(site: Path, tmp_path: Path):
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(BenchbookError, match="no earlier publication"):
-        pages.put_together(site, tmp_path)
+        publish(site, tmp_path)
     assert (tmp_path / "mine").read_text() == "mine"
 
 
@@ -48,10 +49,10 @@ def test_a_dead_link_stops_it_and_leaves_the_earlier_one(site: Path, tmp_path: P
     root = tmp_path / "repository"
     shutil.copytree(site / "reports", root / "reports")
     with pytest.raises(BenchbookError, match="links lead nowhere"):
-        pages.put_together(root, tmp_path / "public")
+        publish(root, tmp_path / "public")
     assert not (tmp_path / "public").exists()
     with pytest.raises(BenchbookError, match="make repro comes first"):
-        pages.put_together(tmp_path, tmp_path / "public")
+        publish(tmp_path, tmp_path / "public")
 
 
 def test_what_only_stands_in_for_a_page_is_not_published(site: Path, tmp_path: Path):
@@ -59,7 +60,7 @@ def test_what_only_stands_in_for_a_page_is_not_published(site: Path, tmp_path: P
     (root / "reports" / "method.html").unlink()
     pages.stand_in(root)
     with pytest.raises(BenchbookError, match=r"reports/method\.html: not made yet"):
-        pages.put_together(root, tmp_path / "public")
+        publish(root, tmp_path / "public")
 
 
 def test_a_link_in_a_log_is_text_and_stays_as_it_is():

@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -110,36 +109,16 @@ _UP_TO_DATA = re.compile(r'(<a\b[^>]*\bhref=")((?:\.\./)+)(data/)')
 _PLAIN = ".nojekyll"
 
 
-@dataclass
-class Published:
-    """What was put together: pages and other files below a folder, and their size in bytes."""
+def publish(to: Path | None) -> str:
+    """Put the site together in one folder: what can be reached from the first page, pages and raw files.
 
-    folder: Path
-    pages: int = 0
-    others: int = 0
-    bytes: int = 0
-    dead: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.folder}: {self.pages} pages and {self.others} files they link to, "
-            f"{self.bytes / 1e6:.1f} MB; begin at {self.folder / 'index.html'}"
-        )
-
-
-def publish(to: Path | None) -> Published:
-    """Put the site together in one folder; return what it has."""
-    return put_together(paths.root(), (to or paths.root() / "public").absolute())
-
-
-def put_together(root: Path, into: Path) -> Published:
-    """Copy what can be reached from the first page, pages and raw files, into a folder of its own.
-
-    What was in the folder before goes. Raises BenchbookError if there is no site, if a link leads nowhere
-    or out of the repository, or if the folder holds something that is not an earlier publication.
+    Return a line on it. What was in the folder before goes. Raises BenchbookError if there is no site, if a
+    link leads nowhere or out of the repository, or if the folder holds something that is not an earlier
+    publication.
     """
-    reports = root / "reports"
-    if not (reports / "index.html").is_file():
+    root, into = paths.root(), (to or paths.root() / "public").absolute()
+    reports, first = root / "reports", root / "reports" / "index.html"
+    if not first.is_file():
         raise BenchbookError("there is no site yet; make repro comes first")
     if into.exists() and any(into.iterdir()) and not (into / _PLAIN).is_file():
         raise BenchbookError(f"{into}: not empty and no earlier publication; name another folder")
@@ -147,40 +126,36 @@ def put_together(root: Path, into: Path) -> Published:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     (part / _PLAIN).touch()
-    done = Published(into)
-    waiting, seen = [reports / "index.html"], {reports / "index.html"}
+    waiting, seen, dead, pages, size = {first}, {first}, list[str](), 0, 0
     while waiting:
         file = waiting.pop()
         target = part / file.relative_to(reports if reports in file.parents else root)
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".html" and reports in file.parents:
             text = file.read_text(encoding="utf-8")
-            if STANDS_IN in text[:100]:
-                done.dead.append(f"{file.relative_to(root)}: not made yet")
             target.write_text(_UP_TO_DATA.sub(_one_step_fewer, text), encoding="utf-8")
-            done.pages += 1
-            for link in local_links(text):
-                found = Path(os.path.normpath(file.parent / link))
-                if root not in found.parents or not found.is_file():
-                    done.dead.append(f"{file.relative_to(root)}: {link}")
-                elif found not in seen:
-                    seen.add(found)
-                    waiting.append(found)
-            summary = file.with_suffix(".md")
-            if summary.is_file() and summary not in seen:
-                seen.add(summary)
-                waiting.append(summary)
+            pages += 1
+            linked = {link: Path(os.path.normpath(file.parent / link)) for link in local_links(text)}
+            there = {one for one in linked.values() if root in one.parents and one.is_file()}
+            wrong = [link for link, one in linked.items() if one not in there]
+            wrong += ["not made yet"] if STANDS_IN in text[:100] else []
+            dead += [f"{file.relative_to(root)}: {what}" for what in wrong]
+            there |= {one for one in [file.with_suffix(".md")] if one.is_file()}
+            waiting |= there - seen
+            seen |= there
         else:
             shutil.copyfile(file, target)
-            done.others += 1
-        done.bytes += target.stat().st_size
-    if done.dead:
+        size += target.stat().st_size
+    if dead:
         shutil.rmtree(part)
-        raise BenchbookError("not published, links lead nowhere:\n  " + "\n  ".join(sorted(done.dead)[:20]))
+        raise BenchbookError("not published, links lead nowhere:\n  " + "\n  ".join(sorted(dead)[:20]))
     if into.exists():
         shutil.rmtree(into)
     part.replace(into)
-    return done
+    return (
+        f"{into}: {pages} pages and {len(seen) - pages} files they link to, {size / 1e6:.1f} MB; "
+        f"begin at {into / 'index.html'}"
+    )
 
 
 def _one_step_fewer(found: re.Match[str]) -> str:
