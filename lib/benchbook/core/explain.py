@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -15,7 +17,7 @@ from benchbook.core.yamlfile import Document
 
 T = TypeVar("T", bound=BaseModel)
 Path = tuple[str | int, ...]
-MAPPINGS = ("dict_type", "model_type", "model_attributes_type")
+WRONG: dict[str, str] = tomllib.loads(FilePath(__file__).with_name("explain.toml").read_text("utf-8"))
 SECRETS = ("password", "mysql_password", "mysql-password", "secret", "token")
 
 
@@ -89,7 +91,8 @@ def _explain(schema: dict[str, Any], path: Path, error: Mapping[str, Any]) -> st
         return "not a name; use lower-case letters, digits, _ and -, a letter first, 40 at most"
     told = repr(list(value) if isinstance(value, tuple) else value)[:80]
     told = "a mapping" if isinstance(value, dict) else told
-    return f"{told}: {_wrong(kind, error.get('ctx', {}), write) or error['msg']}"
+    wrong = WRONG[kind].format(**error.get("ctx", {}), write=write) if kind in WRONG else error["msg"]
+    return f"{told}: {wrong}"
 
 
 def _remedy(node: dict[str, Any], value: Any) -> str:
@@ -113,29 +116,6 @@ def _smallest(node: dict[str, Any]) -> str | None:
         return "[] if there are none" if not node.get("minItems") else None
     is_section = node.get("type") == "object" and "properties" in node
     return "{} takes its defaults" if is_section and not node.get("required") else None
-
-
-def _wrong(kind: str, context: dict[str, Any], write: str) -> str | None:
-    return {
-        "int_type": f"not an integer; {write}",
-        "int_from_float": f"not an integer; {write}",
-        "float_type": f"not a number; {write}",
-        "finite_number": f"not finite; {write}",
-        "bool_type": "not a truth value; write true or false",
-        "invalid_key": "a key must be text; write it in quotes",
-        "string_type": "not text; write it in quotes",
-        **dict.fromkeys(MAPPINGS, "expected a mapping; write `key: value` lines below it"),
-        "too_short": f"too few: at least {context.get('min_length')}; add what is missing",
-        "string_too_short": f"too short: at least {context.get('min_length')} characters; write more",
-        "string_too_long": f"too long: at most {context.get('max_length')} characters; write less",
-        "greater_than_equal": f"must be >= {context.get('ge')}; {write}",
-        "less_than_equal": f"must be <= {context.get('le')}; {write}",
-        "greater_than": f"must be > {context.get('gt')}; {write}",
-        "less_than": f"must be < {context.get('lt')}; {write}",
-        "literal_error": f"unknown; write {context.get('expected')}",
-        "string_pattern_mismatch": f"must match {context.get('pattern')}; {write}",
-        "value_error": str(context.get("error")),
-    }.get(kind)
 
 
 def _node(schema: dict[str, Any], path: Path) -> dict[str, Any]:

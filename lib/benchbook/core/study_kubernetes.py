@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -59,18 +61,8 @@ class Storage(Model):
     """Size of a claim in GiB; the prepared copy lies beside the data, so twice the data and some."""
 
 
-# Versions of TiDB Operator that its maker names for a version of TiDB or newer, the recommended one first
-# (docs.pingcap.com, TiDB Operator Overview). Older TiDB needs 1.0, which takes no settings in a TidbCluster.
-OPERATORS: tuple[tuple[tuple[int, int], tuple[str, ...]], ...] = (
-    ((8, 0), ("1.6", "1.5")),
-    ((7, 1), ("1.5", "1.4")),
-    ((6, 5), ("1.4", "1.5", "1.3")),
-    ((5, 4), ("1.3", "1.4")),
-    ((5, 1), ("1.3", "1.4", "1.2")),
-    ((3, 0), ("1.3", "1.4", "1.2", "1.1")),
-)
-# The last release of each that a recommendation can name.
-NEWEST = {"1.6": "1.6.5", "1.5": "1.5.5", "1.4": "1.4.7", "1.3": "1.3.10"}
+KNOWN: dict[str, Any] = tomllib.loads(Path(__file__).with_name("kubernetes.toml").read_text("utf-8"))
+OPERATORS, NEWEST = KNOWN["operators"], KNOWN["newest"]
 
 
 def release(version: str) -> tuple[int, ...]:
@@ -80,7 +72,7 @@ def release(version: str) -> tuple[int, ...]:
 
 def operators(version: str) -> tuple[str, ...]:
     """Return the versions of TiDB Operator for a version of TiDB such as v3.0.1, the recommended first."""
-    return next((named for since, named in OPERATORS if release(version)[:2] >= since), ())
+    return next((tuple(OPERATORS[since]) for since in OPERATORS if release(version) >= release(since)), ())
 
 
 class TidbPart(Model):
@@ -261,24 +253,7 @@ def _crowded(asked: Kubernetes, tidb: TidbCluster, gke: Gke, arms: Mapping[str, 
 GkeName = Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")]
 Zone = Annotated[str, Field(pattern=r"^[a-z]+-[a-z]+[0-9]+-[a-z]$", examples=["us-central1-a"])]
 Sysctl = Annotated[str, Field(pattern=r"^(net|vm|fs|kernel)(\.[a-z0-9_-]+)+$")]
-# What GKE documents as settable by a node system configuration (LinuxNodeConfig.sysctls).
-TAKEN_BY_GKE = frozenset(
-    [f"net.core.{name}" for name in (
-        "busy_poll", "busy_read", "netdev_max_backlog", "rmem_max", "wmem_default", "wmem_max",
-        "optmem_max", "somaxconn",
-    )]
-    + [f"net.ipv4.{name}" for name in ("tcp_rmem", "tcp_wmem", "tcp_tw_reuse")]
-)  # fmt: skip
-_MANY = (16, 24)
-# The numbers of local SSDs that Compute Engine documents for a machine type, by its family and from how many
-# CPUs on. Families that are not here are not held to any.
-LOCAL_SSDS: dict[str, dict[int, tuple[int, ...]]] = {
-    "n1": {1: (*range(1, 9), *_MANY)},
-    "n2": {2: (1, 2, 4, 8, *_MANY), 12: (2, 4, 8, *_MANY), 22: (4, 8, *_MANY), 42: (8, *_MANY), 82: _MANY},
-    "n2d": {2: (1, 2, 4, 8, *_MANY), 32: (2, 4, 8, *_MANY), 64: (4, 8, *_MANY), 96: (8, *_MANY)},
-    "c2": {4: (1, 2, 4, 8), 16: (2, 4, 8), 30: (4, 8), 60: (8,)},
-    "c2d": {2: (1, 2, 4, 8), 32: (2, 4, 8), 56: (4, 8), 112: (8,)},
-}
+TAKEN_BY_GKE = frozenset(KNOWN["gke"]["sysctls"])
 
 
 class Pool(Model):
@@ -304,8 +279,8 @@ class Pool(Model):
     @model_validator(mode="after")
     def _takes_so_many_disks(self) -> Pool:
         family, cpus = self.machine.split("-")[0], self.machine.rpartition("-")[2]
-        known = LOCAL_SSDS.get(family, {}) if cpus.isdigit() else {}
-        taken = [numbers for least, numbers in known.items() if int(cpus) >= least]
+        known = KNOWN["local_ssds"].get(family, {}) if cpus.isdigit() else {}
+        taken = [numbers for least, numbers in known.items() if int(cpus) >= int(least)]
         if self.local_ssds and taken and self.local_ssds not in taken[-1]:
             *some, last = map(str, taken[-1])
             allowed = f"{', '.join(some)} or {last}" if some else last
