@@ -7,8 +7,7 @@ made up so that it agrees.
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, pairwise
@@ -167,19 +166,15 @@ def _of_own(held: Unpacked) -> Iterator[str]:
 
 
 def _of_moments(held: Unpacked) -> Iterator[str]:
-    spans = {}
+    """Yield runs beside each other, whole ones not in the order of their group, and attempts too late."""
+    spans, began = {}, {}
     for folder in [*held.folders, *held.pilots]:
         seen, plan = folder.times(), folder.planned()
         # Arms that take turns run inside the same seconds; whole runs never do.
         together = folder.name if plan.order == words.RUNS else plan.group
-        began, ended = measured.moment(seen.started_utc), measured.moment(seen.ended_utc)
-        spans[folder.name] = began, ended, together
+        began[folder.name] = measured.moment(seen.started_utc)
+        spans[folder.name] = began[folder.name], measured.moment(seen.ended_utc), together
     yield from measured.overlapping(spans)
-    yield from _of_order(held, {name: began for name, (began, _, _) in spans.items()})
-
-
-def _of_order(held: Unpacked, began: Mapping[str, datetime.datetime]) -> Iterator[str]:
-    """Yield whole runs that were not made in the order of their group, and attempts that came too late."""
     for before, after in pairwise(run for run in held.runs if run.run_id in began):
         is_one = before.group == after.group and words.RUNS in (before.order, after.order)
         if is_one and began[after.run_id] < began[before.run_id]:
@@ -330,8 +325,14 @@ def _of_void(held: Unpacked, record: runfolder.Note, folder: RunFolder) -> Itera
     if record.status not in (*runfolder.COUNTED, "earlier") or folder.verify():
         return
     yield from planned.of_name(record.run_id, folder.plan(), "void")
-    if record.status == "partner":
-        yield from _of_partner(held, place, folder.planned(), record.reasons)
+    if record.status != "partner":
+        return
+    plan, said = folder.planned(), "; ".join(record.reasons)
+    group = {run.run_id for run in held.runs if run.group == plan.group}
+    # What failed before an arm's settings changed is no longer planned; its folder says where it stood.
+    failed = {run for run, name in held.failed.items() if run in group or name == plan.group}
+    if plan.run_id in group and not any(one in said for one in failed):
+        yield f"{place}: its note says that it {said}, and no run of {plan.group} in void failed"
 
 
 def _of_reasons(held: Unpacked, record: runfolder.Note, folder: RunFolder) -> Iterator[str]:
@@ -347,13 +348,3 @@ def _of_reasons(held: Unpacked, record: runfolder.Note, folder: RunFolder) -> It
         yield f"{said}, and it passes every check of this version"
     elif not set(record.reasons) & set(reasons):
         yield f"{said}, the checks say {short(reasons)}"
-
-
-def _of_partner(held: Unpacked, place: str, plan: PlannedRun, reasons: list[str]) -> Iterator[str]:
-    """Yield a partner that stands beside no run of its group that failed."""
-    group = {run.run_id for run in held.runs if run.group == plan.group}
-    # What failed before an arm's settings changed is no longer planned; its folder says where it stood.
-    failed = {run for run, name in held.failed.items() if run in group or name == plan.group}
-    if plan.run_id in group and not any(one in " ".join(reasons) for one in failed):
-        said = "; ".join(reasons)
-        yield f"{place}: its note says that it {said}, and no run of {plan.group} in void failed"

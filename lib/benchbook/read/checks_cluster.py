@@ -32,12 +32,13 @@ def cluster(run: Evidence, limits: Limits) -> Iterator[str]:
             raise Missing("the cluster's stores and leaders were not looked at")
         return
     for when in ("before", "after"):
+        if lost := list((seen[when].get("leaders") or {}).values()).count(None):
+            yield f"{count(lost, 'region')} had no leader {when} the run"
         yield from (f"{part} {when} the run" for part in _down(seen[when]))
         if (why := seen[when].get("reason")) and not seen.get("is_managed"):
             yield f"{why} {when} the run"
     before, after = (seen[when].get("leaders") or {} for when in ("before", "after"))
     event = seen.get("event")
-    yield from _lost(before, after)
     if event is None and not seen.get("is_managed"):
         yield from _moved(before, after)
     elif event is not None and not seen.get("is_managed"):
@@ -103,12 +104,6 @@ def _unlike_planned(event: Mapping[str, Any], began_s: float) -> Iterator[str]:
     for step, took, planned in steps:
         if abs(took - planned) > LATE_S:
             yield f"{event['store']} was {step} after {took:.1f} s, {planned} s were planned"
-
-
-def _lost(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[str]:
-    for when, look in (("before", before), ("after", after)):
-        if lost := list(look.values()).count(None):
-            yield f"{count(lost, 'region')} had no leader {when} the run"
 
 
 def _moved(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[str]:

@@ -43,7 +43,11 @@ class TableReader:
     def numbers(self, text: str) -> list[Number]:
         """Return the printed numbers."""
         if self.table.file.endswith(".log"):
-            return self._report_lines(text)
+            rows, wrong_lines = intervals.numbers(text, self.name, self.table.at)
+            for number, line, what in wrong_lines:
+                self.complain(number, "line", line, what)
+            self.text = pd.DataFrame({"line": text.splitlines()})
+            return _with_half_units(rows)
         lines = list(csv.reader(io.StringIO(text)))
         header, body = (lines[0] if lines else []), lines[1:]
         while body and not body[-1]:
@@ -152,13 +156,6 @@ class TableReader:
                     )
                     self.complain(line, "threads", str(threads), wrong)
                 levels[group] = threads
-
-    def _report_lines(self, text: str) -> list[Number]:
-        rows, wrong = intervals.numbers(text, self.name, self.table.at)
-        for number, line, what in wrong:
-            self.complain(number, "line", line, what)
-        self.text = pd.DataFrame({"line": text.splitlines()})
-        return _with_half_units(rows)
 
 
 def _with_half_units(found: list[Number]) -> list[Number]:
