@@ -7,7 +7,7 @@ however many runs there are: each is one row group, and they are the same howeve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -74,22 +74,18 @@ def in_order(schedule: pd.DataFrame) -> list[dict[str, Any]]:
 
 def read_runs(raw_dir: Path, limits: Limits, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
     """Return the tables of some runs; `started_s` still counts from the epoch."""
-    tables = _Tables(raw_dir, limits)
-    for row in scheduled:
-        tables.add(row["run_id"], row)
-    return tables.finish()
+    return _tables(found for row in scheduled for found in _of_run(raw_dir, limits, row))
 
 
 def read_rest(raw_dir: Path, void_dir: Path, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
     """Return the tables of what is in the folders beside the scheduled runs: strangers and voids."""
-    tables = _Tables(raw_dir, Limits())
     planned = {row["run_id"]: row for row in scheduled}
-    for folder in runfolder.listing(raw_dir):
-        if folder.name not in planned:
-            tables.refuse(folder.name, "stranger", ["not in the schedule"], f"{raw_dir.name}/{folder.name}")
-    for note in sorted(void_dir.glob(f"*.{runfolder.VOID}")) if void_dir.is_dir() else ():
-        tables.add_void(note, planned)
-    return tables.finish()
+    strangers = [folder.name for folder in runfolder.listing(raw_dir) if folder.name not in planned]
+    notes = sorted(void_dir.glob(f"*.{runfolder.VOID}")) if void_dir.is_dir() else []
+    return _tables([
+        *(_refused(one, "stranger", ["not in the schedule"], f"{raw_dir.name}/{one}") for one in strangers),
+        *(_of_void(note, planned) for note in notes),
+    ])  # fmt: skip
 
 
 def since_first(runs: pa.Table) -> pa.Table:
@@ -168,98 +164,96 @@ def schema_of(name: str) -> pa.Schema:
     )
 
 
-class _Tables:
-    """The tables as they grow; series of a run are kept as arrays, not as rows."""
+# A table's name with a row of it; of a series with the rows of one run, which are kept as arrays.
+Found = tuple[str, Any]
 
-    def __init__(self, raw_dir: Path, limits: Limits) -> None:
-        self.raw_dir = raw_dir
-        self.limits = limits
-        names = [name for name in SCHEMAS if name not in SERIES]
-        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-        self.series: dict[str, list[pa.Table]] = {name: [] for name in SERIES}
 
-    def add(self, run_id: str, scheduled: dict[str, Any]) -> None:
-        """Read one scheduled run, or say why not."""
-        folder = RunFolder(self.raw_dir / run_id)
-        place = f"{self.raw_dir.name}/{run_id}"
-        if not folder.path.is_dir():
-            self.refuse(run_id, "missing", ["no run folder"], "")
-            return
-        judged = judge(folder, self.limits)
-        plan, broken = judged.evidence.plan, judged.evidence.broken
-        differs = [
-            f"{name} is {plan.get(name, usual)!r}, the schedule has {scheduled[name]!r}"
-            for name, usual in COMPARED.items()
-            if name in scheduled and plan.get(name, usual) != scheduled[name]
-        ]
-        if broken or differs or judged.status != "valid":
-            status = "broken" if broken else "differs" if differs else judged.status
-            self.refuse(run_id, status, list(broken) or differs or judged.reasons, place)
-            return
-        try:
-            text = folder.text(runfolder.MONITOR)
-            monitor = costs.monitor_table(text)
-            row = rows.run_row(judged, scheduled, monitor, place)
-            spent = costs.of_run(judged.evidence, text, row["qps"])
-        except (ValueError, KeyError, TypeError) as error:
-            self.refuse(run_id, "broken", [f"{type(error).__name__}: {error}"], place)
-            return
-        self.rows["runs"].append(row)
-        self.rows["costs"] += [{"run_id": run_id, **one} for one in spent]
-        self.extend("turns", run_id, rows.turn_columns(judged))
-        self.extend("intervals", run_id, rows.interval_columns(judged))
-        self.extend("histograms", run_id, rows.histogram_columns(judged))
-        self.extend("monitor", run_id, {name: monitor[name] for name in monitor.column_names})
+def _tables(found: Iterable[Found]) -> dict[str, pa.Table]:
+    """Return all tables; `whole` gives series the types of their schema."""
+    parts: dict[str, list[Any]] = {name: [] for name in SCHEMAS}
+    for name, part in found:
+        parts[name].append(part)
+    parts["voids"].sort(key=lambda row: (row["run_id"], row["attempt"]))
+    tables: dict[str, pa.Table] = {}
+    for name, own in parts.items():
+        if name in SERIES:
+            tables[name] = pa.concat_tables(own) if own else schema_of(name).empty_table()
+            continue
+        # Derived numbers have the digits that their schema states.
+        derived = [column for column, (kind, _, _) in SCHEMAS[name].items() if kind == "derived"]
+        for row in own:
+            row |= {one: canonical.significant(row[one], canonical.DERIVED) for one in derived}
+        tables[name] = pa.Table.from_pylist(own, schema=schema_of(name))
+    return tables
 
-    def add_void(self, note: Path, planned: dict[str, dict[str, Any]]) -> None:
-        """Read why one folder was set aside; what is not about a scheduled run's validity is only listed."""
-        record = runfolder.read_note(note)
-        place = f"{note.parent.name}/{note.name.removesuffix('.' + runfolder.VOID)}"
-        scheduled = planned.get(record.run_id)
-        if scheduled is None or record.status not in runfolder.COUNTED:
-            self.refuse(record.run_id, record.status, record.reasons, place)
-            return
-        self.rows["voids"].append(
-            {
-                **{name: scheduled[name] for name in ("run_id", "block", "arm", "workload", "threads")},
-                "attempt": record.attempt,
-                "status": record.status,
-                "reasons": "; ".join(record.reasons),
-                "folder": place,
-            }
-        )
 
-    def refuse(self, run_id: str, status: str, reasons: list[str], folder: str) -> None:
-        self.rows["refused"].append(
-            {"run_id": run_id, "status": status, "reasons": "; ".join(reasons), "folder": folder}
-        )
+def _of_run(raw_dir: Path, limits: Limits, scheduled: dict[str, Any]) -> Iterator[Found]:
+    """Read one scheduled run, or say why not."""
+    run_id = scheduled["run_id"]
+    folder, place = RunFolder(raw_dir / run_id), f"{raw_dir.name}/{run_id}"
+    if not folder.path.is_dir():
+        yield _refused(run_id, "missing", ["no run folder"], "")
+        return
+    judged = judge(folder, limits)
+    plan, broken = judged.evidence.plan, judged.evidence.broken
+    differs = [
+        f"{name} is {plan.get(name, usual)!r}, the schedule has {scheduled[name]!r}"
+        for name, usual in COMPARED.items()
+        if name in scheduled and plan.get(name, usual) != scheduled[name]
+    ]
+    if broken or differs or judged.status != "valid":
+        status = "broken" if broken else "differs" if differs else judged.status
+        yield _refused(run_id, status, list(broken) or differs or judged.reasons, place)
+        return
+    try:
+        text = folder.text(runfolder.MONITOR)
+        monitor = costs.monitor_table(text)
+        row = rows.run_row(judged, scheduled, monitor, place)
+        spent = costs.of_run(judged.evidence, text, row["qps"])
+    except (ValueError, KeyError, TypeError) as error:
+        yield _refused(run_id, "broken", [f"{type(error).__name__}: {error}"], place)
+        return
+    yield "runs", row
+    yield from (("costs", {"run_id": run_id, **one}) for one in spent)
+    yield _series("turns", run_id, rows.turn_columns(judged))
+    yield _series("intervals", run_id, rows.interval_columns(judged))
+    yield _series("histograms", run_id, rows.histogram_columns(judged))
+    yield _series("monitor", run_id, {name: monitor[name] for name in monitor.column_names})
 
-    def extend(self, name: str, run_id: str, columns: dict[str, Any]) -> None:
-        """Keep the series of one run; its id is stored once, not on every row."""
-        arrays = {}
-        for column, (kind, _, _) in SCHEMAS[name].items():
-            if column == "run_id":
-                length = len(next(iter(columns.values())))
-                arrays[column] = pa.DictionaryArray.from_arrays(np.zeros(length, dtype=np.int32), [run_id])
-            else:
-                # Of what may be absent NaN is nothing.
-                values, is_whole = columns[column], kind == "Int"
-                arrays[column] = pa.array(values, from_pandas=True) if is_whole else values
-        self.series[name].append(pa.table(arrays))
 
-    def finish(self) -> dict[str, pa.Table]:
-        """Return all tables; `whole` gives series the types of their schema."""
-        self.rows["voids"].sort(key=lambda row: (row["run_id"], row["attempt"]))
-        tables: dict[str, pa.Table] = {}
-        for name, found in self.rows.items():
-            # Derived numbers have the digits that their schema states.
-            derived = [column for column, (kind, _, _) in SCHEMAS[name].items() if kind == "derived"]
-            for row in found:
-                row |= {one: canonical.significant(row[one], canonical.DERIVED) for one in derived}
-            tables[name] = pa.Table.from_pylist(found, schema=schema_of(name))
-        for name, parts in self.series.items():
-            tables[name] = pa.concat_tables(parts) if parts else schema_of(name).empty_table()
-        return {name: tables[name] for name in SCHEMAS}
+def _of_void(note: Path, planned: Mapping[str, dict[str, Any]]) -> Found:
+    """Read why one folder was set aside; what is not about a scheduled run's validity is only listed."""
+    record = runfolder.read_note(note)
+    place = f"{note.parent.name}/{note.name.removesuffix('.' + runfolder.VOID)}"
+    scheduled = planned.get(record.run_id)
+    if scheduled is None or record.status not in runfolder.COUNTED:
+        return _refused(record.run_id, record.status, record.reasons, place)
+    return "voids", {
+        **{name: scheduled[name] for name in ("run_id", "block", "arm", "workload", "threads")},
+        "attempt": record.attempt,
+        "status": record.status,
+        "reasons": "; ".join(record.reasons),
+        "folder": place,
+    }
+
+
+def _refused(run_id: str, status: str, reasons: Sequence[str], folder: str) -> Found:
+    told = {"run_id": run_id, "status": status, "reasons": "; ".join(reasons), "folder": folder}
+    return "refused", told
+
+
+def _series(name: str, run_id: str, columns: Mapping[str, Any]) -> Found:
+    """Return the series of one run as a table; its id is stored once, not on every row."""
+    arrays = {}
+    for column, (kind, _, _) in SCHEMAS[name].items():
+        if column == "run_id":
+            length = len(next(iter(columns.values())))
+            arrays[column] = pa.DictionaryArray.from_arrays(np.zeros(length, dtype=np.int32), [run_id])
+        else:
+            # Of what may be absent NaN is nothing.
+            values, is_whole = columns[column], kind == "Int"
+            arrays[column] = pa.array(values, from_pandas=True) if is_whole else values
+    return name, pa.table(arrays)
 
 
 def whole(name: str, parts: Sequence[pa.Table]) -> pa.Table:
