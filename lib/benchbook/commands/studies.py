@@ -70,10 +70,7 @@ def reference(check: bool) -> int:
     """Write the pages that are made from code and studies; return an exit code."""
     from benchbook.core import reference as made
 
-    pages = {
-        "studies/README.md": questions(),
-        "docs/parameters.md": made.page(),
-    }
+    pages = {"studies/README.md": questions(), "docs/parameters.md": made.page()}
     root = paths.root()
     return max(made.keep(root / name, text, "reference", check) for name, text in pages.items())
 

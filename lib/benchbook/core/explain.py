@@ -41,11 +41,8 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 def _told(document: Document, schema: dict[str, Any], found: ValidationError) -> dict[Path, str]:
     lines: dict[Path, str] = {}
     for item in found.errors(include_url=False):
-        path, value, kind = (
-            tuple(part for part in item["loc"] if part != "[key]"),
-            item["input"],
-            item["type"],
-        )
+        value, kind = item["input"], item["type"]
+        path = tuple(part for part in item["loc"] if part != "[key]")
         # A union names its branch as the last part of the path; people know only the key.
         while path and path not in document.lines and kind not in ("extra_forbidden", "missing"):
             path = path[:-1]

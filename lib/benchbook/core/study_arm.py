@@ -194,11 +194,8 @@ class Arm(Model):
     def setting(self) -> dict[str, object]:
         """What affects a run, as plain data; keys at their defaults are left out, so that a new key never
         changes an old study's runs."""
-        return {"access": self.access} | self.model_dump(
-            mode="json",
-            exclude_defaults=True,
-            exclude=set(UNMEASURED),
-        )
+        stated = self.model_dump(mode="json", exclude_defaults=True, exclude=set(UNMEASURED))
+        return {"access": self.access} | stated
 
     def role(self, name: str) -> dict[str, str | int | float]:
         """Return what an arm of this name is for a claim, by the keys of a source."""

@@ -236,11 +236,8 @@ def _crowded(asked: Kubernetes, tidb: TidbCluster, gke: Gke, arms: Mapping[str, 
                 continue
             nodes = gke.pools[pool].nodes * len(gke.pools[pool].zones or gke.zones)
             others = taken.setdefault((pool, role), {})
-            wanted = part.replicas + (
-                sum(count for other, count in others.items() if other != cluster)
-                if arm.network == "host"
-                else 0
-            )
+            beside = sum(count for other, count in others.items() if other != cluster)
+            wanted = part.replicas + (beside if arm.network == "host" else 0)
             if wanted > nodes:
                 yield (
                     f"arms.{name}.placement.nodes.{role}: pool {pool} has {nodes} nodes and {wanted} pods "

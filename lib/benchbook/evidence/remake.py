@@ -57,12 +57,8 @@ def compared(study: str, root: Path, cores: int | None = None) -> tuple[str, ...
 def complete(study: str, root: Path) -> None:
     """Raise BenchbookError with what an unpacked archive lacks."""
     where = paths.StudyPaths(study, root)
-    due = [
-        where.file,
-        root / "params.yaml",
-        root / archive.README,
-        *(where.data / name for name in archive.PARTS),
-    ]
+    due = [where.file, root / "params.yaml", root / archive.README]
+    due += [where.data / name for name in archive.PARTS]
     if absent := [one.relative_to(root).as_posix() for one in due if not one.is_file()]:
         raise BenchbookError(f"{study}: no {', '.join(absent)} in the archive")
 

@@ -67,14 +67,7 @@ def totals(run: Evidence, limits: Limits) -> Iterator[str]:
 
 
 def options(run: Evidence, limits: Limits) -> Iterator[str]:
-    """V5: header, command line and file of options say what the plan asks for."""
-    yield from _header(run)
-    yield from command_line(run)
-    yield from checks_own.files(run)
-
-
-def _header(run: Evidence) -> Iterator[str]:
-    """Yield options that sysbench repeats otherwise than the plan has them, or did not take from a file."""
+    """V5: header, command line and file of options say what the plan asks for, and sysbench took them."""
     said, final = run.log.header, run.log.final
     if "seed" not in run.plan:
         raise Missing("plan has no seed")
@@ -93,6 +86,8 @@ def _header(run: Evidence) -> Iterator[str]:
         for name, value in run.get("options", "asked").items():
             if taken.get(name) != value:
                 yield f"the file says {name}={value}, sysbench took {taken.get(name)}"
+    yield from command_line(run)
+    yield from checks_own.files(run)
 
 
 def duration(run: Evidence, limits: Limits) -> Iterator[str]:

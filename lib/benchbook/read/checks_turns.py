@@ -53,21 +53,21 @@ def turns(run: Evidence, limits: Limits) -> Iterator[str]:
         raise Missing("nothing was recorded")
     if not run.is_in_turns:
         return
-    taken = run.taken
-    yield from _clock_faults(run)
-    yield from _length_faults(run, taken)
-    yield from _still_faults(run, len(taken))
-    yield from _late_faults(run)
-
-
-def _clock_faults(run: Evidence) -> Iterator[str]:
-    clock = run.get("turns", "clock")
+    taken, clock = run.taken, run.get("turns", "clock")
     code, gone = clock.get("exit_code"), clock.get("gone")
     when = " out of its turn" if clock.get("gone_out_of_turn") else ""
     why = {None: "", "start": ": not all clients had started in time"}
     if code != 0:
         told = why.get(gone, f": process {gone} of the group ended{when}")
         yield f"the clock of the turns ended with {code}{told}"
+    yield from _length_faults(run, taken)
+    outside, idle = run.get("turns", "longest_outside_s"), run.get("turns", "idle")
+    if outside > OUTSIDE_S:
+        yield f"the client used {1000 * outside:.1f} ms of a core out of its turn"
+    mine = len(taken) / len(run.asked("partners"))
+    if idle > IDLE_SHARE * mine:
+        yield f"the client stood still in {idle} of its {mine:.0f} turns"
+    yield from _late_faults(run)
 
 
 def _late_faults(run: Evidence) -> Iterator[str]:
@@ -120,12 +120,3 @@ def _length_faults(run: Evidence, taken: list[Turn]) -> Iterator[str]:
     began, ended = run.get("started_monotonic_s"), run.get("ended_monotonic_s")
     if taken and not began <= taken[0].begin_us / 1e6 <= taken[-1].end_us / 1e6 <= ended:
         yield "turns lie outside the run"
-
-
-def _still_faults(run: Evidence, count: int) -> Iterator[str]:
-    outside, idle = run.get("turns", "longest_outside_s"), run.get("turns", "idle")
-    if outside > OUTSIDE_S:
-        yield f"the client used {1000 * outside:.1f} ms of a core out of its turn"
-    mine = count / len(run.asked("partners"))
-    if idle > IDLE_SHARE * mine:
-        yield f"the client stood still in {idle} of its {mine:.0f} turns"

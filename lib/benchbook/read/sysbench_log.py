@@ -31,19 +31,16 @@ def parse(text: str) -> SysbenchLog:
     *lines, tail = text[position:].split("\n")
     number = reader.lines(lines, number)
     reader.close_block()
-    _judge_end(reader, text, tail, number)
-    return _assembled(reader)
-
-
-def _judge_end(reader: Reader, text: str, tail: str, lines: int) -> None:
     if "\0" in text or "\ufffd" in text:
         reader.object("grammar", None, "bytes that are no text")
     if tail:
-        reader.object("end", lines + 1, f"ends inside a line: {shown(tail)}")
+        reader.object("end", number + 1, f"ends inside a line: {shown(tail)}")
     elif not text:
         reader.object("end", None, "nothing was printed")
     elif not reader.is_over or reader.state != grammar.BLOCK_END:
-        reader.object("end", lines, f"ends after {reader.state.rstrip('~')!r}, the last totals are not whole")
+        last = reader.state.rstrip("~")
+        reader.object("end", number, f"ends after {last!r}, the last totals are not whole")
+    return _assembled(reader)
 
 
 def _assembled(reader: Reader) -> SysbenchLog:

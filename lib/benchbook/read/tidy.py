@@ -7,7 +7,7 @@ however many runs there are: each is one row group, and they are the same howeve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchbook.core import canonical, files, own_scripts, runfolder
+from benchbook.core.parallel import Each
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import costs, rows
@@ -263,7 +264,6 @@ def whole(name: str, parts: Sequence[pa.Table]) -> pa.Table:
 
 
 RUNS_A_BATCH = 50
-Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True)
