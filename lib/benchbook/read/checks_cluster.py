@@ -32,9 +32,9 @@ def cluster(run: Evidence, limits: Limits) -> Iterator[str]:
             raise Missing("the cluster's stores and leaders were not looked at")
         return
     for when in ("before", "after"):
+        yield from (f"{part} {when} the run" for part in _down(seen[when]))
         if lost := list((seen[when].get("leaders") or {}).values()).count(None):
             yield f"{count(lost, 'region')} had no leader {when} the run"
-        yield from (f"{part} {when} the run" for part in _down(seen[when]))
         if (why := seen[when].get("reason")) and not seen.get("is_managed"):
             yield f"{why} {when} the run"
     before, after = (seen[when].get("leaders") or {} for when in ("before", "after"))
