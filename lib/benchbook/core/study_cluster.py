@@ -136,7 +136,7 @@ def refused(study: Any) -> Iterator[str]:
     """Yield what doesn't go with a cluster, each as `path.to.key: what is wrong; what to write`."""
     engine = study.engine
     if engine.cluster is not None:
-        yield from _of_engine("engine", study.site.kind, engine)
+        yield from _of_engine(study.site.kind, engine)
         yield from _zones(engine, study.arms)
     for name, arm in study.arms.items():
         place, own = f"arms.{name}.engine", arm.engine
@@ -170,21 +170,21 @@ def refused(study: Any) -> Iterator[str]:
             yield from _of_event(name, cluster, cluster.event, study)
 
 
-def _of_engine(place: str, kind: str, engine: Any) -> Iterator[str]:
+def _of_engine(kind: str, engine: Any) -> Iterator[str]:
     if kind != "local":
         instead = f"{registry.to_write(('local',))}, or use site.tiup or site.kubernetes.tidb"
-        yield registry.refusal(f"{place}.cluster", kind, ("local",), remedy=instead)
+        yield registry.refusal("engine.cluster", kind, ("local",), remedy=instead)
     if traits.engine(engine.name).cluster is None:
         able = next(one for one in traits.engines().values() if one.cluster is not None)
         yield (
-            f"{place}.cluster: made of {able.product}, and engine.name is {engine.name}; write {able.name}, "
+            f"engine.cluster: made of {able.product}, and engine.name is {engine.name}; write {able.name}, "
             "or remove it"
         )
     elif engine.binary is not None:
-        yield f"{place}.binary: {engine.binary}: the parts of a cluster are built together; remove it"
+        yield f"engine.binary: {engine.binary}: the parts of a cluster are built together; remove it"
     elif engine.version not in VERSIONS:
-        yield f"{place}.version: {engine.version}: a cluster can be made of {', '.join(VERSIONS)}; write that"
-    yield from _reserved(f"{place}.cluster", engine.cluster)
+        yield f"engine.version: {engine.version}: a cluster can be made of {', '.join(VERSIONS)}; write that"
+    yield from _reserved("engine.cluster", engine.cluster)
 
 
 def _of_event(name: str, cluster: Cluster, event: Event, study: Any) -> Iterator[str]:
