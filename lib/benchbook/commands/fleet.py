@@ -105,8 +105,7 @@ class OnHosts:
                         print(recording.take(done.result()), flush=True)
                         taken += 1
                     except BenchbookError as error:
-                        told = error.errors if isinstance(error, InputErrors) else [str(error)]
-                        print("\n".join(told), flush=True)
+                        print(error, flush=True)
             finally:
                 # A session that still runs ends with its connection.
                 self.is_over = True

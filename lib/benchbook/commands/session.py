@@ -175,8 +175,7 @@ def _measured(name: str) -> bool:
         print(recording.add(name), flush=True)
         return True
     except BenchbookError as error:
-        told = "\n".join(error.errors) if isinstance(error, InputErrors) else f"{name}: {error}"
-        print(told, file=sys.stderr)
+        print(error if isinstance(error, InputErrors) else f"{name}: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         print(f"{name}: stopped: `benchbook session {name}` goes on", file=sys.stderr)
         raise
