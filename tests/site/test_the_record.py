@@ -307,7 +307,7 @@ def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(
     import matplotlib as mpl
 
     if not index.places("made").findings.is_file():
-        assert remake.run() == 0
+        assert remake.run() == []
     own = paths.study("made").findings
     own.rename(own.with_suffix(".aside"))
     try:
