@@ -16,7 +16,7 @@ from tests.read import synthetic
 @pytest.fixture
 def pilots(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Two pilots: of five seconds at 100 transactions a second, and of three at 50, which has errors."""
-    monkeypatch.setattr(tidy, "log_of", lambda folder: parse(folder.text))
+    monkeypatch.setattr(tidy, "Evidence", SimpleNamespace(of=lambda folder: folder))
     monkeypatch.setattr(tidy.own_scripts, "is_own", lambda script: script.endswith(".lua"))
     asked = {"threads": 4, "discard_s": 0}
     each = [
@@ -26,11 +26,12 @@ def pilots(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     ]
     return [
         SimpleNamespace(
-            planned=lambda arm=arm, workload=workload: SimpleNamespace(
+            planned=SimpleNamespace(
                 arm=arm, workload=workload, threads=4, script="mine.lua" if workload == "mine" else workload
             ),
-            times=lambda took_s=took_s: SimpleNamespace(sysbench_s=took_s),
-            text=text,
+            get={"sysbench_s": took_s}.__getitem__,
+            log=parse(text),
+            out=text,
         )
         for arm, workload, text, took_s in each
     ]
@@ -49,7 +50,7 @@ def test_pilots_have_a_row_a_second_and_the_time_that_their_client_took_to_start
 
 def test_a_pilot_without_a_total_time_tells_no_start(pilots):
     cut = pilots[0]
-    cut.text = cut.text.partition("SQL statistics")[0]
+    cut.log = parse(cut.out.partition("SQL statistics")[0])
     assert tidy.pilot_series([cut]).starting_s.isna().all()
 
 

@@ -199,7 +199,6 @@ def _alike(engine: str) -> dict[str, str]:
 
 
 def _build(settings: Mapping[str, str]) -> list[str]:
-    """Return the key of a commit that is built, where an arm has one."""
     named = {key: settings[key] for key in _OF_BUILD if key in settings}
     return [f"build: {json.dumps(named)}"] if "ref" in settings else []
 

@@ -134,7 +134,6 @@ def study(name: str) -> Pooled | None:
 
 
 def _there(name: str, index: record.Index) -> list[tuple[str, str]]:
-    """Return the sessions of a study whose archives are there."""
     sessions = index.studies[name].sessions
     return [(name, one) for one in sessions if paths.recorded(name, one).archive.is_file()]
 

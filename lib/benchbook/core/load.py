@@ -148,7 +148,6 @@ def _misplaced(document: yamlfile.Document, named: Mapping[str, str]) -> Iterato
 
 
 def _twice(written: Mapping[str, Sequence[Path]]) -> Iterator[str]:
-    """Name the studies that have several files."""
     for name, several in written.items():
         if len(several) > 1:
             shown = " and ".join(file.relative_to(paths.root()).as_posix() for file in several)

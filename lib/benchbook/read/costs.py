@@ -114,7 +114,6 @@ def by_part(run: Evidence, monitor: str) -> dict[str, Columns]:
 
 
 def _in_turns(run: Evidence) -> dict[str, Columns]:
-    """Return what each part used in a second of the arm's turns."""
     seen = run.get("turns")
     costs, seconds = seen.get("costs") or {}, seen["active_s"]
     found = {}
@@ -130,7 +129,6 @@ def _in_turns(run: Evidence) -> dict[str, Columns]:
 
 
 def _in_seconds(run: Evidence, monitor: str) -> dict[str, Columns]:
-    """Return what each part used in a second of the measured window."""
     table = csv.read_csv(pa.py_buffer(monitor.encode()), csv.ReadOptions(use_threads=False))
     seconds = table["second"].to_numpy().astype(float)
     begin, end = run.clock_s[0], printed(run.final.total_time_s, "total time")

@@ -239,14 +239,7 @@ class Evidence:
         return all(counter in (ledger.get(side) or {}) for side in ("before", "after"))
 
 
-def log_of(folder: RunFolder) -> SysbenchLog:
-    """Return what the clients of a run did together, without looking at its manifest."""
-    count = _asked(several.clients, _read(folder.plan, {}))
-    return merged([parse(_said(folder, number)[0]) for number in range(count)])
-
-
 def _said(folder: RunFolder, number: int) -> tuple[str, str | None]:
-    """Return output and stderr of one client."""
     out, err = (runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
     return _read(lambda: folder.text(out), ""), _read(lambda: folder.text(err), None)
 

@@ -24,7 +24,7 @@ from benchbook.core.parallel import Each
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import costs, rows
-from benchbook.read.evidence import log_of
+from benchbook.read.evidence import Evidence
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import judge
 
@@ -105,9 +105,10 @@ def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
     second; starting_s are the seconds that its client took beside its own clock, to start and to end."""
     rows = []
     for folder in folders:
-        planned, log = folder.planned(), log_of(folder)
+        run = Evidence.of(folder)
+        planned, log = run.planned, run.log
         total_s = log.final.total_time_s if log.final is not None else None
-        starting_s = np.nan if total_s is None else folder.times().sysbench_s - total_s
+        starting_s = np.nan if total_s is None else run.get("sysbench_s") - total_s
         cell = (planned.arm, planned.workload, planned.threads, 1, starting_s)
         seconds = enumerate(log.intervals, start=1)
         rows += [(*cell, second, interval.qps, interval.tps) for second, interval in seconds]
@@ -120,7 +121,8 @@ def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]
     pilot; of one without whole totals no event."""
     found: dict[str, list[dict[str, int]]] = {}
     for folder in folders:
-        planned, log = folder.planned(), log_of(folder)
+        run = Evidence.of(folder)
+        planned, log = run.planned, run.log
         if own_scripts.is_own(planned.script):
             names = {name: name for name in ("events", "reads", "writes", "other")}
             names["errors"] = "ignored_errors"
