@@ -61,6 +61,15 @@ def test_workloads_that_agree_are_told_as_one_range():
     )
 
 
+def test_beside_more_and_fewer_a_range_of_one_sign_has_none():
+    reads = contrast(effect("same direction", -0.16, -0.19, -0.10))
+    writes = contrast(effect("holds elsewhere", -0.10, -0.15, -0.02), workload="writes")
+    assert said(reads, writes).endswith("expect 2 to 19 % elsewhere (4 sessions, 4 processors).")
+    own = [effect("not shown", -0.1, -0.15, -0.05, is_expected=False) for _ in range(2)]
+    quiet = said(contrast(own[0]), contrast(own[1], workload="writes"))
+    assert quiet.endswith("was shown, though 4 sessions on 4 processors measured −15 to −5 %.")
+
+
 def test_two_levels_are_told_one_after_the_other():
     reads = contrast(effect("on average", -0.19, -0.35, 0.03, 1), effect("on average", 0.24, -0.12, 0.73, 8))
     writes = contrast(
@@ -128,8 +137,8 @@ def test_neighbouring_levels_that_came_to_the_same_are_told_together():
     )
     # 25 words, as many as there may be: with "than direct connections" they are 28.
     assert said(reads) == (
-        "At 1 and 4 threads HAProxy served 15 to 20 % fewer queries (expect −30 to −10 % elsewhere); "
-        "at 16 threads 10 % more (+5 to +20 %)."
+        "At 1 and 4 threads HAProxy served 15 to 20 % fewer queries (expect 10 to 30 % elsewhere); "
+        "at 16 threads 10 % more (5 to 20 %)."
     )
 
 

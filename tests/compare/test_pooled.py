@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.compare.pooled import brought, pool, standard_error
-from benchbook.compare.pooled_words import words_in
+from benchbook.compare.pooled_words import standing, words_in
 from benchbook.core import pooled as core
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Findings
@@ -189,6 +189,21 @@ def test_headlines_have_one_number_and_one_range():
     assert headline(0.001, -0.002, 0.001, 0.002) == (
         "No difference in queries between HAProxy and direct connections was shown on point selects; "
         "expect −0.5 to +0.6 % elsewhere (4 sessions, 2 processors)."
+    )
+
+
+def test_what_no_session_shows_is_told_as_not_shown_whatever_the_sessions_measured():
+    # t is 3.747: an error of 0.02 decides nothing within 0.075.
+    assert headline(0.05, 0.06, error=0.02) == (
+        "No difference in queries between HAProxy and direct connections was shown on point selects, "
+        "though 2 sessions on 2 processors measured +5.1 to +6.2 %."
+    )
+    apart = only(pool("quick", sessions(0.05, -0.05, error=0.02)))
+    assert (apart.label, standing(apart)) == ("depends on the machine", "not shown")
+    assert apart.short.replace("\xa0", " ") == "−4.9 to +5.1 %, not shown"
+    assert apart.headline.replace("\xa0", " ") == (
+        "No session shows an effect of HAProxy on point selects, yet they differ: "
+        "from −4.9 % (EPYC Zen 3) to +5.1 % (Xeon Emerald Rapids)."
     )
 
 

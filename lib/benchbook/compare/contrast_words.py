@@ -15,6 +15,7 @@ from benchbook.compare.pooled_words import (
     percent,
     range_of,
     span,
+    standing,
     unsigned,
 )
 from benchbook.compare.sentences import told as told_by
@@ -80,9 +81,14 @@ class _Clause:
 
     @property
     def ends(self) -> str:
-        """From where to where: as expected elsewhere, or as seen."""
+        """From where to where: as expected elsewhere, or as seen; beside `more` or `fewer` without a sign."""
+        low, high = self._range
+        return unsigned(low, high) if self.word in ("more", "fewer") and low * high > 0 else span(low, high)
+
+    @property
+    def _range(self) -> tuple[float, float]:
         lows, highs = zip(*map(range_of, self.some), strict=True)
-        return span(min(lows), max(highs))
+        return min(lows), max(highs)
 
     @property
     def is_expected(self) -> bool:
@@ -100,7 +106,8 @@ class _Clause:
         if self.word == _DEPENDS:
             return f": {self.ends}"
         known = sorted(self.some, key=lambda one: one.prediction_low is not None)
-        return ends_of(known[0])[0].format(self.ends)
+        low, high = self._range
+        return ends_of(known[0], not self.word and low * high > 0)[0].format(self.ends)
 
 
 def _clauses(told: Sequence[tuple[str, PooledEffect]]) -> list[_Clause]:
@@ -129,7 +136,7 @@ def _clause(told: Sequence[tuple[str, PooledEffect]], level: int) -> _Clause:
 
 
 def _word(one: PooledEffect) -> str:
-    if one.label == _DEPENDS:
+    if (label := standing(one)) == _DEPENDS:
         return _DEPENDS
-    is_shown = one.label in _SHOWN or (one.label == "one session" and one.occasions[0].sign)
+    is_shown = label in _SHOWN or (label == "one session" and one.occasions[0].sign)
     return ("more" if (one.effect or 0.0) > 0 else "fewer") if is_shown else ""

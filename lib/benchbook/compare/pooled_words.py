@@ -7,12 +7,19 @@ from collections.abc import Iterable, Mapping
 from benchbook.compare import machines, words
 from benchbook.compare.sentences import NBSP, signed, told
 from benchbook.core.findings import Finding
-from benchbook.core.pooled import Contrast, PooledEffect, Session
+from benchbook.core.pooled import Contrast, Label, PooledEffect, Session
 from benchbook.core.wording import count
 
 MOST_WORDS = 25
 SERVED = {"qps": "queries", "tps": "transactions"}
 _MINUS = "\N{MINUS SIGN}"
+
+
+def standing(found: PooledEffect) -> Label:
+    """Return the label of an effect as a reader is told it: sessions that differ, none of which is sure of
+    an effect, show nothing yet."""
+    is_open = found.occasions and not any(one.sign for one in found.occasions)
+    return "not shown" if is_open and found.label == "depends on the machine" else found.label
 
 
 def lead(contrast: Contrast, effect: PooledEffect) -> str:
@@ -30,24 +37,26 @@ def headline(entry: Finding, found: PooledEffect, sessions: Mapping[str, Session
     treatment, baseline = words.inside(entry, "treatment"), words.inside(entry, "baseline")
     own, low, high = found.sessions, *range_of(found)
     at = "" if found.threads is None else f" at {count(found.threads, 'thread')}"
-    if found.label == "one session" and len(own) == 1:
+    label = standing(found)
+    if label == "one session" and len(own) == 1:
         low, high = own[0].low or 0.0, own[0].high or 0.0
     far = [choose(own, key=lambda one: one.effect or 0.0) for choose in (min, max)] if own else []
     reasons = [one.reason for one in found.seen if one.reason] or ["there is no session"]
     variants = told(
         "pooled.j2",
         found=found,
+        label=label,
         own=own,
         treatment=treatment,
         baseline=baseline,
         served=SERVED.get(entry.metric),
         noun=SERVED.get(entry.metric, words.metric(entry.metric)),
         where=f" on {words.of(entry, 'workload')}{at}",
-        reason=reasons[0].rstrip("."),
+        reason=reasons[-1].rstrip("."),
         range=unsigned(low, high) if low * high > 0 else span(low, high),
         span=span(low, high),
         amount=unsigned(found.effect or 0.0, found.effect or 0.0),
-        ends=ends_of(found),
+        ends=ends_of(found, label == "not shown" and low * high > 0),
         digits=_digits(*(one.effect or 0.0 for one in far)) if far else 0,
         far=[(one, machines.name(sessions[one.session].processor)) for one in far],
     )
@@ -59,7 +68,7 @@ def short(found: PooledEffect) -> str:
     if found.effect is None:
         return found.label
     if found.label == "depends on the machine":
-        return f"{span(*range_of(found))}, {found.label}"
+        return f"{span(*range_of(found))}, {standing(found)}"
     if found.label == "one session":
         return f"{percent(found.effect) if found.occasions[0].sign else 'not shown'}, {found.label}"
     seen = "expected" if found.prediction_low is not None else "seen"
@@ -108,13 +117,17 @@ def expected_on(*effects: PooledEffect) -> str:
     return "elsewhere" if all(one.processors > 1 for one in effects) else "on the same processor"
 
 
-def ends_of(found: PooledEffect) -> tuple[str, str]:
-    """Return how a sentence ends with its range, in full and in brief."""
+def ends_of(found: PooledEffect, is_against: bool = False) -> tuple[str, str]:
+    """Return how a sentence ends with its range, in full and in brief; `is_against`: alone the range would
+    deny the sentence."""
     sessions = count(len(found.sessions), "session")
     if found.prediction_low is not None:
         brief = f"; expect {{}} {expected_on(found)}"
         return f"{brief} ({sessions if found.processors < 2 else where(found)})", brief
-    return f": {{}} in {where(found).replace(', ', ' on ')}", f": {{}} in {sessions}"
+    full = where(found).replace(", ", " on ")
+    if is_against:
+        return f", though {full} measured {{}}", f", though {sessions} measured {{}}"
+    return f": {{}} in {full}", f": {{}} in {sessions}"
 
 
 def fitting(variants: Iterable[str]) -> str:
