@@ -63,14 +63,14 @@ def graded(make_study):
         # The document has TiDB 8.0.0, TiProxy 1.0.0 and 1.3.0, HAProxy 2.9.0, on hosts; this study is local.
         (facts(), "close", "on local, the document's on ssh"),
         (facts(tiproxy="v1.3.0"), "close", "on local"),
-        (facts(haproxy="2.9.6"), "close", "haproxy 2.9.6 for 2.9.0"),
-        (facts(haproxy="2.6.12-1+deb12u4"), "kin", "haproxy 2.6.12-1+deb12u4 for 2.9.0"),
-        (facts(engine="mariadb", tidb="10.11.6"), "kin", "mariadb is not in the document"),
+        (facts(haproxy="2.9.6"), "close", "HAProxy 2.9.6 for 2.9.0"),
+        (facts(haproxy="2.6.12-1+deb12u4"), "kin", "HAProxy 2.6.12-1+deb12u4 for 2.9.0"),
+        (facts(engine="mariadb", tidb="10.11.6"), "kin", "MariaDB is not in the document"),
         (facts(storage="embedded (unistore)"), "kin", "embedded storage is not in the document"),
         # Both arms have the cluster, so that what is compared does not depend on which one it is.
-        (facts(tidb="5.0.0"), "close", "tidb 5.0.0 for 8.0.0, on both sides"),
+        (facts(tidb="5.0.0"), "close", "TiDB 5.0.0 for 8.0.0, on both sides"),
         (facts(storage="unistore, not TiKV: 3 stores"), "close", "unistore, not TiKV"),
-        ({}, "kin", "no facts"),
+        ({}, "kin", "nothing is known of its programs yet"),
     ],
 )
 def test_closeness_follows_from_programs_and_their_versions(graded, given, near, why):

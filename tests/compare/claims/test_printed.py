@@ -93,7 +93,7 @@ def test_a_growth_divided_by_the_new_value_is_named(judged: dict, threads: int, 
 def test_22000_is_transactions_not_queries(judged: dict):
     found = judged["mysql-kubernetes/bare-metal-unit"]
     assert found["verdict"] == "does not hold"
-    assert found["recomputed"] == "fits tps, not qps"
+    assert found["recomputed"] == "fits TPS, not QPS"
     # (354451.12 + 355955.88 + 351641.13) / 3 / 22000 = 16.09
     assert "16.09" in found["cells"][0]["arithmetic"]
 

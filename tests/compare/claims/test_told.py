@@ -99,7 +99,7 @@ def test_what_doubles_with_each_doubling_is_proportional(band, verdict, ends):
     assert (found["verdict"], found["n_cells"], found["recomputed"]) == (verdict, 3, "power 1.00")
     assert (found["mean"], found["low"], found["high"]) == (pytest.approx(1.0), 10.0, 10.0)
     assert found["reason"] == (
-        "Least squares on logarithms give qps proportional to threads to the power 1.000; the power must lie "
+        "Least squares on logarithms give QPS proportional to threads to the power 1.000; the power must lie "
         f"{ends}. Per unit the last cell stands at 0.00 % against the first."
     )
     assert found["cells"][2] == {
@@ -186,8 +186,8 @@ def test_the_same_effect_lies_in_the_band_of_the_other():
 @pytest.mark.parametrize(
     ("metric", "verdict", "recomputed", "reason"),
     [
-        ("qps", "does not hold", "fits tps, not qps", "Published as qps. It fits tps."),
-        ("tps", "holds", "fits tps, as written", "Published as tps. It fits tps."),
+        ("qps", "does not hold", "fits TPS, not QPS", "Published as QPS. It fits TPS."),
+        ("tps", "holds", "fits TPS, as written", "Published as TPS. It fits TPS."),
     ],
 )
 def test_a_unit_is_the_metric_in_whose_band_the_number_lies(metric, verdict, recomputed, reason):
@@ -201,8 +201,8 @@ def test_a_unit_is_the_metric_in_whose_band_the_number_lies(metric, verdict, rec
         "arithmetic": "2000: 20.202 times the published number",
     }  # fmt: skip
     none = printed.put(asked.model_copy(update={"band": Band(point=20)}), cells(rows))
-    assert none["reason"] == f"Published as {metric}. It fits none of the metrics printed."
-    assert none["recomputed"] == f"fits none, not {metric}"
+    assert none["reason"] == f"Published as {metric.upper()}. It fits none of the metrics printed."
+    assert none["recomputed"] == f"fits none, not {metric.upper()}"
 
 
 @pytest.mark.parametrize(
@@ -235,19 +235,19 @@ def test_an_effect_of_several_cells_is_judged_by_its_mean_or_by_each():
     assert (found["verdict"], found["n_inside"], found["n_cells"]) == ("holds", 0, 2)
     assert found["mean"] == pytest.approx((1.1 * 1.21) ** 0.5 - 1)
     assert found["reason"] == (
-        "The geometric mean must lie between +12.00 % and +18.00 %. In there: 0 of 2 cells. Geometric mean "
+        "The geometric mean must lie between +12.00 % and +18.00 %. Of 2 cells 0 lie there. Geometric mean "
         "+15.37 %, range +10.00 % to +21.00 %. Left out: 1 cell of these arms without a counterpart."
     )
     assert found["recomputed"] == "+15.37 % (+10.00 % to +21.00 %)"
     each = effect({"point": "15 %"}, numbers, judged_by="every_cell")
     assert each["verdict"] == "does not hold"
     assert each["reason"].startswith(
-        "Every cell must lie between +12.00 % and +18.00 %. In there: 0 of 2 cells."
+        "Every cell must lie between +12.00 % and +18.00 %. Of 2 cells 0 lie there."
     )
     assert "Only the geometric mean lies in the band." in each["reason"]
     most = effect({"above": "15 %"}, numbers, judged_by="most_cells")
     assert most["verdict"] == "does not hold", "one of two is not more than half"
-    assert most["reason"].startswith("More than half of the cells must lie above +15.00 %. In there: 1 of 2")
+    assert most["reason"].startswith("More than half of the cells must lie above +15.00 %. Of 2 cells 1 lies")
 
 
 def test_an_effect_of_one_cell_is_that_cell():

@@ -20,6 +20,8 @@ from benchbook.compare.claims.metrics import ours
 from benchbook.compare.intervals import t_quantile
 from benchbook.compare.occasions import Value, averaged, occasions, pool
 from benchbook.compare.pooled import Brought
+from benchbook.compare.sentences import listing
+from benchbook.core import traits
 from benchbook.core.claim import Claim
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import given
@@ -46,6 +48,11 @@ SEEN = OUTCOMES[:4]
 FEWEST_OCCASIONS, FEWEST_PROCESSORS = 3, 2
 Facts = Mapping[str, Mapping[str, Any]]
 STORE = "unistore"
+_DIALS = {
+    "neighbour": "the neighbour",
+    "zones": "the distance of zones",
+    "cpu quotas": "quotas of processor time",
+}
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 
 
@@ -117,7 +124,10 @@ def closeness(claim: Claim, source: Source, study: Study, facts: Facts) -> tuple
     pairs = [(one.baseline.at[0], one.cell.at[0]) for one in asked.items if one.baseline is not None]
     dials = sorted({dial for pair in pairs for dial in _dials(study, *pair)} - set(claim.baseline or {}))
     if dials and claim.kind != "trend":
-        return "made", f"how large it is follows from {', '.join(dials)}, which the study sets"
+        return (
+            "made",
+            f"the study itself sets {listing([_DIALS[one] for one in dials])}, and with it the size",
+        )
     arms = list(dict.fromkeys(cell.at[0] for one in asked.items for cell in (one.baseline, one.cell) if cell))
     near: Closeness = "same"
     reasons = []
@@ -127,7 +137,7 @@ def closeness(claim: Claim, source: Source, study: Study, facts: Facts) -> tuple
         near = max(near, how, key=CLOSENESS.index)
         reasons += [why] if why else []
     if not reasons and not any(facts.get(arm) for arm in arms):
-        return "kin", "no facts of its programs"
+        return "kin", "nothing is known of its programs yet"
     if near == "same" and (source.place is None or source.place != study.site.kind):
         near = "close"
         reasons.append(f"on {study.site.kind}, the document's on {source.place or 'an unknown place'}")
@@ -304,12 +314,13 @@ def _program(program: str, version: str, source: Source, is_compared: bool) -> t
         return "close", f"{STORE}, not TiKV"
     theirs = {name.casefold().replace(" ", ""): told for name, told in source.versions.items()}
     if program not in theirs:
-        return "kin", f"{program} is not in the document"
+        return "kin", f"{traits.product(program)} is not in the document"
     versions = _VERSION.findall(theirs[program] or "")
     own = _VERSION.search(version)
     if own and own[0] in versions:
         return "same", ""
     if own and own[0].split(".")[:2] in [one.split(".")[:2] for one in versions]:
-        return "close", f"{program} {own[0]} for {', '.join(versions)}"
-    told = f"{program} {version or 'of an unknown version'} for {theirs[program] or 'an unknown one'}"
+        return "close", f"{traits.product(program)} {own[0]} for {', '.join(versions)}"
+    here = f"{traits.product(program)} {version or 'of an unknown version'}"
+    told = f"{here} for {theirs[program] or 'an unknown one'}"
     return ("kin", told) if is_compared else ("close", f"{told}, on both sides")
