@@ -108,12 +108,12 @@ def test_causes_beyond_four_are_folded_and_none_is_left_out():
     told = first.causes.model_copy(update={"contrasts": tuple(several)})
     (why, *_) = causes.shown(first.model_copy(update={"causes": told}))
     seen, folded = why.text.split("<summary>3 more</summary>")
-    assert (seen.count("because of"), folded.count("because of")) == (4, 3)
-    assert "HAProxy, point selects, 1\xa0thread: because of 1." in seen
+    assert (seen.count(": of "), folded.count(": of ")) == (4, 3)
+    assert "HAProxy, point selects, 1\xa0thread: of 1." in seen
     alike = tuple(one.model_copy(update={"sentence": "because it is full"}) for one in several[:3])
     told = first.causes.model_copy(update={"contrasts": alike})
     (why, *_) = causes.shown(first.model_copy(update={"causes": told}))
-    assert "HAProxy, point selects, 1, 2 and 3\xa0threads: because it is full." in why.text
+    assert "HAProxy, point selects, 1, 2 and 3\xa0threads: it is full." in why.text
 
 
 def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_it_is():
@@ -125,9 +125,9 @@ def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_i
     (why, _) = causes.shown(found(*both))
     assert "No cause is named: it is open." in why.text
     (why, _) = causes.shown(found(*both, low=-0.1))
-    assert "No cause is named: no difference of queries a second was shown." in why.text
+    assert "No cause is named: no difference in queries a second was shown." in why.text
     (why, _) = causes.shown(found(*both), [("EPYC Zen 3", "2026-11-23", told), ("older", "2026-11-22", told)])
-    assert "because the server&#39;s core is full (EPYC Zen 3, 2026-11-23)." in why.text
+    assert ": the server&#39;s core is full (EPYC Zen 3, 2026-11-23)." in why.text
     assert "older" not in why.text
     assert causes.shown(findings()) == []
 

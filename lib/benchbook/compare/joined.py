@@ -133,7 +133,7 @@ def _proxy(way: Mapping[str, str]) -> str:
 def _told(way: Mapping[str, str], keys: Sequence[str]) -> str:
     words = {"network": "{} network", "qos": "{} pod", "neighbour": "neighbour", "service": "service"}
     told = {key: words.get(key, f"{key} {{}}").format(value.replace("_", "-")) for key, value in way.items()}
-    return ", ".join(told.get(key, f"no {key}") for key in keys)
+    return ", ".join(told.get(key, "no class of pod" if key == "qos" else f"no {key}") for key in keys)
 
 
 def _parts(pooled: Pooled, contrast: Contrast, effect: PooledEffect, is_turned: bool) -> Iterator[Part]:

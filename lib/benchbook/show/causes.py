@@ -152,7 +152,7 @@ def shown(
             for sentence, of in lines.items()
         ],
         "broken": laws.broken(findings.causes),
-        "reason": numbers.listing(reasons[:2]) or "no difference of queries a second was shown",
+        "reason": numbers.listing(reasons[:2]) or "no difference in queries a second was shown",
     }
     return [render("causes.html.j2", **given), *figures]
 
@@ -160,7 +160,8 @@ def shown(
 def _brief(one: Cause) -> str:
     """Return why in a sentence that can be read at once."""
     sentence = one.sentence or ""
-    return sentence if len(sentence.split(" ")) <= _MOST_WORDS else one.short or sentence
+    is_brief = len(sentence.split(" ")) <= _MOST_WORDS
+    return (sentence if is_brief else one.short or sentence).removeprefix("because ")
 
 
 def tables(findings: Findings) -> list[Table]:

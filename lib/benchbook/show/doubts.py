@@ -33,6 +33,7 @@ _NO_PILOT = (
 )
 _SAID = ("A/A", "Voided runs")
 """Titles of warnings whose facts a point of its own has with their numbers."""
+_LOOK = re.compile(r"(?<=”\)); (?=\d{4}-)")
 _SHORT = re.compile(r"a pilot of (\d+) s is too short to judge; it needs (\d+) s")
 
 
@@ -43,6 +44,11 @@ class Doubt:
     name: str
     text: str
     is_care: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        """The text, with each session that was looked at before on a line of its own."""
+        return _LOOK.split(self.text)
 
 
 def differing() -> list[Doubt]:
@@ -236,6 +242,7 @@ def _voids(voids: Voids, arms: Mapping[str, str]) -> Doubt:
     by_arm = [
         f"{arm.voided} of {numbers.count(arm.runs, 'run')} of {arms.get(name, name)}"
         for name, arm in voids.by_arm.items()
+        if arm.runs
     ]
     p = voids.fisher_p
     tested = f" Fisher's exact test for equal rates: {numbers.p_value(p)}." if numbers.is_known(p) else ""

@@ -179,7 +179,7 @@ def _tag(made: Html) -> Tag:
 
 def _doubt(soup: BeautifulSoup, text: str) -> None:
     """Put the doubt about edited code first among the page's doubts, or right below the title without any."""
-    listed = soup.select_one(".doubts")
+    listed = soup.select_one("div.doubts")
     item = _tag(element("p", element("b", "Edited code. "), text, class_="broken"))
     if listed:
         listed.insert(0, item)

@@ -144,15 +144,17 @@ def moderating(found: Pooled) -> Table:
     known = [moderators(one) for one in found.sessions]
     about = list(dict.fromkeys(key for one in known for key in one if key != "processor"))
     given = {
-        "about": [
-            number(*HEADINGS.get(key) or (words.sentence_case(WORDS.get(key, key)), "")) for key in about
-        ],
+        "about": [number(*HEADINGS.get(key) or (_capital(WORDS.get(key, key)), "")) for key in about],
         "effects": [
             number(words.label(contrast.names.treatment), _place(contrast, one)) for contrast, one in told
         ],
     }
     rows = zip(found.sessions, known, strict=True)
     return tabulated("moderators", rows, told=told, keys=about, value=_value, percent=percent, **given)
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _place(contrast: Contrast, effect: PooledEffect) -> str:
@@ -196,7 +198,10 @@ def coverage(several: Sequence[Pooled]) -> Html:
 def _value(value: object) -> object:
     if value is None or pd.isna(value):
         return ""
-    return numbers.significant(value, 2) if isinstance(value, float) else value
+    is_count = isinstance(value, float) and value.is_integer() and value < 100
+    return (
+        f"{value:.0f}" if is_count else numbers.significant(value, 2) if isinstance(value, float) else value
+    )
 
 
 def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect, caption: str) -> Picture:
