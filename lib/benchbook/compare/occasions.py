@@ -62,17 +62,14 @@ def occasions(sessions: Sequence[Session]) -> list[tuple[Session, ...]]:
     """
     groups: list[list[Session]] = []
     for one in sorted(sessions, key=lambda session: (moment(session.measured), session.id)):
-        own = next((group for group in groups if _belongs(one, group)), None)
-        if own is None:
-            groups.append([one])
+        for group in groups:
+            is_near = moment(one.measured) - moment(group[0].measured) <= WITHIN
+            if is_near and all(may_be_same(one.processor, other.processor) for other in group):
+                group.append(one)
+                break
         else:
-            own.append(one)
+            groups.append([one])
     return [tuple(group) for group in groups]
-
-
-def _belongs(one: Session, group: Sequence[Session]) -> bool:
-    is_same = all(may_be_same(one.processor, other.processor) for other in group)
-    return is_same and moment(one.measured) - moment(group[0].measured) <= WITHIN
 
 
 def averaged(values: Sequence[Value]) -> Averaged:

@@ -184,20 +184,20 @@ def dips(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str, int]) -
 
 
 def _dip(run_id: str, has_event: bool, before: NDArray[np.float64], after: NDArray[np.float64]) -> Dip:
-    level = float(np.median(before))
-    recovered = _recovered(after, _windows(before).min())
+    level, least = float(np.median(before)), _windows(before).min()
+    # From there on two windows in a row are at least as fast as the slowest one before.
+    recovered = next(
+        (
+            start
+            for start in range(after.size - 2 * WINDOW_S + 1)
+            if not any(edges.is_below(one, least) for one in _windows(after[start : start + 2 * WINDOW_S]))
+        ),
+        None,
+    )
     until = after[:recovered] if recovered is not None else after
     lost = float((level - until).sum() / level) if level else 0.0
     silent = sum(edges.is_below(one, STALL_SHARE * level) for one in after)
     return Dip(run_id, has_event, level, float(after.min()), silent, recovered, lost)
-
-
-def _recovered(after: NDArray[np.float64], least: float) -> int | None:
-    """Return the second from which on two windows in a row are at least as fast as `least`."""
-    for start in range(after.size - 2 * WINDOW_S + 1):
-        if not any(edges.is_below(one, least) for one in _windows(after[start : start + 2 * WINDOW_S])):
-            return start
-    return None
 
 
 def _windows(qps: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -75,8 +75,10 @@ class Curves:
         ]
         scale, names = forest.scale_of(rows), list(dict.fromkeys(curve.name for curve in curves))
         shades = {name: theme.colour(name, names) for name in names}
+        size = {"class_": "swatch", "width": 24, "height": 12}
+        swatches = {name: render_svg("swatch.svg.j2", "", size, shade=shades[name]) for name in names}
         panels = {
-            place: (_drawn(place, own, scale, shades), [(one, _swatch(shades[one.name])) for one in own])
+            place: (_drawn(place, own, scale, shades), [(one, swatches[one.name]) for one in own])
             for place, own in self.panels.items()
         }
         return render("curves.html.j2", panels=panels, caption=self.caption).text
@@ -160,7 +162,3 @@ def _drawn(place: str, curves: Sequence[Curve], scale: Scale, shades: Mapping[st
     given = {"levels": levels, "ticks": scale.ticks, "at": at, "shades": shades}
     given |= {"curves": curves, "pairwise": pairwise, "count": count}
     return render_svg("curves.svg.j2", alt, {"class_": "curve", "width": "100%", "height": 240}, **given)
-
-
-def _swatch(shade: str) -> Html:
-    return render_svg("swatch.svg.j2", "", {"class_": "swatch", "width": 24, "height": 12}, shade=shade)

@@ -34,7 +34,10 @@ def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
             figure, axes = theme.canvas()
             for arm, own in of_arms.items():
                 _line(axes, own, means[arm], arm, present, arms)
-            _thread_axis(axes, sorted(part.threads.unique()))
+            levels = sorted(part.threads.unique())
+            axes.set(xscale="log", xlabel="threads", xlim=(levels[0] / 1.4, levels[-1] * 1.4))
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.set_xticks(levels, [f"{level:,}" for level in levels])
             axes.set(title=theme.short(workload), ylabel="queries per second")
             axes.set_ylim(0, 1.08 * part.qps.max())
             axes.yaxis.set_major_formatter("{x:,.0f}")
@@ -58,12 +61,6 @@ def _line(
     )  # fmt: skip
 
 
-def _thread_axis(axes: Axes, levels: Sequence[int]) -> None:
-    axes.set(xscale="log", xlabel="threads", xlim=(levels[0] / 1.4, levels[-1] * 1.4))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(levels, [f"{level:,}" for level in levels])
-
-
 def _told(arm: str, means: pd.Series) -> str:
     """Say the geometric mean of an arm at every thread count."""
     told = [f"{numbers.significant(one)} at {numbers.count(level, 'thread')}" for level, one in means.items()]
@@ -83,7 +80,9 @@ def seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str]) ->
         series = intervals.drop(columns="threads").merge(chosen[["run_id", "arm"]], on="run_id")
         if series.empty:
             continue
-        series = series.assign(is_stall=_stalls(series))
+        measured = series.qps.where(~series.is_discarded.astype(bool))
+        usual = measured.groupby(series.run_id).transform("median")
+        series = series.assign(is_stall=measured < STALL_SHARE * usual)
         present = by_arm(series, arms)
         with theme.style():
             figure, axes = theme.canvas()
@@ -100,11 +99,6 @@ def seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str]) ->
         panels.append(Panel(figure, f"{name}, queries in each second. {text}"))
     caption = "One line a run. A triangle marks a stall: a second with less than a tenth of its run's median."
     return Picture("seconds", "Second by second", tuple(panels), caption)
-
-
-def _stalls(series: pd.DataFrame) -> pd.Series:
-    measured = series.qps.where(~series.is_discarded.astype(bool))
-    return measured < STALL_SHARE * measured.groupby(series.run_id).transform("median")
 
 
 def _lines(axes: Axes, own: pd.DataFrame, colour: str) -> None:

@@ -22,9 +22,12 @@ def parts(runs: pd.DataFrame, facts: Mapping[str, Any] | None = None) -> Table:
     """List what client, proxy and server used in each cell: medians over its runs.
 
     Bytes are those that TCP carried, without headers. A proxy's are of both its sides. `facts` is the content
-    of `facts.json`, which says what the stores of a cluster are.
+    of `facts.json`, which says what the stores of a cluster are: on one machine unistore, which speaks TiKV's
+    protocol.
     """
-    stores = _stores(facts)
+    engines = [arm.get("engine") or {} for arm in ((facts or {}).get("arms") or {}).values()]
+    is_unistore = any(str(engine.get("storage") or "").startswith(UNISTORE) for engine in engines)
+    stores = f"store ({UNISTORE})" if is_unistore else STORES
     present = [name for name in runs if runs[name].notna().any()]
     cells = runs.groupby(["workload", "threads", "arm"], sort=True)
     return tabulated("parts", cells, stores=stores, present=present)
@@ -51,13 +54,6 @@ def dips(
     found = seconds.dips(runs, intervals, seconds.events((facts or {}).get("arms")))
     rows = [(about.loc[one.run_id], one) for one in found]
     return (tabulated("dips", rows, arms=arms),) if rows else ()
-
-
-def _stores(facts: Mapping[str, Any] | None) -> str:
-    """Name the stores of a TiDB cluster: on one machine they are unistore, which speaks TiKV's protocol."""
-    engines = [arm.get("engine") or {} for arm in ((facts or {}).get("arms") or {}).values()]
-    is_unistore = any(str(engine.get("storage") or "").startswith(UNISTORE) for engine in engines)
-    return f"store ({UNISTORE})" if is_unistore else STORES
 
 
 def _stalls(stalls: tuple[seconds.Stall, ...]) -> str:

@@ -39,11 +39,12 @@ class Html:
 
 def visible(text: str) -> str:
     """Write every invisible character of a text as its code, such as \\u202e."""
-    return _INVISIBLE.sub(lambda found: _code(found[0]), text)
 
+    def code(found: re.Match[str]) -> str:
+        point = ord(found[0])
+        return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
-def _code(character: str) -> str:
-    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
+    return _INVISIBLE.sub(code, text)
 
 
 def plain(text: object) -> str:

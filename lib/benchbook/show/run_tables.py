@@ -35,13 +35,11 @@ def tables(seen: Evidence) -> tuple[Table, Table]:
 
 def checks(known: Sequence[tuple[str, str, Callable[..., Any]]]) -> Table:
     """List the checks of a run: id, name, and what it means to pass, from the check's own description."""
-    rows = [[id, name, _meaning(check)] for id, name, check in known]
+    rows = []
+    for id, name, check in known:
+        text = (inspect.getdoc(check) or "").partition("\n\n")[0].partition(": ")[2]
+        rows.append([id, name, f"{text[:1].upper()}{text[1:]}"])
     return tabulated("checks-of-a-run", rows)
-
-
-def _meaning(check: Callable[..., Any]) -> str:
-    text = (inspect.getdoc(check) or "").partition("\n\n")[0].partition(": ")[2]
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def runs(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:

@@ -101,14 +101,11 @@ def _programs(arms: list[Facts]) -> dict[str, list[str]]:
     ]
     named += [("sysbench", (arm.get("machine") or {}).get("sysbench")) for arm in arms]
     for name, version in named:
-        if version and (short := _short(str(version))) not in found.setdefault(name, []):
+        matches = (form.search(str(version)) for form in _VERSIONS)
+        short = next((match[1] for match in matches if match), str(version))
+        if version and short not in found.setdefault(name, []):
             found[name].append(short)
     return found
-
-
-def _short(version: str) -> str:
-    matches = (form.search(version) for form in _VERSIONS)
-    return next((match[1] for match in matches if match), version)
 
 
 def _machines(arms: list[Facts]) -> Iterator[str]:

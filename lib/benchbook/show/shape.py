@@ -43,7 +43,7 @@ def told(template: str, **given: object) -> dict[str, Any]:
 
 @cache
 def _lines() -> Environment:
-    return _shapes().overlay(finalize=_on_one_line)
+    return _shapes().overlay(finalize=lambda value: Html(escape(value).replace("\n", " ")))
 
 
 @cache
@@ -68,10 +68,6 @@ def _shapes() -> Environment:
 def _plain(value: object) -> object:
     """Return what a template writes for a value: markup as it is, all else as text for people."""
     return value if hasattr(value, "__html__") else plain(value)
-
-
-def _on_one_line(value: object) -> Html:
-    return Html(escape(value).replace("\n", " "))
 
 
 # What an effect is: neither direction is good or bad in itself.

@@ -100,7 +100,8 @@ class Table:
             elif values != {""}:
                 column = self.columns[place]
                 unit = f" ({column.unit})" if column.unit else ""
-                shared.append(f"{column.label}{unit}: {_words(values.pop())}")
+                told = html.unescape(re.sub(r"<[^>]*>", "", values.pop())).strip()
+                shared.append(f"{column.label}{unit}: {told}")
         rows = [[row[place] for place in kept] for row in self.rows]
         caption_text = f"The same in every row: {'; '.join(shared)}." if shared else ""
         return [self.columns[place] for place in kept], rows, caption_text
@@ -116,20 +117,13 @@ def tabulated(shape: str, rows: Iterable[Any], anchor: str = "", /, **given: Any
     makers = {"column": Column, "long": long, "number": number}
     own = told(f"tables/{shape}.html.j2", **makers, rows=rows, **given)
     if "row" in own:
-        rows = [list(map(_cell, str(own["row"](one)).splitlines())) for one in rows]
+        lines = [str(own["row"](one)).splitlines() for one in rows]
+        rows = [[Html(cell) if "<" in cell else html.unescape(cell) for cell in line] for line in lines]
     kept = {key: own[key] for key in ("caption", "empty", "is_folded", "is_whole") if key in own}
     return Table(anchor or shape, own["title"], own["columns"], rows, notes=given.get("notes"), **kept)
-
-
-def _cell(line: str) -> Html | str:
-    return Html(line) if "<" in line else html.unescape(line)
 
 
 # So few rows are seen whole, also as cards on a phone, where a box that scrolls inside a page is a nuisance.
 _FEW = 12
 # Two rows that agree in something still say so of each.
 _FEWEST_ALIKE = 3
-
-
-def _words(cell: str) -> str:
-    return html.unescape(re.sub(r"<[^>]*>", "", cell)).strip()
