@@ -179,9 +179,7 @@ def _groups(runs: pd.DataFrame) -> pd.DataFrame:
 
 def _reason(groups: pd.DataFrame) -> str:
     own = groups[groups.is_split]
-    cells = [
-        f"{row.workload} at {row.threads} thread{'' if row.threads == 1 else 's'}" for row in own.itertuples()
-    ]
+    cells = [f"{row.workload} at {count(row.threads, 'thread')}" for row in own.itertuples()]
     apart = span(own.apart_s.max())
     return (
         f"left out on {listing(cells)}, because partners started {apart} apart and a server was started "

@@ -144,17 +144,16 @@ def moderating(found: Pooled) -> Table:
     known = [moderators(one) for one in found.sessions]
     about = list(dict.fromkeys(key for one in known for key in one if key != "processor"))
     given = {
-        "about": [number(*HEADINGS.get(key) or (_capital(WORDS.get(key, key)), "")) for key in about],
+        "about": [
+            number(*HEADINGS.get(key, (f"{name[:1].upper()}{name[1:]}", "")))
+            for key, name in ((key, WORDS.get(key, key)) for key in about)
+        ],
         "effects": [
             number(words.label(contrast.names.treatment), _place(contrast, one)) for contrast, one in told
         ],
     }
     rows = zip(found.sessions, known, strict=True)
     return tabulated("moderators", rows, told=told, keys=about, value=_value, percent=percent, **given)
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _place(contrast: Contrast, effect: PooledEffect) -> str:

@@ -190,10 +190,14 @@ def _explained(name: str, study: record.Recorded) -> list[Findings]:
 
 
 def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
-    given, found = _given(where), Findings.read(where.findings)
-    now = _given(paths.study(name))
-    told, shown = _stands_in(given, now), _still_illustrates(given, now)
-    place = _place(given, _is_on_one_node(where))
+    given, now, found = _given(where), _given(paths.study(name)), Findings.read(where.findings)
+    then, today = _illustrates(given), _illustrates(now)
+    # Without the claims that the study file has withdrawn since.
+    shown = {arm: [one for one in claims if one in today.get(arm, claims)] for arm, claims in then.items()}
+    facts = files.read_json(where.facts) if where.facts.is_file() else {}
+    moments = [arm.get("moment") or {} for arm in (facts.get("arms") or {}).values()]
+    nodes = {node for one in moments for key, node in one.items() if key.endswith("_node")}
+    place, told = _place(given, is_on_one_node=len(nodes) == 1), _stands_in(given, now)
     return Measured(name, found, is_recorded, shown, place, doubts, told)
 
 
@@ -220,12 +224,6 @@ def _illustrates(given: Mapping[str, Any]) -> dict[str, list[str]]:
     return {arm: [str(one) for one in (said or {}).get("illustrates") or []] for arm, said in arms.items()}
 
 
-def _still_illustrates(given: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the claims that each arm illustrates, without those that the study file has withdrawn since."""
-    then, today = _illustrates(given), _illustrates(now)
-    return {arm: [one for one in claims if one in today.get(arm, claims)] for arm, claims in then.items()}
-
-
 def _stands_in(given: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
     """Return what each arm stands in for, as the study file says it now where the arm is still the same."""
     then, today = ({arm: said or {} for arm, said in (one.get("arms") or {}).items()} for one in (given, now))
@@ -235,13 +233,6 @@ def _stands_in(given: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, st
         is_same = ran[arm] == would_run.get(arm, {})
         texts[arm] = (is_same and today.get(arm, {}).get("stands_in_for")) or said.get("stands_in_for")
     return {arm: str(text) for arm, text in texts.items() if text}
-
-
-def _is_on_one_node(where: paths.StudyPaths) -> bool:
-    """Tell whether clients and servers of a study in a cluster were all on one node, as its facts say."""
-    facts = files.read_json(where.facts) if where.facts.is_file() else {}
-    moments = [arm.get("moment") or {} for arm in (facts.get("arms") or {}).values()]
-    return len({node for one in moments for key, node in one.items() if key.endswith("_node")}) == 1
 
 
 def _place(given: Mapping[str, Any], is_on_one_node: bool = False) -> str:
