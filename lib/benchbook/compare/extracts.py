@@ -74,27 +74,6 @@ def table(found: Findings) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def ladder(found: Findings) -> list[pd.DataFrame]:
-    """Return all pairs of a ladder as one table, later against earlier arm, with the label of each question;
-    no table without a ladder."""
-    rows = []
-    for workload in found.ladder.workloads if found.ladder else ():
-        labels = {
-            question: {(one.baseline, one.treatment): one.label for one in getattr(workload, question)}
-            for question in ("against_first", "against_neighbour", "pairs")
-        }
-        rows += [
-            {
-                **{key: getattr(one, key) for key in ("workload", "metric", "treatment", "baseline")},
-                **_numbers(one),
-                "blocks": one.n,
-                **{question: own.get((one.baseline, one.treatment)) for question, own in labels.items()},
-            }
-            for one in workload.pairs
-        ]
-    return [pd.DataFrame(rows)] if rows else []
-
-
 def _numbers(one: Contrast | Level) -> dict[str, float | None]:
     return {f"{key}_pct": _percent(getattr(one, key)) for key in ("effect", "low", "high")}
 
