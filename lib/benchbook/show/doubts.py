@@ -174,11 +174,11 @@ def _partners(blocks: Sequence[Partners]) -> Iterator[Doubt]:
     if not blocks:
         return
     longest = max(blocks, key=lambda block: block.max_s)
-    usual = numbers.decimal(pd.Series([block.median_s for block in blocks]).median())
+    usual = pairs.span(pd.Series([block.median_s for block in blocks]).median())
     yield Doubt(
         "Time between partners",
-        f"Runs that are compared started {usual} s apart (median), and {pairs.span(longest.max_s)} at "
-        f"most (block {longest.block}).",
+        f"Runs that are compared started {usual} apart (median), and {pairs.span(longest.max_s)} at most "
+        f"(block {longest.block}).",
     )
 
 
