@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchbook.api.pooled import effect_rows
 from benchbook.compare.pooled import brought, pool, standard_error
 from benchbook.compare.pooled_words import standing, words_in
 from benchbook.core import pooled as core
@@ -287,3 +288,15 @@ def test_facts_of_a_session_come_with_it():
     )
     assert first.proxies == {"haproxy": "2.6.12-1+deb12u4"}
     assert first.steal_pct == 0.0163152
+
+
+def test_a_row_has_the_effect_and_what_sessions_differ_by_as_fractions():
+    """Logs of 0.02, 0.02, 0.02 and 0.30 have a mean of 0.09, a variance of (3 x 0.07² + 0.21²) / 3 = 0.0196.
+
+    Each has an error of 0.005, whose square is 0.000025: what remains is tau² = 0.019575, its root 0.1399.
+    """
+    found = pool("quick", sessions(0.02, 0.02, 0.02, 0.30))
+    (row,) = effect_rows(found).to_dict("records")
+    assert row["tau"] == pytest.approx(0.1399, rel=2e-3)
+    assert row["effect"] == pytest.approx(0.0942, abs=1e-3)
+    assert (row["occasions"], row["sessions"], row["processors"]) == (4, 4, 2)

@@ -30,7 +30,7 @@ RESULT = re.compile(r"\d\s*(%|tps\b|qps\b|ms\b|per cent\b|percent\b|times (faste
 every = pytest.mark.parametrize("path", tree.notebooks(), ids=lambda path: path.stem)
 stages = pytest.mark.parametrize(
     "path",
-    [path for path in tree.notebooks() if path.stem in tree.STAGE_NOTEBOOKS],
+    [path for path in tree.notebooks() if path.stem in (*tree.STAGE_NOTEBOOKS, "07_report")],
     ids=lambda path: path.stem,
 )
 

@@ -1,10 +1,24 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
+import pytest
 from bs4 import BeautifulSoup
 
-from benchbook.show import numbers, run_tables, tables
+from benchbook.show import numbers, run_tables, shape, tables
 from tests.found import changed
+
+STYLE = (Path(shape.__file__).parent / "templates" / "page" / "style.css").read_text(encoding="utf-8")
+# Where nothing was shown, nothing is coloured.
+PLAIN = {
+    "nothing to check",
+    "no practical difference",
+    "not shown",
+    "not decided yet",
+    "not judged",
+    "not computed",
+}
 
 
 def _soup(table) -> BeautifulSoup:
@@ -133,3 +147,40 @@ def test_empty_tables_say_so(made):
     assert "No run was voided." in run_tables.voids(empty, "x")._repr_html_()
     same = changed(made.findings, facts_differ=[])
     assert "same facts" in tables.differences(same, made.named)._repr_html_()
+
+
+@pytest.mark.parametrize("word", [*shape.LABELS, *shape.VERDICTS, *shape.RESULTS.values()])
+def test_every_word_that_claims_something_has_its_colour(word):
+    shown = shape.badge(word).text
+    kind = word.replace(" ", "-")
+    assert shown == f'<span class="badge {kind}">{word}</span>'
+    assert (f".badge.{kind}" in STYLE) == (word not in PLAIN)
+
+
+def test_an_unknown_word_looks_like_no_verdict_and_breaks_nothing():
+    assert shape.badge('passed" onclick="x').text.startswith('<span class="badge">passed&quot;')
+
+
+def test_arms_that_share_data_share_a_row_with_rows_a_second():
+    dataset = {
+        "tables": 4,
+        "table_size": 50_000,
+        "loads": {
+            "first": {"index": "before the rows", "seconds": 8.0},
+            "cold": {"index": "before the rows", "seconds": 8.0},
+            "last": {"index": "after the rows", "seconds": 12.5},
+        },
+    }
+    (table,) = tables.loading(dataset, {"first": "the first"})
+    # 4 x 50,000 rows in 8 s are 25,000 a second, in 12.5 s 16,000.
+    assert [row[:2] for row in table.rows] == [
+        ["the first, cold", "before the rows"],
+        ["last", "after the rows"],
+    ]
+    assert [str(row[3]).replace(",", "").replace("\u202f", "") for row in table.rows] == ["25000", "16000"]
+    assert "loaded once" in table.caption and "no interval" in table.caption
+
+
+def test_data_that_were_loaded_once_for_all_arms_have_no_table():
+    assert tables.loading({"tables": 1, "table_size": 10, "loads": {}}, {}) == []
+    assert tables.loading({"tables": 1, "table_size": 10}, {}) == tables.loading(None, {}) == []
