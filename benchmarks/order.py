@@ -11,6 +11,7 @@ from benchbook.compare.intervals import t_interval
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.plan import schedule
+from benchbook.read.schemas import SCHEMAS
 from benchmarks.machines import STEP_S, Scenario, speed
 
 THREADS = (1, 4, 8, 16, 32, 64)
@@ -77,9 +78,9 @@ def agrees_with_findings(scenario: Scenario, campaigns: int) -> int:
 
 
 def _tidy(runs: list[dict[str, object]]) -> dict[str, pd.DataFrame]:
-    table = pd.DataFrame(runs).assign(
-        started_s=lambda rows: rows["position"] * 60.0, sysbench_s=60.0, steal_pct=0.0, warnings="",
-        cpu_client_cores=0.1, cpu_machine_pct=50.0, measured_s=45.0,
+    table = pd.DataFrame(runs).reindex(columns=list(SCHEMAS["runs"])).assign(
+        order="runs", started_s=lambda rows: rows["position"] * 60.0, sysbench_s=60.0, steal_pct=0.0,
+        warnings="", cpu_client_cores=0.1, cpu_machine_pct=50.0, measured_s=45.0,
     )  # fmt: skip
     voids = pd.DataFrame(columns=["run_id", "attempt", "block", "arm", "workload", "threads", "status"])
     histograms = pd.DataFrame(columns=["run_id", "bucket", "count"])

@@ -1,12 +1,16 @@
-"""Whole findings with made-up values, for tests that are about a few of them."""
+"""Whole findings and tables with made-up values, for tests that are about a few of them."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeVar
+
+import pandas as pd
 
 from benchbook.compare import words
 from benchbook.core.document import Part
 from benchbook.core.findings import Answer, Contrast, Finding, Findings, Level
+from benchbook.read.schemas import SCHEMAS
 
 P = TypeVar("P", bound=Part)
 _NAMES = {"workload": words.workload, "baseline": words.arm, "treatment": words.arm}
@@ -22,6 +26,14 @@ def changed(whole: P, **given: Any) -> P:
         own = {role: _NAMES[role](made[role]) for role in _NAMES if role in given or "names" in given}
         made["names"] = {**whole.names.plain, **own}
     return type(whole).model_validate(_filled(made))
+
+
+def runs(rows: Any, **given: Any) -> pd.DataFrame:
+    """Return a table of whole runs in closed loops; columns that are not given hold nothing."""
+    nothing = {name: "" if kind == "str" else math.nan for name, (kind, _, _) in SCHEMAS["runs"].items()}
+    table = pd.DataFrame(rows).assign(**given)
+    rest = {name: one for name, one in (nothing | {"order": "runs", "rate": 0}).items() if name not in table}
+    return table.assign(**rest)
 
 
 def level(threads: int, effect: float | None, low: float | None, high: float | None, **given: Any) -> Level:

@@ -9,6 +9,7 @@ import pytest
 
 from benchbook.core import traits
 from benchbook.core.study import Study
+from tests.found import runs
 
 
 def _runs(ratios, workload="oltp_point_select", baseline="direct", base_qps=1000.0, **columns):
@@ -39,7 +40,7 @@ def _runs(ratios, workload="oltp_point_select", baseline="direct", base_qps=1000
                     **columns,
                 }
             )
-    return pd.DataFrame(rows)
+    return runs(rows)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pandas as pd
 import pytest
 
 from benchbook.compare import consistency, laws
@@ -12,6 +11,7 @@ from benchbook.core import histogram
 from benchbook.core.findings import Check
 from benchbook.core.source import Number, Published
 from tests import sources as shared
+from tests.found import runs as runs_of
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,7 @@ def test_our_own_runs_pass_through_the_same_checks():
         "measured_s": 10.0, "queries": 10000, "transactions": 10000, "latency_avg_ms": 8.0,
         "latency_p95_ms": histogram.value_of(600),
     }  # fmt: skip
-    runs = pd.DataFrame(
+    runs = runs_of(
         [line, line | {"run_id": "r2", "block": 2}, line | {"run_id": "r3", "latency_avg_ms": 9.0}]
     )
     found = failed(consistency.of_runs(runs))
@@ -247,8 +247,8 @@ def test_a_window_that_cuts_through_long_transactions_may_move_their_mean():
         "measured_s": 3.0, "qps": 258.67, "tps": 258.67,
         "queries": 776, "transactions": 776, "latency_avg_ms": 63.5,
     }  # fmt: skip
-    assert not failed(consistency.of_runs(pd.DataFrame([line])))
-    assert failed(consistency.of_runs(pd.DataFrame([line | {"measured_s": 30.0}])))
+    assert not failed(consistency.of_runs(runs_of([line])))
+    assert failed(consistency.of_runs(runs_of([line | {"measured_s": 30.0}])))
 
 
 def test_a_window_that_cuts_through_a_stall_of_all_threads_may_move_their_mean():
@@ -260,8 +260,8 @@ def test_a_window_that_cuts_through_a_stall_of_all_threads_may_move_their_mean()
         "qps": 5070.86, "tps": 5070.86, "queries": 25354, "transactions": 25354, "latency_avg_ms": 6.4,
         "latency_p99_ms": 86.0,
     }  # fmt: skip
-    assert not failed(laws.littles_law(consistency.from_runs(pd.DataFrame([line])), {}))
-    quick = pd.DataFrame([line | {"latency_p99_ms": 10.0}])
+    assert not failed(laws.littles_law(consistency.from_runs(runs_of([line])), {}))
+    quick = runs_of([line | {"latency_p99_ms": 10.0}])
     assert failed(laws.littles_law(consistency.from_runs(quick), {}))
 
 
@@ -284,11 +284,11 @@ def test_a_window_that_cuts_through_transactions_may_move_their_statements():
         "qps": 2133.3, "tps": 112.0, "queries": 6400, "transactions": 336,
     }  # fmt: skip
     many = line | {"run_id": "r2", "threads": 1, "qps": 2240.0, "queries": 672000, "transactions": 33600}
-    found = consistency.of_runs(pd.DataFrame([line, many]))
+    found = consistency.of_runs(runs_of([line, many]))
     assert not failed(found)
     (told,) = (one for one in found if one.check == "statements per transaction")
     assert told.detail == "Cells that agree within 1 % or what their windows cut through: 2."
-    (wrong,) = failed(consistency.of_runs(pd.DataFrame([line | {"measured_s": 30.0}, many])))
+    (wrong,) = failed(consistency.of_runs(runs_of([line | {"measured_s": 30.0}, many])))
     assert wrong.check == "statements per transaction" and "= 19.047 statements" in wrong.detail
 
 
@@ -303,5 +303,5 @@ def test_what_a_window_cuts_through_tells_no_cells_apart():
         for arm, speed in (("direct", 1000.0), ("haproxy", 900.0))
         for block in range(20)
     ]  # fmt: skip
-    (told,) = (one for one in consistency.of_runs(pd.DataFrame(runs)) if one.check == "equal tables")
+    (told,) = (one for one in consistency.of_runs(runs_of(runs)) if one.check == "equal tables")
     assert (told.passed, told.detail[-2:]) == (True, "1.")

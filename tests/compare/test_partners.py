@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
+import math
+
 import pytest
 
 from benchbook.compare import pairs
+from tests.found import runs
 
 USUAL = [10.0, 11.0, 10.0, 12.0, 10.0]
 
@@ -24,7 +26,7 @@ def _runs(apart, server=None, arms=("direct", "haproxy")):
                     "workload": "oltp_point_select", "started_s": started, "server_started_s": own,
                 }
             )  # fmt: skip
-    return pd.DataFrame(rows)
+    return runs(rows)
 
 
 def test_the_time_between_partners_is_given_by_block():
@@ -64,11 +66,10 @@ def test_a_server_started_before_its_block_or_right_beside_its_partner_is_usual(
         assert (len(kept), told) == (10, [])
 
 
-@pytest.mark.parametrize("column", ["server_started_s"])
-def test_tables_without_the_age_of_servers_leave_nothing_out(column):
-    runs = _runs([*USUAL[:4], 2100.0], server={(5, "haproxy"): 7000.0}).drop(columns=column)
-    assert pairs.usable(runs)[1] == []
-    assert pairs.blocks(runs)[4].is_far
+def test_servers_of_unknown_age_leave_nothing_out():
+    unknown = _runs([*USUAL[:4], 2100.0]).assign(server_started_s=math.nan)
+    assert pairs.usable(unknown)[1] == []
+    assert pairs.blocks(unknown)[4].is_far
 
 
 def test_a_block_that_is_left_out_is_missing_from_the_effect_and_named(

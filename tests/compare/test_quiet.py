@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 import pytest
 
 from benchbook.compare import quiet, words
-from tests.found import finding
+from tests.found import finding, runs
 
 FACTS = {
     "direct": {"proxy": None, "machine": {"cores": 2, "congestion_control": "cubic"},
@@ -28,7 +30,7 @@ def _runs(**columns):
         "cpu_client_cores": 0.4, "cpu_proxy_cores": [None, 0.2] * 2, "cpu_server_cores": [0.6, 0.4] * 2,
         "cpu_machine_pct": 50.0, "steal_pct": 0.0, "qps": 1000.0, "sent_server_mib_s": 1.0,
     }  # fmt: skip
-    return pd.DataFrame({**table, **columns})
+    return runs(table, **columns)
 
 
 def _by_title(runs, names, facts=FACTS, monitor=None):
@@ -100,20 +102,20 @@ def test_bbr_is_a_doubt_only_where_results_are_large(names):
 
 
 def test_what_is_not_known_is_left_out(names):
-    bare = _runs().drop(columns=["cpu_machine_pct", "sent_server_mib_s", "steal_pct"])
+    bare = _runs(cpu_machine_pct=math.nan, sent_server_mib_s=math.nan, steal_pct=math.nan)
     assert _by_title(bare, names, {}) == {}
     assert quiet.seen(bare, {}, None, None).line == "Nothing was recorded about it."
 
 
 def test_in_turns_the_machine_was_busy_for_all_arms_of_a_group(names):
     """direct used 1.0 and HAProxy 1.8 cores in their own turns; the machine 70 % of 2 cores, their mean."""
-    runs = _runs(
+    shared = _runs(
         cpu_proxy_cores=[None, 1.0] * 2, cpu_machine_pct=70.0, order="turns", block=1,
         group=["b1-t1", "b1-t1", "b1-t16", "b1-t16"],
     )  # fmt: skip
-    assert _by_title(runs, names) == {}
+    assert _by_title(shared, names) == {}
     # One and the same run order by order: 1.4 cores beside direct's 1.0 leave 0.4, beside HAProxy's 1.8 none.
-    assert "Other programs" in _by_title(runs.assign(order="runs"), names)
+    assert "Other programs" in _by_title(shared.assign(order="runs"), names)
 
 
 def test_in_turns_the_size_of_results_is_what_the_monitor_saw(names):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import turns
+from tests.found import runs
 
 
 def _runs(**columns):
@@ -24,14 +25,11 @@ def _runs(**columns):
         "turn_ms": [50, 50],
         "turns": [48, 52], "active_s": [6.0, 6.0],
     }  # fmt: skip
-    return pd.DataFrame({**table, **columns})
+    return runs({**table, **columns})
 
 
-def test_old_tables_are_whole_runs():
-    old = _runs().drop(columns=["order", "turn_ms", "turns", "active_s"])
-    assert set(turns.orders(old)) == {"runs"}
-    assert turns.summary(old, {}) is None
-    assert set(turns.orders(_runs(order=[None, ""]))) == {"runs"}
+def test_whole_runs_have_no_turns():
+    assert turns.summary(_runs(order=["runs"] * 2), {}) is None
 
 
 def test_the_two_orders_are_never_pooled(make_study):

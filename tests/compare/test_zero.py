@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
 from benchbook.compare import consistency, contrasts, laws
 from benchbook.compare.claims.blocks import Evidence
 from benchbook.core.params import Analysis
 from tests.compare.test_consistency import cells, failed
+from tests.found import runs as runs_of
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_workload_without_a_statement_is_left_out():
 
 
 def test_runs_of_ours_that_did_nothing_are_no_error():
-    runs = pd.DataFrame(
+    runs = runs_of(
         [
             {"run_id": f"r{block}", "arm": "direct", "workload": "load", "threads": 4, "block": block,
              "rate": 0, "measured_s": 5.0, "qps": 0.0, "tps": 0.0,

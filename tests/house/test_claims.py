@@ -13,6 +13,7 @@ from benchbook.compare.claims import measured
 from benchbook.core import paths, source
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
+from tests.found import runs as runs_of
 from tests.house import tree
 
 # What no study can show: the unit that the author meant, two figures of a setting or of a store's files, and
@@ -51,7 +52,7 @@ def ways() -> dict[str, list[str]]:
 
 def made_up(study: Study) -> dict[str, pd.DataFrame]:
     """Return tidy tables of five blocks in which each arm after the first is 10 % slower, with some noise."""
-    runs = pd.DataFrame(_rows(study))
+    runs = runs_of(_rows(study))
     seconds = [
         {"run_id": run["run_id"], "is_discarded": False, "qps": run["qps"] * share, "tps": run["tps"] * share}
         for run in runs.to_dict("records")

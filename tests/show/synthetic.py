@@ -16,6 +16,7 @@ from benchbook.core.findings import Finding, Findings
 from benchbook.show.evidence import Evidence
 from tests.found import changed, finding
 from tests.found import findings as whole
+from tests.found import runs as runs_of
 
 WORKLOADS = {"oltp_point_select": (21_000.0, 1), "oltp_read_write": (9_500.0, 20)}
 THREADS = (1, 4, 16)
@@ -77,7 +78,7 @@ def _runs(random: np.random.Generator, blocks: int, treatment: str, workloads: d
                     rows.append(
                         _run(random, block, workload, base, statements, threads, arm, len(rows), treatment)
                     )
-    return pd.DataFrame(rows)
+    return runs_of(rows)
 
 
 def _run(random, block, workload, base, statements, threads, arm, position, treatment) -> dict[str, Any]:

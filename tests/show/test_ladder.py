@@ -12,7 +12,7 @@ from benchbook.compare import findings
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.show import answer, figures
-from tests.found import changed
+from tests.found import changed, runs
 from tests.show import conftest, synthetic
 
 ARMS = {"pool-8": 1.0, "pool-32": 1.3, "pool-128": 1.301}
@@ -46,7 +46,7 @@ def found():
     voids = pd.DataFrame(
         columns=["run_id", "attempt", "block", "arm", "workload", "threads", "status", "reasons"]
     )
-    tidy = {"runs": pd.DataFrame(rows), "voids": voids, "histograms": pd.DataFrame(columns=["run_id"])}
+    tidy = {"runs": runs(rows), "voids": voids, "histograms": pd.DataFrame(columns=["run_id"])}
     return findings.make("pools", study, tidy, Analysis())
 
 

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from benchbook.compare import laws, scaling, turns
+from benchbook.compare import laws, scaling
 from benchbook.compare.arithmetic import check, detail, of_number, plain, summary
 from benchbook.core.cells import THREADS, select, shown
 from benchbook.core.errors import given
 from benchbook.core.findings import Check
 from benchbook.core.source import Number, Published
+from benchbook.core.turns import RUNS
 
 # sysbench prints latencies with two decimals.
 PRINTED_MS = 0.01
@@ -69,8 +70,8 @@ def of_runs(runs: pd.DataFrame) -> list[Check]:
         name: line.queries / line.transactions for name, line in sums.iterrows() if line.transactions
     }
     numbers = from_runs(runs)
-    whole = runs[turns.orders(runs) == turns.RUNS]
-    closed = from_runs(whole[whole.rate == 0] if "rate" in runs else whole)
+    whole = runs[runs.order == RUNS]
+    closed = from_runs(whole[whole.rate == 0])
     return [
         *equal_tables(numbers, {}),
         *laws.littles_law(closed, statements),
@@ -90,7 +91,7 @@ def from_runs(runs: pd.DataFrame) -> list[Number]:
     metrics = [name for name in runs.columns if name in ("qps", "tps") or name.startswith("latency_")]
     table = runs.arm + " " + runs.workload
     cut = (runs.threads / (runs.tps * runs.measured_s)).where(runs.tps > 0, 0.0)
-    share = runs[[name for name in SLOW if name in runs]].max(axis=1) / 1000 / runs.measured_s
+    share = runs[list(SLOW)].max(axis=1) / 1000 / runs.measured_s
     keys = ["arm", "workload", "threads", "block"]
     rows = runs.groupby(table).cumcount() + 1
     each = list(zip(table, rows, runs[keys].to_dict("records"), cut, share, strict=True))

@@ -44,6 +44,7 @@ from benchbook.core.errors import given
 from benchbook.core.findings import Check, Doubt, Finding, Findings, Look, Partners, Scaling
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
+from benchbook.core.turns import RUNS
 from benchbook.core.wording import count
 
 WHERE = {"ssh": "these hosts", "kubernetes": "this cluster"}
@@ -121,7 +122,7 @@ def make(
         "made_by": {"benchbook": version("benchbook")},
         "scope": f"{_where(facts)}, these hours",
         "names": names,
-        "order": turns.orders(runs).iloc[0] if len(runs) else turns.RUNS,
+        "order": runs.order.iloc[0] if len(runs) else RUNS,
         "turns": turns.summary(runs, facts),
         "blocks": {"planned": study.plan.blocks, "complete": complete},
         "look": _look(complete, looks, analysis.level),

@@ -169,11 +169,9 @@ def _groups(runs: pd.DataFrame) -> pd.DataFrame:
     table = table[table["count"] > 1]
     usual = table.apart_s.median()
     table["is_far"] = (table.apart_s > TIMES * usual) & (table.apart_s > usual + SECONDS)
-    table["is_split"] = False
-    if "server_started_s" in runs:
-        latest = table.join(runs.groupby(CELL)["server_started_s"].max(), on=CELL).server_started_s
-        # One of its servers was started after its first run began.
-        table["is_split"] = table.is_far & (latest.astype(float) > table["min"] + AGE_S)
+    latest = table.join(runs.groupby(CELL)["server_started_s"].max(), on=CELL).server_started_s
+    # One of its servers was started after its first run began.
+    table["is_split"] = table.is_far & (latest > table["min"] + AGE_S)
     return table
 
 

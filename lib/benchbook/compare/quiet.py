@@ -10,11 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import edges, sentences, turns
+from benchbook.compare import edges, sentences
 from benchbook.compare.doubts import STEAL_PCT, told
 from benchbook.core import traits
 from benchbook.core.findings import Doubt, Finding, Named, Quiet
 from benchbook.core.study import Study
+from benchbook.core.turns import TURNS
 from benchbook.core.wording import sentence
 
 Facts = Mapping[str, Mapping[str, Any]]
@@ -51,7 +52,7 @@ def seen(
     cores = _cores(facts)
     others = _others(runs, cores, unmeasured)
     pressure = _pressure(runs, monitor)
-    steal = runs.steal_pct.dropna() if "steal_pct" in runs else pd.Series(dtype=float)
+    steal = runs.steal_pct.dropna()
     found = Quiet(
         cores=cores,
         load_1min=max(_loads(facts), default=None),
@@ -79,7 +80,7 @@ def doubts(
     used, least_used = _by_arm(
         _others(own, cores, unmeasured), own, OTHERS * (cores or 0), OTHERS_APART * (cores or 0)
     )
-    stolen, least_stolen = _by_arm(own.get("steal_pct"), own, STEAL_PCT, STEAL_APART_PCT)
+    stolen, least_stolen = _by_arm(own.steal_pct, own, STEAL_PCT, STEAL_APART_PCT)
     fewest = own[own.threads == own.threads.min()] if len(own) else own
     pressure = _pressure(fewest, monitor)
     paced = [
@@ -87,10 +88,9 @@ def doubts(
         for arm, found in facts.items()
         if any(one.get("congestion_control") == "bbr" for one in _machines(found))
     ]
-    sent = _sent(own, monitor) if paced else None
     sizes = pd.Series(dtype=float)
-    if sent is not None:
-        sizes = (1024 * sent / own.qps.where(own.qps > 0)).groupby(own.workload).mean()
+    if paced:
+        sizes = (1024 * _sent(own, monitor) / own.qps.where(own.qps > 0)).groupby(own.workload).mean()
     # Without a proxy fewer programs have to get a core for a query.
     plain = [arm for arm, found in facts.items() if not found.get("proxy")]
     simplest = plain if 0 < len(plain) < len(facts) else []
@@ -149,10 +149,10 @@ def _loads(facts: Facts) -> list[float]:
 
 def _others(runs: pd.DataFrame, cores: int | None, unmeasured: Collection[str]) -> pd.Series | None:
     """Return the cores that programs of no arm used in each run; None where that is not known."""
-    if cores is None or "cpu_machine_pct" not in runs or not set(PARTS) <= set(runs):
+    if cores is None:
         return None
     used = runs[PARTS].fillna(0.0).sum(axis=1)
-    is_turns = turns.orders(runs) == turns.TURNS
+    is_turns = runs.order == TURNS
     if is_turns.any():
         # The machine was watched while all arms of a group took turns, so its use is that of their mean.
         used = used.where(~is_turns, used.groupby([runs.block, runs.group]).transform("mean"))
@@ -162,18 +162,16 @@ def _others(runs: pd.DataFrame, cores: int | None, unmeasured: Collection[str]) 
     return known if known.notna().any() else None
 
 
-def _sent(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | None:
+def _sent(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series:
     """Return MiB/s that the server sent in each run; of turns what the monitor saw, for all arms together."""
-    if "sent_server_mib_s" not in runs:
-        return None
-    if monitor is None or runs.sent_server_mib_s.notna().all() or "sent_mib_s" not in monitor:
+    if monitor is None or runs.sent_server_mib_s.notna().all():
         return runs.sent_server_mib_s
     seen = monitor[monitor.part == "server"].groupby("run_id")["sent_mib_s"].mean()
     return runs.sent_server_mib_s.fillna(runs.run_id.map(seen))
 
 
 def _pressure(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | None:
-    if monitor is None or "psi_cpu_pct" not in monitor:
+    if monitor is None:
         return None
     own = monitor[(monitor.part == "machine") & monitor.run_id.isin(runs.run_id)]
     known = own.psi_cpu_pct.dropna()

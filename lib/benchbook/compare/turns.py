@@ -1,7 +1,6 @@
 """Turns: arms connected at once of which one runs at a time, in slices of the same second.
 
-A run of turns counts over its active seconds, the sum of its own turns. Tables made before there were turns
-lack these columns, and all of their runs are whole runs, one after the other.
+A run of turns counts over its active seconds, the sum of its own turns.
 """
 
 from __future__ import annotations
@@ -9,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from benchbook.core.findings import Turns
 from benchbook.core.study import Study
-from benchbook.core.turns import RUNS, TURNS
+from benchbook.core.turns import TURNS
 from benchbook.core.wording import count
 
 PERCENTILES = ("latency_p95_ms", "latency_p99_ms")
@@ -24,21 +22,13 @@ ABSENT = (
 )
 
 
-def orders(runs: pd.DataFrame) -> pd.Series:
-    """Return the order in which each run was measured, `runs` or `turns`."""
-    if "order" not in runs:
-        return pd.Series(RUNS, index=runs.index)
-    return runs.order.fillna("").replace("", RUNS)
-
-
-def of_one_order(runs: pd.DataFrame, study: Study | None = None) -> tuple[pd.DataFrame, list[str]]:
+def of_one_order(runs: pd.DataFrame, study: Study) -> tuple[pd.DataFrame, list[str]]:
     """Return of each workload the runs of one order, the study's own (else that of most), and what was left
     out.
 
     A study may measure one workload in turns and another in whole runs; within one they are never pooled.
     """
-    order = orders(runs)
-    asked = getattr(study.plan, "order", None) if study is not None else None
+    order, asked = runs.order, study.plan.order
     kept = {
         name: asked if asked in set(found) else found.mode().iloc[0]
         for name, found in order.groupby(runs.workload)
@@ -56,19 +46,18 @@ def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Turns
 
     `turns` is the median over arms and blocks of an arm in a block, `active_s` that of a run.
     """
-    own = runs[orders(runs) == TURNS]
+    own = runs[runs.order == TURNS]
     if own.empty:
         return None
-    turns = _known(own, "turns")
+    turns = own.turns.astype(float)
     by_block = own.assign(turns=turns).groupby(["arm", "block"])["turns"].sum(min_count=1).dropna()
-    active = _known(own, "active_s").dropna()
+    active = own.active_s.dropna()
     # What stands still out of an arm's turn: as its runs say, else its facts.
     stopped = {arm: list(fact["stopped"]) for arm, fact in facts.items() if fact.get("stopped")}
-    if "stopped" in own:
-        by_arm = own[own.stopped.fillna("") != ""].groupby("arm", sort=False)["stopped"].first()
-        stopped |= {arm: text.split(", ") for arm, text in by_arm.items()}
+    by_arm = own[own.stopped != ""].groupby("arm", sort=False)["stopped"].first()
+    stopped |= {arm: text.split(", ") for arm, text in by_arm.items()}
     return Turns(
-        turn_ms=sorted({int(value) for value in _known(own, "turn_ms").dropna()}),
+        turn_ms=sorted({int(value) for value in own.turn_ms.dropna()}),
         turns=int(by_block.median()) if len(by_block) else None,
         active_s=float(active.median()) if len(active) else None,
         stopped=stopped,
@@ -77,18 +66,12 @@ def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Turns
 
 def machine_s(runs: pd.DataFrame) -> float:
     """Return the seconds that runs took: those of a group in turns share the same ones."""
-    in_turns = orders(runs) == TURNS
+    in_turns = runs.order == TURNS
     shared = runs[in_turns].groupby("group")["sysbench_s"].max().sum() if in_turns.any() else 0.0
     return float(runs.loc[~in_turns, "sysbench_s"].sum() + shared)
 
 
 def lacks_percentiles(runs: pd.DataFrame) -> bool:
     """Tell whether a run of turns lacks a percentile, because events in flight at ends of turns spoil it."""
-    own = runs[orders(runs) == TURNS]
+    own = runs[runs.order == TURNS]
     return bool(len(own)) and bool(own[list(PERCENTILES)].isna().any(axis=None))
-
-
-def _known(runs: pd.DataFrame, column: str) -> pd.Series:
-    if column not in runs:
-        return pd.Series(np.nan, index=runs.index)
-    return pd.to_numeric(runs[column], errors="coerce").astype(float)

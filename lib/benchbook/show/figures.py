@@ -12,7 +12,6 @@ from matplotlib.ticker import NullLocator
 
 from benchbook.compare import machines, words
 from benchbook.compare.seconds import STALL_SHARE
-from benchbook.compare.turns import orders
 from benchbook.core import paths
 from benchbook.core.findings import Findings, Rungs
 from benchbook.core.turns import TURNS
@@ -152,7 +151,7 @@ def of_runs(seen: Evidence) -> list[Picture]:
     """
     drawn, names = seen.drawn
     found = [qps(drawn, names)] if drawn.threads.nunique() > 1 else []
-    is_shared = (orders(drawn) == TURNS).any()
+    is_shared = (drawn.order == TURNS).any()
     return [*found, *([] if is_shared else [seconds(seen.intervals, drawn, names)])]
 
 

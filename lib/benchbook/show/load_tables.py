@@ -95,7 +95,7 @@ def _looks(seen: Evidence) -> dict[str, list[Counter[str]]]:
     """Return how many regions each store led before each run, by arm."""
     found: dict[str, list[Counter[str]]] = {}
     runs = seen.runs
-    if "cpu_tidb_cores" not in runs or not runs.cpu_tidb_cores.notna().any():
+    if not runs.cpu_tidb_cores.notna().any():
         return found
     for arm, name in zip(runs.arm, runs.folder, strict=True):
         folder = RunFolder(seen.folder / name)

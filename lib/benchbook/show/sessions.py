@@ -13,7 +13,6 @@ from benchbook.compare.contrast_words import sentence as sentence_of
 from benchbook.compare.moderators import WORDS, Ordered, moderators, ordered, sentence
 from benchbook.compare.pooled import Brought, brought
 from benchbook.compare.pooled_words import percent
-from benchbook.compare.turns import orders
 from benchbook.core import design, load, paths, pooled
 from benchbook.core.findings import Findings
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
@@ -72,7 +71,7 @@ def here(seen: Evidence) -> Brought | None:
     if methods is None or seen.facts is None or seen.runs.empty:
         return None
     study = load.study(seen.name)
-    used = {name: methods[name] for name in design.used(study, {*orders(seen.runs)}) if name in methods}
+    used = {name: methods[name] for name in design.used(study, {*seen.runs.order}) if name in methods}
     return brought(
         "here",
         str(seen.runs.started_utc.min()),

@@ -45,7 +45,6 @@ def test_tidbs_processors_are_held_against_the_room_of_the_server(runs):
 def test_what_is_not_known_is_no_number(runs):
     assert used(runs, facts={}) is None
     assert used(runs.assign(cpu_proxy_cores=float("nan"))) is None
-    assert used(runs.drop(columns="cpu_proxy_cores")) is None
     assert used(runs.iloc[:0]) is None
 
 

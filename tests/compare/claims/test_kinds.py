@@ -15,6 +15,7 @@ from benchbook.compare.claims.blocks import Evidence
 from benchbook.core.claim import KINDS, Claim
 from benchbook.core.params import Analysis
 from benchbook.core.source import Number
+from tests.found import runs as runs_of
 
 READ = {"holds": "confirmed", "does not hold": "contradicted", "not derivable": "inconclusive"}
 SIDES = {"baseline": {"arm": "a"}, "treatment": {"arm": "b"}}
@@ -175,12 +176,12 @@ def runs(table: dict[tuple[str, str, int], float]) -> pd.DataFrame:
         {
             "run_id": f"{block}-{place}", "block": block, "arm": arm, "workload": workload,
             "threads": threads,
-            "order": "runs", "qps": value * (1 + 1e-4 * ((7 * block + 3 * place) % 5 - 2)),
+            "qps": value * (1 + 1e-4 * ((7 * block + 3 * place) % 5 - 2)),
         }
         for block in range(1, 6)
         for place, ((arm, workload, threads), value) in enumerate(table.items())
     ]  # fmt: skip
-    return pd.DataFrame(rows)
+    return runs_of(rows)
 
 
 def by_blocks(make_study, claim: Claim, table: dict[tuple[str, str, int], float]) -> str:

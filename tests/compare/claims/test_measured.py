@@ -11,6 +11,7 @@ from benchbook.compare.claims.blocks import Evidence
 from benchbook.compare.claims.measured import Asked
 from benchbook.core.claim import Claim
 from benchbook.core.params import Analysis
+from tests.found import runs as runs_of
 
 # Five factors around one, so that there is a spread: their geometric mean is 1 within a hundred-thousandth.
 NOISE = [1.01, 0.99, 1.005, 0.995, 1.0]
@@ -32,13 +33,12 @@ def _runs(values, **columns):
             "workload": workload,
             "threads": threads,
             "qps": qps * NOISE[(block + place) % 5],
-            "order": "runs",
             **columns,
         }
         for block in range(1, 6)
         for place, ((arm, workload, threads), qps) in enumerate(values.items())
     ]
-    return pd.DataFrame(rows)
+    return runs_of(rows)
 
 
 def _judge(study, claim, runs, is_judged=True, **evidence):

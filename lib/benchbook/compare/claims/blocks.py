@@ -285,15 +285,13 @@ def _threads(*levels: int) -> str:
 
 
 def _of_runs(runs: pd.DataFrame, metric: str) -> pd.Series:
-    names = both_metrics(metric)
-    if not {COLUMNS[name][0] for name in names} <= set(runs):
-        return pd.Series(np.nan, index=runs.index)
-    first, *rest = (runs[COLUMNS[name][0]].astype(float) * COLUMNS[name][1] for name in names)
+    columns = (COLUMNS[name] for name in both_metrics(metric))
+    first, *rest = (runs[name].astype(float) * times for name, times in columns)
     return first / rest[0] if rest else first
 
 
 def _of_seconds(runs: pd.DataFrame, metric: str, by: str, intervals: pd.DataFrame | None) -> pd.Series:
-    if "order" in runs and (runs.order == "turns").any():
+    if (runs.order == "turns").any():
         raise Unfit("in turns a second belongs to several arms, so it says nothing of one of them")
     if intervals is None or intervals.empty:
         raise Unfit("the seconds of the runs are not there")
@@ -324,7 +322,7 @@ def used_share(
     metric, (arm, workload, threads) = given(condition.metric), at
     cores = allowed_cores(facts.get(arm, {}), USED[metric])
     own = runs[(runs.arm == arm) & (runs.workload == workload) & (runs.threads == threads)]
-    seen = own[COLUMNS[metric][0]].dropna() if COLUMNS[metric][0] in own else own.iloc[:0]
+    seen = own[COLUMNS[metric][0]].dropna()
     return None if cores is None or seen.empty else float(seen.mean()) / cores
 
 
