@@ -20,6 +20,7 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
 from benchbook.sites.engines.tidb import CRASH
+from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.layout import Chain, Part
@@ -57,6 +58,8 @@ class TidbCluster(Loaded):
         self.asked = tidb.asked_of(space.study, arm)
         self.child: str | None = None
         self.pods: dict[str, list[Any]] = {}
+        # As they were when it was ready: no agent is begun in a pod that was made again in a run.
+        self._machines: dict[str, OnHost] = {}
 
     @property
     def id(self) -> str | None:
@@ -83,7 +86,7 @@ class TidbCluster(Loaded):
     @property
     def statuses(self) -> list[Status]:
         """The status port of each TiDB."""
-        return [Status(labs.LOOPBACK, STATUS, self.space.machine(pod)) for pod in self.pods["tidb"]]
+        return [Status(labs.LOOPBACK, STATUS, self._of(pod)) for pod in self.pods["tidb"]]
 
     def ensure(self) -> Any:
         """Bring the cluster up unless it is, set its accounts and variables; return its first pod."""
@@ -92,6 +95,7 @@ class TidbCluster(Loaded):
         space = self.space
         space.apply(self.role, [tidb.cluster(space.study, space.names, self.arm)])
         self.pods = self._ready()
+        self._machines = {pod.metadata.name: self.space.machine(pod) for pod in self.all}
         self._close()
         data.admit(self._connect, self.asked.variables, self.lab.password(), (labs.ANYWHERE_AT,))
         self.child = self.id
@@ -157,7 +161,7 @@ class TidbCluster(Loaded):
         return [(kind, pod, 1) for kind in ("tidb", "tikv", "pd") for pod in self.pods[kind]]
 
     def threads(self) -> list[dict[str, float]] | None:
-        return threads((self.space.machine(pod), labs.LOOPBACK, TIKV_STATUS) for pod in self.pods["tikv"])
+        return threads((self._of(pod), labs.LOOPBACK, TIKV_STATUS) for pod in self.pods["tikv"])
 
     def look(self) -> dict[str, Any]:
         """Return stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""
@@ -187,10 +191,13 @@ class TidbCluster(Loaded):
     def _resource(self) -> dict[str, Any] | None:
         return self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.role)
 
+    def _of(self, pod: Any) -> OnHost:
+        return self._machines[pod.metadata.name]
+
     def _connect(self, password: str | None = None) -> pymysql.Connection:
         """Return a new connection of the administrator's to the first TiDB."""
         known = self.lab.admin_password() if password is None else password
-        return self.space.machine(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=known)
+        return self._of(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=known)
 
     def _close(self) -> None:
         """Let the administrator in from the pod itself alone, where its agent is, and with a password.
@@ -224,7 +231,7 @@ class TidbCluster(Loaded):
     @property
     def _placement(self) -> PodPlacement:
         pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
-        return PodPlacement(labs.LOOPBACK, PD, pods, self.space.machine(self.pods["pd"][0]))
+        return PodPlacement(labs.LOOPBACK, PD, pods, self._of(self.pods["pd"][0]))
 
     def _now(self, pod: Any) -> dict[str, Any]:
         found = self.space.look(pod.metadata.name)
