@@ -31,7 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
-    # Workers have it from the process that starts them.
+    # Workers have both from the process that starts them. Threads for sums would look for work all the time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if not hasattr(config, "workerinput"):
         folder = install_db.begin()
         config.add_cleanup(lambda: install_db.end(folder))
@@ -101,9 +102,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Let a worker hand over the faults that it has injected."""
+    """Let a worker hand over the faults that it has injected, and end without a last look for garbage.
+
+    pytest and Python look at their ends, and among the 600 MB of a worker each look takes seconds.
+    """
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["faults"] = BOOK.pages()
+        gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
