@@ -33,7 +33,7 @@ engine: {name: mariadb, settings: {innodb_buffer_pool_size: 32M, innodb_log_file
 arms:
   direct: {access: direct}
   haproxy: {access: haproxy}
-aa: {threads: [1]}
+aa: AA
 dataset: {tables: 2, table_size: 500}
 workloads:
   oltp_point_select: {}
@@ -64,11 +64,12 @@ class Clone:
         discard_s: float = 1,
         run_s: int = 2,
         pilot_s: int = 1,
+        aa: str = "{threads: [1]}",
     ) -> None:
         """Write the study file."""
         text = STUDY.replace("BLOCKS", str(blocks)).replace("THREADS", threads).replace("PORT", str(port))
         text = text.replace("DISCARD_S", str(discard_s)).replace("RUN_S", str(run_s))
-        text = text.replace("PILOT_S", str(pilot_s))
+        text = text.replace("PILOT_S", str(pilot_s)).replace("AA", aa)
         (self.path / "studies" / "tiny.yaml").write_text(text, encoding="utf-8")
 
     def environment(self) -> dict[str, str]:

@@ -8,7 +8,8 @@ from ruamel.yaml import YAML
 from tests.pipeline.clone import Clone, make, wait_until
 
 pytestmark = pytest.mark.server
-GROUP = 3
+# The arms of a block are kept together; a twin of one would only take longer.
+GROUP = 2
 
 
 def recorded(clone: Clone) -> dict:
@@ -28,7 +29,7 @@ def killed_after_a_group(clone: Clone, *argv: str) -> str:
 
 def test_what_was_begun_goes_on_and_ends_in_the_record_or_among_those_that_are_not(open_folder):
     clone = make(open_folder / "session")
-    clone.study(blocks=2, discard_s=0.3, run_s=1, pilot_s=0)
+    clone.study(blocks=2, discard_s=0.3, run_s=1, pilot_s=0, aa="null")
     code, said = clone.run("benchbook", "session", "tiny", "--anyway")
     assert code == 2 and "the tree is edited: studies/tiny.yaml; commit" in said
     clone.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "Ask")
@@ -38,7 +39,7 @@ def test_what_was_begun_goes_on_and_ends_in_the_record_or_among_those_that_are_n
     assert len(before) == GROUP, said
     code, said = clone.run("benchbook", "session", "--anyway", "--minutes", "1")
     assert code == 0 and "tiny: started before, goes on" in said, said
-    assert f"6 runs planned, {GROUP} there already" in said and {*before} <= {*clone.runs()}
+    assert f"4 runs planned, {GROUP} there already" in said and {*before} <= {*clone.runs()}
     (session,) = recorded(clone)["tiny"]["sessions"]
     assert (clone.path / f"data/record/tiny/{session}.tar.xz").is_file()
 
