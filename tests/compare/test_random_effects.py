@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
-from statsmodels.stats.meta_analysis import combine_effects
 
 from benchbook.compare.occasions import FEWEST, Pool, pool, tau_squared
 
@@ -69,6 +68,9 @@ def test_five_sessions_come_out_as_worked_out_by_others(sessions, mean, interval
 
 
 def test_statsmodels_says_the_same_of_drawn_inputs():
+    # Here, for it loads scipy.stats: half a second of each process that collects tests.
+    from statsmodels.stats.meta_analysis import combine_effects
+
     rng = np.random.default_rng(20261123)
     for _ in range(60):
         k = int(rng.integers(2, 16))

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+import scipy  # scipy.stats, which takes half a second, is loaded by the test that asks for it
 
 from benchbook.compare.scaling import Usl, _lack_of_fit, fit, scaling
 
@@ -117,7 +117,7 @@ def test_lack_of_fit_is_the_f_test_of_the_levels_against_the_noise_between_block
     left = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
     # Six levels less the law's three parameters; 5 x 4 degrees of freedom of five blocks.
     misfit = 5 * ((values.mean(axis=0) - np.log(law.qps(logs.columns.to_numpy(float)))) ** 2).sum() / 3
-    p = stats.f.sf(misfit / ((left**2).sum() / 20), 3, 20)
+    p = scipy.stats.f.sf(misfit / ((left**2).sum() / 20), 3, 20)
     said = _lack_of_fit(logs, law)
     due = f"lack of fit: the law misses the levels by more than noise (p = {p:.2g})"
     assert said == (due if p <= 0.05 else None)

@@ -16,6 +16,12 @@ def by_name(abilities) -> dict[str, doctor.Ability]:
     return {ability.name: ability for ability in abilities}
 
 
+@pytest.fixture
+def unprobed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How fast this machine is takes a second to find out, and is the same whatever is not there."""
+    monkeypatch.setattr(doctor.probes, "here", lambda _: {})
+
+
 def test_every_lack_has_a_remedy_and_needed_things_come_first() -> None:
     found = doctor.examine()
     assert all(ability.remedy for ability in found if not ability.ok)
@@ -24,7 +30,7 @@ def test_every_lack_has_a_remedy_and_needed_things_come_first() -> None:
     )
 
 
-def test_a_taken_port_names_its_holder(port: int) -> None:
+def test_a_taken_port_names_its_holder(port: int, unprobed) -> None:
     with socket.create_server(("127.0.0.1", port + 1)):
         found = by_name(doctor.examine(port=port))[f"port {port + 1}"]
     assert not found.ok and f"pid {os.getpid()}" in found.detail
@@ -38,7 +44,7 @@ def test_a_taken_port_names_its_holder(port: int) -> None:
         (None, "your system's package manager"),
     ],
 )
-def test_the_remedy_is_the_one_of_this_system(monkeypatch, manager, command) -> None:
+def test_the_remedy_is_the_one_of_this_system(monkeypatch, unprobed, manager, command) -> None:
     """Only the package manager is on this machine."""
     real = shutil.which
     monkeypatch.setattr(shutil, "which", lambda name, **_: real("true") if name == manager else None)
