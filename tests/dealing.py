@@ -18,7 +18,8 @@ from xdist.scheduler import LoadScopeScheduling
 FIRST = (
     *("pipeline/test_end_to_end.py", "pipeline/test_session.py", "site/test_the_record.py"),
     *("sites", "measure", "faults", "site", "commands", "compare", "show", "lab", "benchmarks"),
-    *("read/test_sysbench_log.py", "house/test_claims.py", "core/test_reference.py"),
+    *("pipeline/test_repro.py", "read/test_sysbench_log.py", "core/test_document.py"),
+    *("house/test_claims.py", "core/test_reference.py"),
 )
 # Each of their tests has a server of its own anyway.
 APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")

@@ -138,7 +138,9 @@ def test_an_own_script_is_prepared_proven_and_held_to_the_query(
 ):
     lasts = {"runs": {"discard_s": 1, "run_s": 2}, "turns": {"discard_s": 0.3, "run_s": 1}}[order]
     plan = {"seed": 3, "blocks": 1, **lasts, "order": order, "max_repeats": 2}
-    walk, known, judged = measured(of_scripts({"mine": ""}, plan=plan), lab, tmp_path / "data", monkeypatch)
+    # Two connections in turns, each with its own statements; one in whole runs, where two take both cores.
+    study = of_scripts({"mine": ""}, plan=plan, threads={"runs": (1,), "turns": (2,)}[order])
+    walk, known, judged = measured(study, lab, tmp_path / "data", monkeypatch)
     own = known["own"]
     assert own["tables"]["mine"]["rows"] == 50
     assert own["tables"]["mine"]["checksum"]
