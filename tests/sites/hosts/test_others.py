@@ -13,11 +13,10 @@ from benchbook import sites
 from benchbook.core import inventory
 from benchbook.core.errors import SiteError
 from benchbook.measure import dataset
-from benchbook.read import validity
 from benchbook.sites.agent import files
+from tests import walks
 from tests.installed import package
-from tests.limits import LIMITS
-from tests.sites.hosts.test_postgresql import BOUNCER, SMALL, made
+from tests.sites.hosts.test_postgresql import BOUNCER, SMALL
 from tests.sites.hosts.test_site import OF_HOSTS, PATIENCE, SHORT, study
 from tests.sites.ssh_hosts import Rack
 
@@ -50,8 +49,8 @@ def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(
         dataset.load(site, site.study)
         assert site.able == ["direct", "behind"]
         for arm in site.able:
-            folder = made(site, arm, tmp_path / arm)
-            judged = validity.judge(folder, LIMITS)
+            folder = walks.measured(site, site.study, arm, tmp_path / arm)
+            judged = walks.judge(folder)
             assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
         facts = site.facts("behind")
         assert (facts["engine"]["name"], facts["proxy"]["name"]) == ("small", "socat")

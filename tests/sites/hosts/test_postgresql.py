@@ -12,16 +12,12 @@ import pytest
 
 from benchbook import sites
 from benchbook.core import inventory
-from benchbook.core.runfolder import RunFolder
-from benchbook.measure import dataset, ledger, servers
-from benchbook.plan import schedule
-from benchbook.read import validity
+from benchbook.measure import dataset, ledger
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.machine import here
 from tests import walks
-from tests.limits import LIMITS
 from tests.sites.hosts.test_site import OF_HOSTS, PATIENCE, PORT, SHORT, study
 from tests.sites.ssh_hosts import Rack
 
@@ -32,14 +28,6 @@ pytestmark = [
     *OF_HOSTS,
     pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=NOT_THERE),
 ]
-
-
-def made(site: Any, arm: str, into: Path) -> RunFolder:
-    """Make the planned run of an arm."""
-    planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == arm)
-    site.up(arm)
-    with servers.sessions(site, site.study, [arm]) as connections:
-        return walks.made(site, planned, connections[arm], into)
 
 
 @pytest.fixture
@@ -60,8 +48,8 @@ def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(
 ):
     server, label = rack.hosts["server1"], dataset.label(site.study)
     for arm in site.able:
-        folder = made(site, arm, tmp_path / arm)
-        judged = validity.judge(folder, LIMITS)
+        folder = walks.measured(site, site.study, arm, tmp_path / arm)
+        judged = walks.judge(folder)
         assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
         # Its sessions are processes: the first, which begins them, uses next to nothing. On a busy machine
         # client and sessions get little alike.

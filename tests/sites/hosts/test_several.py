@@ -20,7 +20,6 @@ from benchbook.core.errors import SiteError
 from benchbook.core.runfolder import RunFolder
 from benchbook.measure import dataset, matrix
 from benchbook.plan import schedule
-from benchbook.read import validity
 from benchbook.sites.hosts.host import Refused
 from benchbook.sites.lab import SCHEMA, USER
 from tests import rooms, walks
@@ -45,22 +44,6 @@ def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, name: str, asked: Any, *
     return sites.open_site(asked, rack.folder / "home" / name)
 
 
-def make_run(site: Any, arm: str, into: Path) -> Any:
-    """Make the planned run of an arm, with a session on each of its servers."""
-    planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == arm)
-    site.up(arm)
-    count = site.study.arms[arm].servers
-    engines = site.admins(arm) if count > 1 else [site.admin(arm)]
-    opened = [one.connect().execution_options(isolation_level="AUTOCOMMIT") for one in engines]
-    try:
-        for connection in opened:
-            connection.exec_driver_sql(f"USE {site.database}")
-        return walks.made(site, planned, opened, into)
-    finally:
-        for connection in opened:
-            connection.close()
-
-
 def column(folder: Any, part: str, name: str) -> list[float]:
     """Return what the monitor has of a part, where it has something."""
     with (folder.path / "monitor.csv").open() as file:
@@ -77,9 +60,9 @@ def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers
         assert [site.missing(arm) for arm in arms] == [None, None]
         dataset.load(site, asked)
         second = rack.hosts["server2"]
-        folder = make_run(site, "four", tmp_path / "raw")
+        folder = walks.measured(site, site.study, "four", tmp_path / "raw")
         evidence = folder.evidence()
-        judged = validity.judge(folder, LIMITS)
+        judged = walks.judge(folder)
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         assert [one["server"] for one in evidence["clients"]] == [0, 1, 0, 1]
         assert all(one["threads"] == 1 and one["exit_code"] == 0 for one in evidence["clients"])
@@ -100,8 +83,8 @@ def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers
             line.split(",")[1] for line in (folder.path / "monitor.csv").read_text().splitlines()[1:]
         }
         assert second.listening()
-        alone = make_run(site, "one", tmp_path / "raw")
-        assert validity.judge(alone, LIMITS).status == "valid"
+        alone = walks.measured(site, site.study, "one", tmp_path / "raw")
+        assert walks.judge(alone).status == "valid"
         assert sum(column(alone, "server", "sent_mib_s")) > 0, "bytes are counted where the server is"
 
 
@@ -120,8 +103,8 @@ def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(
     )
     with opened(rack, monkeypatch, "bytes", asked) as site:
         dataset.load(site, asked)
-        folder = make_run(site, "proxy", tmp_path / "raw")
-        assert validity.judge(folder, LIMITS).status == "valid"
+        folder = walks.measured(site, site.study, "proxy", tmp_path / "raw")
+        assert walks.judge(folder).status == "valid"
         sent = sum(column(folder, "server", "sent_mib_s"))
         assert sent > 1
         # The proxy's are both its sides: it receives what the server sends and the client asks.
@@ -144,9 +127,9 @@ def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(
     with opened(rack, monkeypatch, "tls", asked) as site:
         dataset.load(site, asked)
         for arm in ("direct", "proxy"):
-            folder = make_run(site, arm, tmp_path / "raw")
+            folder = walks.measured(site, site.study, arm, tmp_path / "raw")
             evidence = folder.evidence()
-            judged = validity.judge(folder, LIMITS)
+            judged = walks.judge(folder)
             assert (judged.status, judged.reasons) == ("valid", [])
             assert evidence["tls"]["asked"] == "required" and evidence["tls"]["cipher"].startswith(
                 ("TLS", "E")
@@ -178,8 +161,8 @@ def test_tiproxy_by_its_path_relays_and_its_version_is_held_to(
     }
     with opened(rack, monkeypatch, "tiproxy", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
         dataset.load(site, site.study)
-        folder = make_run(site, "proxy", tmp_path / "raw")
-        judged = validity.judge(folder, LIMITS)
+        folder = walks.measured(site, site.study, "proxy", tmp_path / "raw")
+        judged = walks.judge(folder)
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         found = site.facts("proxy")["proxy"]
         assert found["binary"] == TIPROXY and len(found["binary_sha256"]) == 64
@@ -239,9 +222,9 @@ def test_a_lost_connection_to_one_of_several_clients_is_picked_up_and_told(
         dataset.load(site, asked)
         accident = threading.Thread(target=away)
         accident.start()
-        folder = make_run(site, "two", tmp_path / "raw")
+        folder = walks.measured(site, site.study, "two", tmp_path / "raw")
         accident.join()
-        judged = validity.judge(folder, LIMITS)
+        judged = walks.judge(folder)
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         lost = folder.evidence()["arrangement"]["connection_lost"]
         assert set(lost) == {"client2"} and lost["client2"][0]["lost_s"] > 3
@@ -257,15 +240,14 @@ def test_a_walk_puts_the_same_data_back_on_every_server_for_each_block(
     asked = study(arms=arms, threads=(2,), plan=plan)
     runs = schedule.plan_runs("test", asked, {})
 
-    def judge(folder: RunFolder) -> validity.Judgement:
-        return validity.judge(folder, LIMITS)
-
     raw = tmp_path / "raw"
     with opened(rack, monkeypatch, "walk", asked) as site:
         found = dataset.ensure(site, asked)
-        matrix.walk(matrix.Walk(asked, runs, site, raw, tmp_path / "void", judge, LIMITS, lambda _: None))
+        matrix.walk(
+            matrix.Walk(asked, runs, site, raw, tmp_path / "void", walks.judge, LIMITS, lambda _: None)
+        )
         assert {path.name for path in raw.iterdir()} == {run.run_id for run in runs}
-        assert all(judge(RunFolder(path)).status == "valid" for path in raw.iterdir())
+        assert all(walks.judge(RunFolder(path)).status == "valid" for path in raw.iterdir())
         again = dataset.ensure(site, asked, found)
         assert again["fingerprint"] == found["fingerprint"] and again["events"] == []
 
@@ -301,9 +283,9 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
         deadline = time.monotonic() + 60
         looking = threading.Thread(target=look)
         looking.start()
-        folder = make_run(site, "held", tmp_path / "raw")
+        folder = walks.measured(site, site.study, "held", tmp_path / "raw")
         looking.join()
-        judged, evidence = validity.judge(folder, LIMITS), folder.evidence()
+        judged, evidence = walks.judge(folder), folder.evidence()
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         load = evidence["arrangement"]["load"]
         assert (load["idle"]["opened"], load["idle"]["held"], load["failed"]) == (100, 100, 0)
@@ -311,7 +293,7 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
         assert load["short"]["achieved_per_s"] > 15 and load["sessions_before"] > 100
         assert evidence["ledger"]["own_connections"] == load["connections"] > 160
         assert seen == [rack.hosts["client1"].namespace] and drivers(rack) == []
-        plain = make_run(site, "direct", tmp_path / "plain")
+        plain = walks.measured(site, site.study, "direct", tmp_path / "plain")
         assert "load" not in plain.evidence()["arrangement"]
 
 
@@ -334,9 +316,9 @@ def test_a_driver_that_is_killed_on_its_host_voids_the_run(
         deadline = time.monotonic() + 60
         killing = threading.Thread(target=kill)
         killing.start()
-        folder = make_run(site, "held", tmp_path / "raw")
+        folder = walks.measured(site, site.study, "held", tmp_path / "raw")
         killing.join()
-        judged = validity.judge(folder, LIMITS)
+        judged = walks.judge(folder)
     assert judged.status == "invalid"
     assert any("the driver of connections ended before the run did" in one for one in judged.reasons)
 
@@ -349,8 +331,8 @@ def test_tiproxy_captures_on_its_host_while_its_arm_is_measured(
     arms = {"direct": {}, "on": {"access": "tiproxy", "capture": True}}
     with opened(rack, monkeypatch, "capture", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
         dataset.load(site, site.study)
-        folder = make_run(site, "on", tmp_path / "raw")
-        judged = validity.judge(folder, LIMITS)
+        folder = walks.measured(site, site.study, "on", tmp_path / "raw")
+        judged = walks.judge(folder)
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         told = folder.evidence()["arrangement"]["capture"]
         assert told["stayed"] is True and told["error"] == "" and told["written_mib"] > 0

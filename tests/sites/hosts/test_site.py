@@ -22,7 +22,6 @@ from benchbook.core.study import Study
 from benchbook.measure import dataset, ledger, matrix
 from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
-from benchbook.read import validity
 from benchbook.sites import lab
 from benchbook.sites.arms import clean
 from benchbook.sites.hosts import clean as hosts
@@ -30,6 +29,7 @@ from benchbook.sites.hosts import doctor
 from benchbook.sites.hosts.host import Refused, Unreachable
 from benchbook.sites.lab import lab_id
 from benchbook.sites.machine import lock
+from tests import walks
 from tests.limits import LIMITS
 from tests.sites.ssh_hosts import Machine, Rack, leftovers, run, unable
 
@@ -159,7 +159,7 @@ def test_runs_are_valid_and_no_password_is_shown_anywhere(rack: Rack, home: Path
         over.set()
         watching.join()
     for folder in folders:
-        judged = validity.judge(folder, LIMITS)
+        judged = walks.judge(folder)
         assert (judged.status, judged.reasons) == ("valid", [])
         assert judged.ledger == "agrees"
         evidence = folder.evidence()
@@ -194,7 +194,7 @@ def test_a_run_whose_connections_are_lost_goes_on_and_is_picked_up(rack: Rack, h
         folder = make_run(site, "proxy", tmp_path / "raw")
         accident.join()
         assert (folder.path / "sysbench.out").read_bytes() == held[0].read()
-        judged = validity.judge(folder, LIMITS)
+        judged = walks.judge(folder)
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         lost = folder.evidence()["arrangement"]["connection_lost"]
         assert sum(one["lost_s"] for one in lost["client1"]) > 3
@@ -220,7 +220,7 @@ def test_a_cable_pulled_between_hosts_is_told_and_never_valid(rack: Rack, home: 
         accident.start()
         folder = make_run(site, "direct", tmp_path / "raw")
         accident.join()
-        assert validity.judge(folder, LIMITS).status == "invalid"
+        assert walks.judge(folder).status == "invalid"
 
 
 @pytest.mark.slow
@@ -238,13 +238,13 @@ def test_a_server_that_loses_power_voids_the_run_and_comes_back(rack: Rack, home
         accident.start()
         folder = make_run(site, "direct", tmp_path / "raw")
         accident.join()
-        judged = validity.judge(folder, LIMITS)
+        judged = walks.judge(folder)
         assert judged.status == "invalid" and any(reason.startswith("V1 ") for reason in judged.reasons)
         # What a walk does after a run that is not valid.
         site.down()
         site.restore(dataset.label(site.study))
         again = make_run(site, "direct", tmp_path / "raw2", attempt=2)
-        assert validity.judge(again, LIMITS).status == "valid"
+        assert walks.judge(again).status == "valid"
 
 
 @pytest.mark.slow
@@ -291,17 +291,14 @@ def test_a_walk_ends_whole_though_cables_and_power_fail(rack: Rack, home: Path, 
         time.sleep(3)
         repair()
 
-    def judge(folder: RunFolder) -> validity.Judgement:
-        return validity.judge(folder, LIMITS)
-
     with sites.open_site(asked, home) as site:
         dataset.load(site, asked)
-        state = matrix.walk(matrix.Walk(asked, runs, site, raw, void, judge, LIMITS, say))
+        state = matrix.walk(matrix.Walk(asked, runs, site, raw, void, walks.judge, LIMITS, say))
     for accident in accidents:
         accident.join()
     assert not faults and not state.abandoned, said
     assert {path.name for path in raw.iterdir()} == {run.run_id for run in runs}
-    assert all(judge(RunFolder(path)).status == "valid" for path in raw.iterdir())
+    assert all(walks.judge(RunFolder(path)).status == "valid" for path in raw.iterdir())
     assert sum(path.is_dir() for path in void.iterdir()) >= 2, said
 
 
@@ -469,5 +466,5 @@ def test_arms_on_other_hosts_hold_the_same_data_and_are_told_apart(rack: Rack, h
         assert second.listening() == {f"{second.address}:{PORT}"}
         hosts_of = [folder.evidence()["identity_before"]["host"] for folder in folders]
         assert hosts_of == ["server1", "server2"]
-        assert [validity.judge(folder, LIMITS).status for folder in folders] == ["valid", "valid"]
+        assert [walks.judge(folder).status for folder in folders] == ["valid", "valid"]
         assert site.facts("large")["hosts"]["server"]["name"] == "server2"

@@ -16,13 +16,12 @@ import pytest
 
 from benchbook.core.errors import SettingsDiffer
 from benchbook.measure import dataset
-from benchbook.read import validity
 from benchbook.sites.arms import clean
 from benchbook.sites.tidb import build
-from tests import rooms
+from tests import rooms, walks
 from tests.sites import stand_in_tiup
-from tests.sites.hosts.test_several import column, make_run, opened
-from tests.sites.hosts.test_site import LIMITS, OF_HOSTS, study
+from tests.sites.hosts.test_several import column, opened
+from tests.sites.hosts.test_site import OF_HOSTS, study
 from tests.sites.ssh_hosts import Rack, leftovers, racked
 
 VERSION = "5.0"
@@ -102,8 +101,8 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(
     with opened(rack, monkeypatch, "tidb", asked, programs=programs) as site:
         assert site.missing("direct") is None
         dataset.load(site, asked)
-        folder = make_run(site, "direct", tmp_path / "raw")
-        judged = validity.judge(folder, LIMITS)
+        folder = walks.measured(site, site.study, "direct", tmp_path / "raw")
+        judged = walks.judge(folder)
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         assert sum(column(folder, "server", "cpu_cores")) > 0
         found = site.facts("direct")["engine"]
@@ -114,7 +113,7 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
             site._running.machine("client1").connect(place, user="root", password="")
         site.restore(dataset.label(asked))
-        assert validity.judge(make_run(site, "again", tmp_path / "raw"), LIMITS).status == "valid"
+        assert walks.judge(walks.measured(site, site.study, "again", tmp_path / "raw")).status == "valid"
 
 
 @needs_parts
@@ -157,8 +156,8 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
         assert commands[1] == ["start", name, "--yes"]
         assert commands[2] == ["display", name, "--format", "json"]
         for arm in ("direct", "two"):
-            folder = make_run(site, arm, tmp_path / "raw")
-            judged = validity.judge(folder, LIMITS)
+            folder = walks.measured(site, site.study, arm, tmp_path / "raw")
+            judged = walks.judge(folder)
             assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
             for part in ("server", "tidb", "tikv"):
                 assert sum(column(folder, part, "cpu_cores")) > 0, "found by its port"
