@@ -8,7 +8,6 @@ import itertools
 import os
 import secrets
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,7 +31,7 @@ from benchbook.sites.machine.here import COLUMNS
 from tests import rooms, walks
 from tests.limits import LIMITS
 from tests.sites import kubernetes_study
-from tests.sites.ssh_hosts import Rack, unable
+from tests.sites.ssh_hosts import racked, unable
 
 SMALL = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "innodb_flush_log_at_trx_commit": 2}
 BUSY = "import time; end = time.monotonic() + 3.3\nwhile time.monotonic() < end: pass"
@@ -63,11 +62,7 @@ def of_hosts(port: int, stack: ExitStack, patch: pytest.MonkeyPatch) -> tuple[St
     """Three hosts in namespaces, each with a real sshd."""
     if (reason := unable()) is not None:
         pytest.skip(str(reason))
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bb-", dir=rooms.folder())))
-    folder.chmod(0o711)
-    rack = stack.enter_context(Rack(folder, 100 + rooms.number()))
-    for name in ("server1", "proxy1", "client1"):
-        rack.add(name)
+    rack = stack.enter_context(racked(100 + rooms.number(), "server1", "proxy1", "client1"))
     patch.setenv(inventory.VARIABLE, str(rack.inventory(timeout_s=5.0, patience_s=60.0, lease_s=120.0)))
     asked = study("ssh", port, DIRECT, SMALL, inventory="rack")
     return asked, rack.folder / "home" / "study"

@@ -399,7 +399,7 @@ def test_the_manifests_that_are_printed_can_be_given_to_another_program_as_they_
 
 def test_a_plan_names_every_resource_and_no_price():
     study = kubernetes_study.make()
-    text = "\n".join(preview.lines("my_study", study))
+    text = preview.text("my_study", study)
     for kind, name in {key for one in study.arms for key in arm(one)}:
         assert any(kind in line and name in line for line in text.splitlines())
     assert "localhost/bb:1" in text

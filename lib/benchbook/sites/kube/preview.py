@@ -20,8 +20,8 @@ ROW_BYTES = 250
 REPLICAS = 3
 
 
-def lines(name: str, study: Study) -> list[str]:
-    """Return what a study needs and makes in a cluster, in lines as `benchbook plan` shows them."""
+def text(name: str, study: Study) -> str:
+    """Return what a study needs and makes in a cluster, in lines indented as the rest of the plan."""
     here, names = asked(study), layout.names(name, NO_TOKEN)
     chains = layout.chains(study)
     found = [
@@ -44,18 +44,12 @@ def lines(name: str, study: Study) -> list[str]:
     for manifest in applied(study, names):
         kind, what = manifest["kind"], manifest["metadata"]["name"]
         found.append(f"  {kind:12}{what}{_room(parts[what]) if kind == 'StatefulSet' else ''}")
-    return found
-
-
-def text(name: str, study: Study) -> str:
-    """Return the lines as one text, indented as the rest of the plan."""
-    return "\n".join(f"  {line}" for line in lines(name, study))
+    return "\n".join(f"  {line}" for line in found)
 
 
 def yaml(name: str, study: Study) -> str:
     """Return all manifests of a study as YAML, with nothing of it secret."""
-    names = layout.names(name, NO_TOKEN)
-    return manifests.text(applied(study, names))
+    return manifests.text(applied(study, layout.names(name, NO_TOKEN)))
 
 
 def applied(study: Study, names: Names) -> list[dict[str, Any]]:
