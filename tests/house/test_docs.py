@@ -1,10 +1,12 @@
-"""README, CONTRIBUTING and CHANGELOG say what is there, and name everything that is."""
+"""README, CONTRIBUTING and CHANGELOG say what is there, name everything that is, and examples come out so."""
 
 from __future__ import annotations
 
+import doctest
 import json
 import re
 import tarfile
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +218,9 @@ def test_links_of_documents_lead_to_a_page_and_its_heading():
             )
             dead += [] if is_there else [f"{file.name}: {link}#{anchor}"]
     assert not dead
+
+
+def test_examples_in_docstrings_come_out_as_they_say():
+    named = [tree.dotted(path) for path in tree.modules() if ">>> " in tree.text(path)]
+    results = {name: doctest.testmod(import_module(name)) for name in named}
+    assert results and not {name: one for name, one in results.items() if one.failed or not one.attempted}
