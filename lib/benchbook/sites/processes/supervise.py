@@ -10,7 +10,6 @@ dies with the one before it, even by SIGKILL; the supervisor also collects whate
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
@@ -141,46 +140,32 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
-SFD_CLOEXEC, SFD_NONBLOCK = os.O_CLOEXEC, os.O_NONBLOCK
-# struct signalfd_siginfo: 128 bytes, the number first, as 32 bits in the order of this machine.
-RECORD_BYTES, NUMBER_BYTES = 128, 4
-# sigset_t of glibc and musl alike.
-SET_BYTES = 128
-
-
 class Signals:
-    """The given signals, blocked from here to `close` and handed out by `wait`; SiteError off Linux."""
+    """The given signals, caught from here to `close` and handed out by `wait`, in the main thread."""
 
     def __init__(self, wanted: Iterable[signal.Signals]) -> None:
-        libc, wanted = before_exec.libc(), list(wanted)
-        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
-        mask = ctypes.create_string_buffer(SET_BYTES)
-        libc.sigemptyset(mask)
-        for signum in wanted:
-            libc.sigaddset(mask, int(signum))
-        self._fd = libc.signalfd(-1, mask, SFD_CLOEXEC | SFD_NONBLOCK)
-        if self._fd < 0:
-            signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
-            raise OSError(ctypes.get_errno(), "signalfd")
+        self._hears, self._tells = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(self._tells, warn_on_full_buffer=False)
+        self._before = {signum: signal.signal(signum, lambda *_: None) for signum in wanted}
 
     def wait(self, seconds: float, also: Iterable[int] = ()) -> int | None:
         """Return the number of a signal that was sent; None after the time or as one of `also` is ready."""
         poll = select.poll()
-        for handle in (self._fd, *also):
+        for handle in (self._hears, *also):
             poll.register(handle, select.POLLIN)
         poll.poll(seconds * 1000)
         try:
-            record = os.read(self._fd, RECORD_BYTES)
+            return os.read(self._hears, 1)[0]
         except BlockingIOError:
             return None
-        return int.from_bytes(record[:NUMBER_BYTES], sys.byteorder)
 
     def close(self) -> None:
-        """Forget what is still waiting and let the signals through as they were before."""
-        while self.wait(0) is not None:
-            pass
-        os.close(self._fd)
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+        """Let the signals through as they were before."""
+        for signum, handler in self._before.items():
+            signal.signal(signum, handler)
+        signal.set_wakeup_fd(-1)
+        for end in (self._hears, self._tells):
+            os.close(end)
 
 
 if __name__ == "__main__":
