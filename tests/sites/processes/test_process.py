@@ -215,11 +215,11 @@ def test_where_the_kernel_schedules_no_sessions_there_is_nothing_to_say(tmp_path
     assert procfs.session_nice(os.getpid()) is None
 
 
-def started(folder: Path, number: int, at: float) -> process.Timed:
+def started(folder: Path, number: int, at: float) -> process.Child:
     note = folder / f"begun-{number}"
     argv = process.waiting(["sleep", "1"], at, note)
     child = process.start(f"client-{number}", argv, token="t", folder=folder, out=folder / f"{number}.out")
-    return process.timed(child, note)
+    return replace(child, note=note)
 
 
 def test_several_begin_at_one_moment_whenever_they_were_started(tmp_path: Path):

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ STOP_S = 30.0
 OTHER_FILES = 1024
 
 
-def client(lab: labs.Lab, start: Start, keep: Sequence[int], where: Where = ANYWHERE) -> process.Timed:
+def client(lab: labs.Lab, start: Start, keep: Sequence[int], where: Where = ANYWHERE) -> process.Child:
     """Start a load client, supervised like a server; with `begin_at` its program begins at that moment."""
     argv, note = start.argv, None
     if start.begin_at is not None:
@@ -47,7 +48,7 @@ def client(lab: labs.Lab, start: Start, keep: Sequence[int], where: Where = ANYW
         cwd=start.cwd,
         env=start.env,
     )
-    return process.timed(child, note)
+    return replace(child, note=note)
 
 
 @contextlib.contextmanager

@@ -49,7 +49,7 @@ class ExistingSite(HeldSite):
         self._theirs = {arm: of_driver(study, arm) for arm in study.arms}
 
     def _open(self) -> None:
-        self._clients: list[process.Timed] = []
+        self._clients: list[process.Child] = []
         self._engines: dict[tuple[str, int], sqlalchemy.Engine] = {}
         self._opened: Counter[tuple[str, int]] = Counter()
         self._servers: dict[tuple[str, int], str] = {}
@@ -162,7 +162,7 @@ class ExistingSite(HeldSite):
     def allowance(self, arm: str) -> float:
         return float(len(os.sched_getaffinity(0)))
 
-    def client(self, start: Start) -> process.Timed:
+    def client(self, start: Start) -> process.Child:
         """Start a load client on this machine; with TLS where its certificates are, as sysbench wants it."""
         cwd = Path(self._scratch.name) if self._tls else start.cwd
         # libpq would encrypt wherever the server can.

@@ -147,7 +147,7 @@ class LocalSite(ArrangedSite[InLab]):
         cores = float(len(client.cpus or os.sched_getaffinity(0)))
         return cores if client.where.quota is None else min(cores, client.where.quota)
 
-    def client(self, start: Start) -> process.Timed:
+    def client(self, start: Start) -> process.Child:
         where = self._parts.where(self._chain(start.arm).client)
         return loads.client(self.lab, start, self._keep, where)
 

@@ -32,7 +32,10 @@ PLAIN = {"PATH": PATH, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 @dataclass(frozen=True)
 class Child:
-    """One supervised process; the fields with the pid file prove later that it is still the same."""
+    """One supervised process; the fields with the pid file prove later that it is still the same.
+
+    `note` is where one that begins at a moment says when it did.
+    """
 
     role: str
     pid: int
@@ -40,6 +43,9 @@ class Child:
     exe: str
     token: str
     popen: subprocess.Popen[bytes] | None = field(default=None, compare=False, repr=False)
+    note: Path | None = field(default=None, compare=False, repr=False)
+    # This machine's own clock tells when it ran.
+    ran_s = None
 
     @property
     def is_alive(self) -> bool:
@@ -47,6 +53,14 @@ class Child:
         if self.popen is not None and self.popen.poll() is not None:
             return False
         return procfs.is_alive(self.pid, self.started)
+
+    @property
+    def begun_s(self) -> float | None:
+        """When its program began, on the monotonic clock, which the whole machine shares; None if not yet."""
+        try:
+            return float(self.note.read_text(encoding="ascii")) if self.note is not None else None
+        except (OSError, ValueError):
+            return None
 
 
 def start(
@@ -241,23 +255,6 @@ os.execvp(sys.argv[3], sys.argv[3:])
 """
 
 
-@dataclass(frozen=True)
-class Timed(Child):
-    """A child that began, or will begin, at a moment; `note` is where it says when it did."""
-
-    note: Path | None = None
-    # This machine's own clock tells.
-    ran_s: None = None
-
-    @property
-    def begun_s(self) -> float | None:
-        """When its program began, on the monotonic clock, which the whole machine shares; None if not yet."""
-        try:
-            return float(self.note.read_text(encoding="ascii")) if self.note is not None else None
-        except (OSError, ValueError):
-            return None
-
-
 def waiting(argv: Sequence[str], at: float | None, note: Path) -> list[str]:
     """Return the command line of what becomes a program at a moment, or at once if that has passed; without
     one it stands still until it is let go on."""
@@ -265,8 +262,3 @@ def waiting(argv: Sequence[str], at: float | None, note: Path) -> list[str]:
     # Without the site packages it is ready in a few hundredths of a second.
     moment = "" if at is None else repr(at)
     return [sys.executable, "-I", "-S", "-c", WAIT, moment, str(note), *argv]
-
-
-def timed(child: Child, note: Path | None) -> Timed:
-    """Return a child that knows where it says when it began."""
-    return Timed(**{name: getattr(child, name) for name in Child.__dataclass_fields__}, note=note)
