@@ -13,15 +13,18 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+from benchbook.sites.processes.tcp_bytes import answers
+from benchbook.sites.processes.usage import attributes
 
 PROC = Path("/proc")
 OURS = b"benchbook "
 """How the comment of a service's rule begins (`sites.local.network`)."""
 # What <linux/netfilter/nfnetlink.h> and <linux/netfilter/nf_tables.h> number.
-NETFILTER, GET_RULE, DUMP, DONE, ERROR = 12, 10 << 8 | 7, 0x301, 3, 2
+NETFILTER, GET_RULE, DUMP, HEAD = 12, 10 << 8 | 7, 0x301, 4
 TABLE, CHAIN, HANDLE, EXPRESSIONS, NAME, DATA, PACKETS = 1, 2, 3, 4, 1, 2, 2
 # A verdict that drops, as an attribute, and the word that refuses.
 DROP, REJECT = struct.pack("=HHHHI", 12, 2, 8, 1, 0), b"reject\0"
@@ -93,26 +96,12 @@ def _of_nftables() -> list[Rule]:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETFILTER) as link:
         link.settimeout(2.0)
         link.send(struct.pack("=IHHIIBBH", 20, GET_RULE, DUMP, 1, 0, socket.AF_UNSPEC, 0, 0))
-        return [_rule(body) for body in _answers(link)]
-
-
-def _answers(link: socket.socket) -> Iterator[bytes]:
-    while True:
-        data, at = link.recv(1 << 18), 0
-        while at + 16 <= len(data):
-            length, kind = struct.unpack_from("=IH", data, at)
-            if kind == DONE:
-                return
-            if kind == ERROR:
-                (number,) = struct.unpack_from("=i", data, at + 16)
-                raise OSError(-number, "the kernel does not tell of rules")
-            yield data[at + 20 : at + length]
-            at += (length + 3) & ~3
+        return [_rule(body[HEAD:]) for body in answers(link, "rules")]
 
 
 def _rule(body: bytes) -> Rule:
     """Return a rule by its table, chain and handle, which no later rule has again."""
-    told = dict(_attributes(body))
+    told = dict(attributes(body))
     drops = DROP in body or REJECT in body
     what = b" ".join(told.get(key, b"") for key in (TABLE, CHAIN, HANDLE)) + OURS * (OURS in body)
     return what, drops, _counted(told.get(EXPRESSIONS, b"")) if drops else 0
@@ -120,21 +109,11 @@ def _rule(body: bytes) -> Rule:
 
 def _counted(expressions: bytes) -> int:
     """Return the packets that a rule's counter has; 0 for a rule without one."""
-    for _, one in _attributes(expressions):
-        told = dict(_attributes(one))
+    for _, one in attributes(expressions):
+        told = dict(attributes(one))
         if told.get(NAME) == b"counter\0":
-            return int.from_bytes(dict(_attributes(told[DATA]))[PACKETS], "big")
+            return int.from_bytes(dict(attributes(told[DATA]))[PACKETS], "big")
     return 0
-
-
-def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    at = 0
-    while at + 4 <= len(data):
-        length, kind = struct.unpack_from("=HH", data, at)
-        if length < 4:
-            return
-        yield kind & 0x3FFF, data[at + 4 : at + length]
-        at += (length + 3) & ~3
 
 
 def _of_tables(pid: int) -> list[Rule]:

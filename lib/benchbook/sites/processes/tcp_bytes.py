@@ -125,7 +125,7 @@ def sockets_to(host: str, port: int, is_own: bool = False) -> Counts:
     with contextlib.closing(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG)) as link:
         link.settimeout(2.0)
         link.send(_request(port, is_own))
-        for body in _answers(link):
+        for body in answers(link, "connections"):
             if body[place : place + 4] == wanted and (info := _info(body)) is not None:
                 (again,) = struct.unpack_from("<I", info, AGAIN)
                 (twice,) = struct.unpack_from("<I", info, TWICE) if len(info) >= TWICE + 4 else (0,)
@@ -143,7 +143,8 @@ def _request(port: int, is_own: bool) -> bytes:
     return struct.pack("=IHHII", MESSAGE + len(body), BY_FAMILY, REQUEST_DUMP, 1, 0) + body
 
 
-def _answers(link: socket.socket) -> Iterator[bytes]:
+def answers(link: socket.socket, what: str) -> Iterator[bytes]:
+    """Yield what the kernel answers to a question over netlink; OSError if it does not tell of `what`."""
     while True:
         data = link.recv(1 << 18)
         place = 0
@@ -152,7 +153,8 @@ def _answers(link: socket.socket) -> Iterator[bytes]:
             if kind == DONE:
                 return
             if kind == ERROR:
-                raise OSError("the kernel does not tell of connections")
+                (number,) = struct.unpack_from("=i", data, place + MESSAGE)
+                raise OSError(-number, f"the kernel does not tell of {what}")
             yield data[place + MESSAGE : place + length]
             place += (length + 3) & ~3
 

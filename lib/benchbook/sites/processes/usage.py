@@ -17,7 +17,7 @@ import platform
 import socket
 import struct
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 CPU, USER, SYSTEM, VOLUNTARY, INVOLUNTARY, WAIT, READ, WRITTEN, FAULTS, THREADS = range(10)
 FIELDS = (
@@ -63,7 +63,7 @@ class Taskstats:
             told = self._ask(self._family, GET, OF_PROCESS, struct.pack("I", pid))
             # The answer for a process is an attribute that holds its number and its books.
             books = next(iter(told.values()))
-            stats = _attributes(books)[STATS]
+            stats = dict(attributes(books))[STATS]
             (wait,) = struct.unpack_from("Q", stats, WAIT_AT)
             (run,) = struct.unpack_from("Q", stats, RUN_AT)
             user, system = struct.unpack_from("QQ", stats, USER_AT)
@@ -83,7 +83,7 @@ class Taskstats:
         said = self._socket.recv(1 << 16)
         if HEAD.unpack_from(said)[1] == ERROR:
             raise OSError("the kernel does not say")
-        return _attributes(said[HEAD.size + BODY.size :])
+        return dict(attributes(said[HEAD.size + BODY.size :]))
 
 
 class Usage:
@@ -286,13 +286,12 @@ def _read(path: str) -> bytes:
         return file.read(8192)
 
 
-def _attributes(data: bytes) -> dict[int, bytes]:
-    """Return netlink attributes by type."""
-    found, at = {}, 0
+def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield netlink attributes, each as its type and what it holds."""
+    at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("HH", data, at)
         if length < 4:
-            break
-        found[kind & 0x3FFF] = data[at + 4 : at + length]
+            return
+        yield kind & 0x3FFF, data[at + 4 : at + length]
         at += (length + 3) & ~3
-    return found
