@@ -290,11 +290,8 @@ class Site(contract.Site):
     def down(self, arm: str | None = None) -> None:
         self.done.append("down")
 
-    def admin(self, arm: str | None = None) -> Connection:
-        return Connection(self.server(arm))
-
-    def admins(self, arm: str) -> list[Connection]:
-        return [Connection(self.server(arm, number)) for number in range(self.study.arms[arm].servers)]
+    def admin(self, arm: str | None = None, server: int = 0) -> Connection:
+        return Connection(self.server(arm, server))
 
     def identity(self, arm: str) -> dict[str, Any]:
         return {"server_pid": 7, "version": "10.11.6"}

@@ -65,8 +65,8 @@ def have_begun(into: Path) -> bool:
 def counted(site: Any, arm: str, name: str) -> list[int]:
     """Ask each server of an arm for one of its counters."""
     found = []
-    for engine in site.admins(arm):
-        with engine.connect() as connection:
+    for number in range(site.study.arms[arm].servers):
+        with site.admin(arm, number).connect() as connection:
             found.append(int(connection.execute(text(f"SHOW GLOBAL STATUS LIKE '{name}'")).first()[1]))
     return found
 

@@ -161,7 +161,7 @@ def test_an_arm_that_is_up_is_the_same_arm_until_it_is_stopped(site: Site):
         first, second = site.facts(arm), site.facts(arm)
         assert first.pop("moment") and second.pop("moment") and first == second
         assert first["arm"] == arm and first["engine"]["version"]
-        assert 0 < site.allowance(arm) <= (os.cpu_count() or 1) and len(site.admins(arm)) == 1
+        assert 0 < site.allowance(arm) <= (os.cpu_count() or 1)
     assert site.server_of("direct") == site.server_of("proxy")
 
 

@@ -36,8 +36,7 @@ def session(site: Site, arm: str | None = None, server: int = 0) -> Iterator[Con
     It stands in the measured schema. Every statement is its own transaction: an open one would show old rows,
     hold back the server's clean-up, and add to the counters that the ledger compares.
     """
-    admin = site.admins(arm or site.study.baseline)[server] if server else site.admin(arm)
-    connection = admin.connect().execution_options(isolation_level="AUTOCOMMIT")
+    connection = site.admin(arm, server).connect().execution_options(isolation_level="AUTOCOMMIT")
     try:
         dialect.of(connection).enter(connection, site.database)
         yield connection

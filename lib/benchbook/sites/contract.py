@@ -224,12 +224,8 @@ class Site(abc.ABC):
         """Return the name of the server behind an arm: arms with the same name share one."""
 
     @abc.abstractmethod
-    def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
-        """Return the administrative account on a server; each connection is new."""
-
-    @abc.abstractmethod
-    def admins(self, arm: str) -> Sequence[sqlalchemy.Engine]:
-        """Return the administrative account on each server of an arm, in their order."""
+    def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
+        """Return the administrative account on one of an arm's servers; each connection is new."""
 
     @abc.abstractmethod
     def allowance(self, arm: str) -> float:

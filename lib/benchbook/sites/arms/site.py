@@ -93,12 +93,9 @@ class ArrangedSite(HeldSite, Generic[Where]):
     def server_of(self, arm: str) -> str:
         return self._chain(arm).server.name
 
-    def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
-        engine: sqlalchemy.Engine = self._server(arm).admin()
+    def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
+        engine: sqlalchemy.Engine = self._made(self._chain(arm).servers[server]).admin()
         return engine
-
-    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
-        return [server.admin() for server in self._servers_of(arm)]
 
     def log_mark(self, arm: str | None = None) -> list[Any]:
         return [server.log_mark() for server in self._servers_of(arm)]

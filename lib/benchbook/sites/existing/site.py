@@ -144,7 +144,7 @@ class ExistingSite(HeldSite):
         self._servers[self._place(arm)] = name
         return name
 
-    def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
+    def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
         """Return the benchmark's own account at an endpoint, there is no other; each connection is new."""
         place = self._place(self.study.baseline if arm is None else arm)
         if place not in self._engines:
@@ -155,9 +155,6 @@ class ExistingSite(HeldSite):
                 told["only_user"] = labs.read_secret(self.secret, theirs.driver)[0]
             self._engines[place] = theirs.engine(lambda: self._connect(place, theirs), **told)
         return self._engines[place]
-
-    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
-        return [self.admin(arm)]
 
     def allowance(self, arm: str) -> float:
         return float(len(os.sched_getaffinity(0)))

@@ -177,11 +177,12 @@ class HostsSite(ArrangedSite[OnHosts]):
             seen |= {part.name: said} if part in chain.servers[1:] else said
         return seen
 
-    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
-        chain, count = self._chain(arm), self.study.arms[arm].servers
-        if chain.server.where.places and count > 1:
-            return [self._server(arm).admin(number) for number in range(count)]
-        return super().admins(arm)
+    def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
+        chain = self._chain(arm)
+        if chain.server.where.places and chain.arm.servers > 1:
+            engine: sqlalchemy.Engine = self._server(arm).admin(server)
+            return engine
+        return super().admin(arm, server)
 
     def allowance(self, arm: str) -> float:
         chain = self._chain(arm)
