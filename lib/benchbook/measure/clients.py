@@ -116,9 +116,7 @@ def wait(running: Sequence[Running], deadline_s: float) -> None:
 def kill(running: Sequence[Running]) -> None:
     """End at once what still runs."""
     for one in running:
-        if one.client.popen.poll() is None:
-            one.client.popen.kill()
-            one.client.popen.wait()
+        sysbench.kill(one.client)
 
 
 def spread_ms(running: Sequence[Running]) -> float | None:

@@ -88,9 +88,9 @@ _FIRST: WeakKeyDictionary[Engine, Look] = WeakKeyDictionary()
 
 def begin(connection: Connection) -> None:
     """Keep what a server is when a session with it begins; the ledger must have been read just before."""
-    look = see(connection)
+    look, written = see(connection), dialect.of(connection).written(connection)
     _FIRST.setdefault(connection.engine, look)
-    connection.info["held"] = Held(latest(connection), _written(connection), look)
+    connection.info["held"] = Held(latest(connection), written, look)
 
 
 def has_begun(connection: Connection) -> bool:
@@ -101,7 +101,8 @@ def has_begun(connection: Connection) -> bool:
 def before(connection: Connection) -> Record:
     """Look before a run: digests of settings and tables at the start and now, and what differs."""
     held: Held = connection.info["held"]
-    first, now, written = _FIRST[connection.engine], see(connection), _written(connection)
+    first, now = _FIRST[connection.engine], see(connection)
+    written = dialect.of(connection).written(connection)
     found = {
         kind: {
             "at_start": digest(getattr(first, kind)),
@@ -155,7 +156,7 @@ def after(connection: Connection, was: Record, moment: Moment) -> Record:
             "after": digest(items),
             "changed_in_run": changes(getattr(held.look, kind), items),
         }
-    held.moment, held.written, held.look = moment, _written(connection), now
+    held.moment, held.look, held.written = moment, now, dialect.of(connection).written(connection)
     return found
 
 
@@ -220,10 +221,6 @@ def changes(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, list[st
 def digest(items: Mapping[str, str]) -> str:
     """Return the SHA-256 of items, whatever their order."""
     return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()
-
-
-def _written(connection: Connection) -> Items:
-    return dialect.of(connection).written(connection)
 
 
 def _short(value: str | None) -> str | None:

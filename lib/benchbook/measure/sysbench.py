@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from benchbook.core import sysbench_options, traits
 from benchbook.core.engines import engine_of
@@ -154,9 +153,14 @@ def started(site: Site, start: Start) -> Iterator[Client]:
     try:
         yield child
     finally:
-        if child.popen.poll() is None:
-            child.popen.kill()
-            child.popen.wait()
+        kill(child)
+
+
+def kill(child: Client) -> None:
+    """End a sysbench at once if it still runs."""
+    if child.popen.poll() is None:
+        child.popen.kill()
+        child.popen.wait()
 
 
 def faults(out: Path, err: Path, code: int) -> list[str]:
@@ -169,30 +173,23 @@ def faults(out: Path, err: Path, code: int) -> list[str]:
 def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
     """Run the loaders, as many at a time as there are cores; return what went wrong, and the seconds."""
     data = study.dataset
-    started = time.monotonic()
-    deadline = started + BEGIN_S + data.tables * (A_TABLE_S + data.table_size / ROWS_A_SECOND)
+    begun = time.monotonic()
+    deadline = begun + BEGIN_S + data.tables * (A_TABLE_S + data.table_size / ROWS_A_SECOND)
     failures: list[str] = []
     waiting = list(enumerate(argvs(study, arm, endpoint)))
-    with tempfile.TemporaryDirectory() as scratch:
-        running: dict[int, Any] = {}
-        try:
-            while waiting or running:
-                while waiting and len(running) < (os.cpu_count() or 1):
-                    number, argv = waiting.pop(0)
-                    out, err = Path(scratch) / f"{number}.out", Path(scratch) / f"{number}.err"
-                    running[number] = site.client(Start(argv, out, err, Path(scratch), arm=arm))
-                for number in [number for number, child in running.items() if child.popen.poll() is not None]:
-                    code = running.pop(number).popen.returncode
-                    out, err = (Path(scratch) / f"{number}.{kind}" for kind in ("out", "err"))
-                    failures += faults(out, err, code)
-                if time.monotonic() > deadline:
-                    return [
-                        *failures,
-                        f"loading did not end within {deadline - started:.0f} s",
-                    ], deadline - started
-                time.sleep(0.02)
-        finally:
-            for child in running.values():
-                child.popen.kill()
-                child.popen.wait()
-    return failures, time.monotonic() - started
+    with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
+        running: list[tuple[Client, Path, Path]] = []
+        while waiting or running:
+            while waiting and len(running) < (os.cpu_count() or 1):
+                number, argv = waiting.pop(0)
+                out, err = (Path(scratch) / f"{number}.{kind}" for kind in ("out", "err"))
+                child = stack.enter_context(started(site, Start(argv, out, err, Path(scratch), arm=arm)))
+                running.append((child, out, err))
+            for one in [one for one in running if one[0].popen.poll() is not None]:
+                running.remove(one)
+                failures += faults(*one[1:], one[0].popen.returncode)
+            if time.monotonic() > deadline:
+                most_s = deadline - begun
+                return [*failures, f"loading did not end within {most_s:.0f} s"], most_s
+            time.sleep(0.02)
+    return failures, time.monotonic() - begun

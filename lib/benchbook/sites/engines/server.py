@@ -42,6 +42,7 @@ class Server(Supervised, abc.ABC):
     listed = re.compile(r"^([a-z][a-z0-9_-]+)[ \t]", re.M)
     oldest: tuple[int, ...] = ()
     starts_from: tuple[str, ...] = ()
+    hints = ("(or check engine.settings)",)
     socket: str
     word = ""
 
@@ -235,6 +236,3 @@ class Server(Supervised, abc.ABC):
     def _key(self) -> str:
         """Where another program is named."""
         return "in engine.binary" if self.machine.host is None else self.machine.key
-
-    def _last_words(self, mark: int) -> str:
-        return f"{super()._last_words(mark)}\n  (or check engine.settings)"

@@ -22,6 +22,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.agent import files
 from benchbook.sites.agent.watch import Watch
 from benchbook.sites.machine.contract import WAIT_S, Env, Machine, Request, fetch
+from benchbook.sites.machine.supervised import tail
 from benchbook.sites.processes import process, procfs
 from benchbook.sites.processes.before_exec import Where
 from benchbook.sites.processes.process import Child
@@ -29,9 +30,6 @@ from benchbook.sites.processes.tcp_bytes import Hop
 
 if TYPE_CHECKING:
     import psycopg
-
-
-LAST_LINES = 5
 
 
 def find(name: str) -> str | None:
@@ -113,8 +111,7 @@ class Here(Machine):
             append=False,
         )
         if process.wait(child, most_s) != 0:
-            said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
-            raise SiteError("\n  ".join([f"{wrong}; see {log}:", *said]))
+            raise SiteError(f"{wrong}; see {log}:\n  {tail(log)}")
 
     def ask(self, name: str, line: str) -> str:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:

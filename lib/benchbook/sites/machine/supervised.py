@@ -77,8 +77,8 @@ class Supervised(Made):
     (`config_name`), the other files that it reads settings from (`config_files`), the options of its command
     line that say where it is or which start this is (`own_options`), how they write an address and its port
     (`addresses_as`), the signal that asks it to end
-    (`gentle`), what goes when it ends (`leftovers`, files of its folder), and what a line of its log holds
-    that tells of an error (`crash`).
+    (`gentle`), what goes when it ends (`leftovers`, files of its folder), what a line of its log holds that
+    tells of an error (`crash`), and what else may be why it did not start (`hints`).
     """
 
     what = "the server"
@@ -91,6 +91,7 @@ class Supervised(Made):
     addresses_as: tuple[str, ...] = ("{}:{}",)
     leftovers: tuple[str, ...] = ()
     crash = re.compile(r"(?!)")
+    hints: tuple[str, ...] = ()
 
     def __init__(self, machine: Machine, place: labs.Place, user: str | None = None) -> None:
         self.machine, self.place, self.user = machine, place, user
@@ -305,7 +306,7 @@ class Supervised(Made):
                 if self.is_up and is_ready():
                     break
             if not self.is_up:
-                last = self._last_words(mark)
+                last = "\n  ".join([*self._telling(mark)[-LAST_LINES:], *self.hints])
                 raise SiteError(f"{self._named} did not start; see {self.log}:\n  {last}")
             if time.monotonic() > deadline:
                 raise SiteError(f"{self._named} was not ready within {self.start_s:.0f} s; see {self.log}")
@@ -321,9 +322,6 @@ class Supervised(Made):
                 "stopped before anything connected. Look for a setting that opens it: bind_address, "
                 "extra_port, status-host and their like are not a study's to set"
             )
-
-    def _last_words(self, mark: int) -> str:
-        return "\n  ".join(self._telling(mark)[-LAST_LINES:])
 
     def _telling(self, mark: int) -> list[str]:
         """Return the lines of its log whose last ones tell why it ended."""
