@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from benchbook.core import traits
-from benchbook.sites.proxies.pod import Pod
-from benchbook.sites.proxies.proxy import Proxy
+from benchbook.sites.proxies.proxy import Pod, Proxy
 
 TRAITS = traits.Proxy(
     name="socat",

@@ -19,7 +19,7 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Kubernetes
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, Resources, asked, service_of
-from benchbook.sites.proxies import pod as proxy_pod
+from benchbook.sites.proxies.proxy import pod as proxy_pod
 
 HOME = "/var/lib/benchbook"
 CONFIG = "/etc/benchbook"
@@ -102,7 +102,7 @@ def of_proxy(study: Study, names: Names, proxy: Part, address: str | None = None
     assert proxy.to is not None
     leads_to = address or f"{proxy.to.name}.{names.namespace}.svc"
     behind, cores = proxy.to.port if address else SERVICE_PORT, proxy.where.resources.limit_cpu
-    files = proxy_pod.of(proxy.program).files(proxy.port, leads_to, behind, cores)
+    files = proxy_pod(proxy.program).files(proxy.port, leads_to, behind, cores)
     return [
         names.manifest("ConfigMap", proxy.name, proxy.name, data=files),
         stateful(study, names, proxy, files),
@@ -118,7 +118,7 @@ def pod(study: Study, part: Part) -> dict[str, Any]:
     if part.kind == "server":
         image, command, grace_s = here.images.server, OF_SERVER, SERVER_GRACE_S
     elif part.kind == "proxy":
-        image, command = here.images.proxy, proxy_pod.of(part.program).command(CONFIG)
+        image, command = here.images.proxy, proxy_pod(part.program).command(CONFIG)
         mount = {"name": "config", "mountPath": CONFIG, "readOnly": True}
         volume = {"name": "config", "configMap": {"name": part.name}}
     # For people to read; one of the node would be reserved even in its sleep.

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.proxies.pod import Pod
-from benchbook.sites.proxies.proxy import Proxy
+from benchbook.sites.proxies.proxy import Pod, Proxy
 from benchbook.sites.traits.haproxy import FOR_SYSBENCH, TRAITS, WORDS
 
 MAX_CONNECTIONS = 4096

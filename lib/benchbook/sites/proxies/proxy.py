@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchbook.core import traits
 from benchbook.core.errors import SiteError
 from benchbook.core.study_hosts import HostProxy
 from benchbook.core.traits import Proxy as Traits
 from benchbook.sites import lab as labs
-from benchbook.sites import sql
+from benchbook.sites import load, sql
 from benchbook.sites.agent import files
 from benchbook.sites.agent.facts import VERSION
 from benchbook.sites.machine import here
@@ -142,3 +143,22 @@ class Proxy(Supervised, abc.ABC):
         if not cls.traits.packages:
             return f"{program} is not in the PATH; put it there, or {way}"
         return f"{program} is not installed; `{install_command(program)}`, or {way}"
+
+
+class Pod(abc.ABC):
+    """What the pod of a proxy is made of; its traits name the class (`pod`)."""
+
+    @classmethod
+    @abc.abstractmethod
+    def files(cls, port: int, server: str, behind: int, cores: float | None) -> dict[str, str]:
+        """Return the files of its ConfigMap: it listens on `port` and leads to `server`:`behind`."""
+
+    @classmethod
+    @abc.abstractmethod
+    def command(cls, folder: str) -> list[str]:
+        """Return its command line; its files are in `folder`."""
+
+
+def pod(program: str) -> type[Pod]:
+    """Return what makes the pod of a proxy that has one."""
+    return load(str(traits.proxy(program).pod))  # type: ignore[no-any-return]
