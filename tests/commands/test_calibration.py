@@ -26,16 +26,12 @@ from benchbook.sites import lab as labs
 from benchbook.sites.local import network
 from benchbook.sites.processes import end_signals
 with calibration.place("gate-") as base:
-    signals = end_signals.Signals()
-    signals.catch()
-    try:
+    with end_signals.caught():
         lab = labs.open_lab(base / "lab")
         if {ABLE}:
             network.Network(lab.token).pod(1)
         print(base, lab.token, flush=True)
         time.sleep(60)
-    finally:
-        signals.leave()
 """
 Begun = tuple[subprocess.Popen[str], Path, str]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,13 +81,12 @@ def place(prefix: str = "calibration-") -> Iterator[Path]:
     root = lab_root(paths.root())
     clean.sweep(root)
     # Caught here, since a site in this folder would end the process as soon as it is left itself.
-    signals = end_signals.Signals()
-    signals.catch()
-    with ExitStack() as stack:
-        stack.callback(signals.leave)
+    with end_signals.caught():
         base = clean.make_temporary(root, prefix)
-        stack.callback(clean.clear, base)
-        yield base
+        try:
+            yield base
+        finally:
+            clean.clear(base)
 
 
 def noise() -> float:

@@ -11,16 +11,14 @@ ASKED_TWICE = """
 import os, signal, sys, time
 from pathlib import Path
 from benchbook.sites.processes import end_signals
-signals = end_signals.Signals()
-signals.catch()
-try:
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(30)
-finally:
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(0.01)
-    Path(sys.argv[1]).touch()
-    signals.leave()
+with end_signals.caught():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(30)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.01)
+        Path(sys.argv[1]).touch()
 """
 
 

@@ -35,31 +35,24 @@ class HeldSite(Site):
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
         self._folder = lab
-        self._before_others = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         self.lab = labs.open_lab(self._folder)
-        self._lock = lock.acquire(self.lab.folder, None if self._is_here() else self.lab.run / LOCK)
-        self._signals = end_signals.Signals()
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(end_signals.caught())
+            self._lock = lock.acquire(self.lab.folder, None if self._is_here() else self.lab.run / LOCK)
+            stack.callback(self._lock.release)
             self._open()
-        except BaseException:
-            self._lock.release()
-            raise
-        if self.study.site.precedence == "raised":
-            self._before_others.enter_context(process.before_others())
-        self._signals.catch()
+            if self.study.site.precedence == "raised":
+                stack.enter_context(process.before_others())
+            self._held = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
+        with self._held:
             self._close(error)
-        finally:
-            self._before_others.close()
-            self._lock.release()
-            self._signals.leave()
 
     @classmethod
     def needs(cls, name: str, study: Study) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -21,33 +23,31 @@ OF_STAGE = "DVC_STAGE"
 """What DVC names a stage by in the environment of its command."""
 
 
-class Signals:
-    """Turns signals that would end this process at once into an orderly exit, between `catch` and `leave`."""
+@contextlib.contextmanager
+def caught() -> Iterator[None]:
+    """Let a signal that would end this process at once make it leave the block in order, and end by it then.
 
-    def __init__(self) -> None:
-        self._ended_by: int | None = None
-        self._before: dict[int, Any] = {}
+    In the main thread alone, and for signals that nobody else has a handler for.
+    """
+    ended_by: int | None = None
 
-    def catch(self) -> None:
-        """Begin to turn signals into an exit."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        free = [signum for signum in ENDING if signal.getsignal(signum) is signal.SIG_DFL]
-        self._before = {signum: signal.signal(signum, self._exit) for signum in free}
-
-    def leave(self) -> None:
-        """Give the signals back; if one has come, end by it now."""
-        for signum, handler in self._before.items():
-            signal.signal(signum, handler)
-        if self._ended_by is not None:
-            os.kill(os.getpid(), self._ended_by)
-
-    def _exit(self, signum: int, frame: FrameType | None) -> None:
+    def leave(signum: int, frame: FrameType | None) -> None:
+        nonlocal ended_by
         # A second one, which `timeout` sends to the whole group, must not cut short what the first began.
-        if self._ended_by is not None:
-            return
-        self._ended_by = signum
-        raise SystemExit(128 + signum)
+        if ended_by is None:
+            ended_by = signum
+            raise SystemExit(128 + signum)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    free = [one for one in ENDING if is_main and signal.getsignal(one) is signal.SIG_DFL]
+    before = {signum: signal.signal(signum, leave) for signum in free}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+        if ended_by is not None:
+            os.kill(os.getpid(), ended_by)
 
 
 class Command:
