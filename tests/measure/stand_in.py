@@ -331,9 +331,9 @@ class Site(contract.Site):
         servers = self.study.arms[start.arm or self.study.baseline].servers
         return Client(self, start, self.server(start.arm, start.number % servers))
 
-    def watch(self, arm: str, client: Client, path: Path, others: Sequence[Client] = ()) -> Watch:
+    def watch(self, arm: str, clients: Sequence[Client], path: Path) -> Watch:
         plan = files.read_json(path.parent / runfolder.PLAN)
-        return Watch(path, plan["discard_s"] + plan["run_s"], (0.125,) * (1 + len(others)))
+        return Watch(path, plan["discard_s"] + plan["run_s"], (0.125,) * len(clients))
 
     def work(self, client: Client) -> int:
         """Do what a client was started for; return its exit code."""

@@ -206,7 +206,7 @@ def test_the_monitor_and_the_kernel_agree_on_what_a_client_used(site: Site, tmp_
     out, err, path = tmp_path / "out", tmp_path / "err", tmp_path / "monitor.csv"
     site.up("direct")
     client = site.client(Start(["python3", "-c", BUSY], out, err, tmp_path, arm="direct"))
-    watch = site.watch("direct", client, path)
+    watch = site.watch("direct", [client], path)
     watch.start()
     assert client.popen.wait(timeout=60) == 0
     watch.stop()

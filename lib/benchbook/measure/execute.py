@@ -164,8 +164,8 @@ def _start(one: Making) -> None:
     if begin_at is not None:
         wall, monotonic = wall + begin_at - monotonic, begin_at
     one.started = (wall, monotonic)
-    first, *others = (client.client for client in one.running)
-    one.watch = run.site.watch(run.arm, first, one.part / runfolder.MONITOR, others)
+    started = [client.client for client in one.running]
+    one.watch = run.site.watch(run.arm, started, one.part / runfolder.MONITOR)
     # Clients on other machines may begin a little before they are watched.
     one.watch.counts_s = 0.0 if run.planned.turn_ms else COUNTED * run.planned.discard_s
     one.watch.start()

@@ -239,11 +239,10 @@ class Site(abc.ABC):
         """
 
     @abc.abstractmethod
-    def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> Watch:
+    def watch(self, arm: str, clients: Sequence[Any], path: Path) -> Watch:
         """Return what watches clients, an arm's parts and the machines, and writes its table to a path.
 
-        `others` are the clients after the first. In the table all clients are one part, and so are all
-        servers.
+        In the table all clients are one part, and so are all servers.
         """
 
     @abc.abstractmethod

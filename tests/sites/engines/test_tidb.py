@@ -223,8 +223,8 @@ def test_a_run_whose_server_was_killed_or_restarted_is_caught(
         (pid,) = site.monitored("direct")["server"]
         real = site.watch
 
-        def watch(arm: str, client: Any, path: Path, others: Any = ()) -> Any:
-            watched = real(arm, client, path, others)
+        def watch(arm: str, clients: Any, path: Path) -> Any:
+            watched = real(arm, clients, path)
             os.kill(pid, signal.SIGKILL)
             if how == "restarted":
                 psutil.Process(pid).wait() if psutil.pid_exists(pid) else None

@@ -179,11 +179,9 @@ class ExistingSite(HeldSite):
         """Return what the client's machine is like: the server's can't be asked."""
         return {"probes": probes.here(self.lab.folder)}
 
-    def watch(
-        self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
-    ) -> here.Monitor:
+    def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> here.Monitor:
         """Return what watches clients and this machine; the server's can't be seen."""
-        pids = [one.pid for one in (client, *others)]
+        pids = [one.pid for one in clients]
         return here.Monitor({"client": pids}, path, *pids)
 
     @contextlib.contextmanager

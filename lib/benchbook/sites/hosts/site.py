@@ -198,13 +198,11 @@ class HostsSite(ArrangedSite[OnHosts]):
             self._errors_ms.append(round(500 * made.clock.round_trip_s, 3))
         return made
 
-    def watch(
-        self, arm: str, client: RemoteClient, path: Path, others: Sequence[RemoteClient] = ()
-    ) -> RemoteWatch:
+    def watch(self, arm: str, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         chain = self._chain(arm)
         roles = {role: self._running.host(name) for role, name in arrange.hosts_of(chain).items()}
         pids, hops = self._running.processes(chain), arrange.hops(chain)
-        return RemoteWatch(roles, pids, (client, *others), path, hops, self._running.families(chain))
+        return RemoteWatch(roles, pids, clients, path, hops, self._running.families(chain))
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:

@@ -174,8 +174,8 @@ class KubernetesSite(ArrangedSite[InPod]):
         cores = self._arms.cores_of("client", pod.spec.node_name)
         return RemoteClient(self.space.host(pod), start, None if cores is None else tuple(cores))
 
-    def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> RemoteWatch:
-        return self._arms.watch(self._chain(arm), (client, *others), path)
+    def watch(self, arm: str, clients: Sequence[Any], path: Path) -> RemoteWatch:
+        return self._arms.watch(self._chain(arm), clients, path)
 
     def data_groups(self) -> list[list[str]]:
         """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""

@@ -151,10 +151,8 @@ class LocalSite(ArrangedSite[InLab]):
         where = self._parts.where(self._chain(start.arm).client)
         return loads.client(self.lab, start, self._keep, where)
 
-    def watch(
-        self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
-    ) -> here.Monitor:
-        driver, pids = loads.pid(self.lab), [one.pid for one in (client, *others)]
+    def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> here.Monitor:
+        driver, pids = loads.pid(self.lab), [one.pid for one in clients]
         watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
         hops = self._parts.hops(self._chain(arm))
         return here.Monitor(watched, path, *pids, hops=hops, families=self._families(arm))
