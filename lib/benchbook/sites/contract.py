@@ -177,13 +177,13 @@ class Site(abc.ABC):
         """The arms that can be made here, in the study's order."""
         return [arm for arm in self.study.arms if self.missing(arm) is None]
 
-    @abc.abstractmethod
     def up(self, arm: str) -> Endpoint:
-        """Bring an arm up, or find it up, proven to be ours; return what (the first) sysbench connects to."""
+        """Bring an arm up as `endpoints` does; return what its first client connects to."""
+        return self.endpoints(arm)[0]
 
     @abc.abstractmethod
     def endpoints(self, arm: str) -> Sequence[Endpoint]:
-        """Bring an arm up; return what each of its clients connects to."""
+        """Bring an arm up, or find it up, proven to be ours; return what each of its clients connects to."""
 
     @abc.abstractmethod
     def down(self, arm: str | None = None) -> None:

@@ -87,7 +87,7 @@ class ExistingSite(HeldSite):
             said = " ".join(str(error.orig).split())
             return [f"{host}:{port} does not let {user} in: {said}; see site.existing, arms.{arm}.endpoint"]
 
-    def up(self, arm: str) -> Endpoint:
+    def endpoints(self, arm: str) -> list[Endpoint]:
         if why := self.missing(arm):
             raise SiteError(f"{arm}: {why}")
         host, port = self._place(arm)
@@ -96,10 +96,8 @@ class ExistingSite(HeldSite):
                 self._theirs[arm].enter(connection, self.database, self.lab.token)
             self._marked.add((host, port))
         driver = self._theirs[arm].driver
-        return Endpoint(host, port, self.database, self.secret, tls=self.asked.tls, driver=driver)
-
-    def endpoints(self, arm: str) -> list[Endpoint]:
-        return [self.up(arm)] * self.study.arms[arm].clients
+        one = Endpoint(host, port, self.database, self.secret, tls=self.asked.tls, driver=driver)
+        return [one] * self.study.arms[arm].clients
 
     def down(self, arm: str | None = None) -> None:
         """Leave everything as it is: none of it is ours to stop."""

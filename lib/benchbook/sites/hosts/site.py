@@ -88,9 +88,6 @@ class HostsSite(ArrangedSite[OnHosts]):
         """Seconds from the first call of `client` until all clients of an arm are ready to begin."""
         return self._running.ready_s
 
-    def up(self, arm: str) -> Endpoint:
-        return self.endpoints(arm)[0]
-
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
         self._running.persevere(lambda: self._running.ensure(chain))

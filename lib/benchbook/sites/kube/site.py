@@ -94,15 +94,12 @@ class KubernetesSite(ArrangedSite[InPod]):
     def obstacles(self, arm: str) -> list[str]:
         return self._arms.obstacles(self._chain(arm))
 
-    def up(self, arm: str) -> Endpoint:
+    def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
         host, port = self._arms.ensure(chain)
         if clients_outside(chain):
             self._clients_outside().must_reach(clients_outside(chain), host, port, self.space.here.wait_s)
-        return self._endpoint(host, port, self._server(arm) if clients_inside(chain) else None)
-
-    def endpoints(self, arm: str) -> list[Endpoint]:
-        places, chain = [self.up(arm)], self._chain(arm)
+        places = [self._endpoint(host, port, self._server(arm) if clients_inside(chain) else None)]
         for part in chain.others:
             server = self._arms.server(part)
             address = str(server.ensure().status.pod_ip)

@@ -85,18 +85,14 @@ class LocalSite(ArrangedSite[InLab]):
     def obstacles(self, arm: str) -> list[str]:
         return obstacles.of(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))
 
-    def up(self, arm: str) -> Endpoint:
+    def endpoints(self, arm: str) -> list[Endpoint]:
         chain, engine = self._chain(arm), engine_of(self.study, self.study.deployed(arm))
         if engine.cluster is not None and not self._parts.get(chain.server).is_up:
             # Each waits as long alone, and none is to be loaded while fewer are up than for the others.
             prepared.start(self._servers())
         self._parts.ensure(chain)
         driver = traits.engine(engine.name).driver
-        return self._endpoint(chain, chain.entry, driver)
-
-    def endpoints(self, arm: str) -> list[Endpoint]:
-        first, chain = self.up(arm), self._chain(arm)
-        places = [first, *(self._endpoint(chain, part, first.driver) for part in chain.others)]
+        places = [self._endpoint(chain, part, driver) for part in (chain.entry, *chain.others)]
         clients = self._arms[arm].clients
         return [places[several.server_of(number, len(places))] for number in range(clients)]
 
