@@ -169,7 +169,6 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     """
     first = next(iter(making.values())).run
     planned: PlannedRun = first.planned
-    deployed = {name: one.run.arm for name, one in making.items()}
     discard_s, run_s = turns.clock_seconds(planned)
     rounds, each = order.of_group(planned)
     asked = {
@@ -198,8 +197,7 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     if found["exit_code"] != 0:
         for one in making.values():
             kill(one.running)
-    stopped = {name: first.site.stopped_with(deployed, name) for name in deployed}
-    return {**found, "asked": asked, "stopped": stopped}
+    return {**found, "asked": asked}
 
 
 def evidence_of_turns(

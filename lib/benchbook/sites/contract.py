@@ -115,7 +115,10 @@ class Clock(Protocol):
         """How it ended, or None while it goes."""
 
     def end(self) -> dict[str, Any]:
-        """End it, let all clients and parts go on, and return what it wrote."""
+        """End it, let all clients and parts go on, and return what it wrote.
+
+        With it are `exit_code`, and by arm in `stopped` the kinds of parts that stand still in others' turns.
+        """
 
 
 class Site(abc.ABC):
@@ -300,8 +303,4 @@ class Site(abc.ABC):
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> Clock:
         """Start the clock of a group whose arms take turns; `asked` is what it is asked beside them."""
-        raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")
-
-    def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
-        """Return the kinds of parts that stand still in a group when it is not an arm's turn."""
         raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")

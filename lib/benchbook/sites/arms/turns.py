@@ -59,7 +59,7 @@ class Clock:
         where: Where,
         keep: tuple[int, ...],
     ) -> None:
-        self.stops = stops(parts)
+        self.stops, self.stopped = stops(parts), {name: stopped_with(parts, name) for name in parts}
         arms: list[dict[str, Any]] = []
         for name, taker in takers.items():
             clients: Sequence[int] = [client.pid for client in taker.clients]
@@ -89,4 +89,4 @@ class Clock:
         for pid in self.stops:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
-        return {**labs.noted(self.result), "exit_code": self.exit_code}
+        return {**labs.noted(self.result), "exit_code": self.exit_code, "stopped": self.stopped}

@@ -170,9 +170,6 @@ class ExistingSite(HeldSite):
         parts: dict[str, dict[str, list[int]]] = {name: {} for name in takers}
         return turns.Clock(self.lab, takers, parts, {**asked, "families": []}, Where(), (self._lock.fd,))
 
-    def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
-        return ["client"]
-
     def machines(self) -> dict[str, Any]:
         """Return what the client's machine is like: the server's can't be asked."""
         return {"probes": probes.here(self.lab.folder)}

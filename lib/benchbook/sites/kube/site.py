@@ -110,9 +110,6 @@ class KubernetesSite(ArrangedSite[InPod]):
         """Start it in the pod of all clients, where the logs are that it reads; it lets them begin."""
         return PodClock(self.lab, takers, asked)
 
-    def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
-        return ["client"]
-
     def facts(self, arm: str) -> dict[str, Any]:
         return evidence.facts(self._arms, arm, self._chain(arm))
 
@@ -237,7 +234,7 @@ class PodClock:
         offset = machine.clock(host)
         for one in self.clients:
             one.clock = offset
-        self.ahead_s = offset.ahead_s
+        self.ahead_s, self.stopped = offset.ahead_s, {name: ["client"] for name in takers}
         arms = [
             {
                 "name": name,
@@ -264,7 +261,8 @@ class PodClock:
         for one in self.clients:
             with contextlib.suppress(SiteError):
                 one.send_signal(signal.SIGCONT)
-        return {**by_our_clock(labs.noted(self.result), self.ahead_s), "exit_code": self.exit_code}
+        found = by_our_clock(labs.noted(self.result), self.ahead_s)
+        return found | {"exit_code": self.exit_code, "stopped": self.stopped}
 
 
 def by_our_clock(found: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:

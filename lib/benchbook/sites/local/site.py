@@ -103,9 +103,6 @@ class LocalSite(ArrangedSite[InLab]):
         more = {**asked, "families": families}
         return turns.Clock(self.lab, takers, parts, more, Where(cpus=cpus), self._keep)
 
-    def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
-        return turns.stopped_with({one: self.monitored(arm) for one, arm in deployed.items()}, name)
-
     def machines(self) -> dict[str, Any]:
         return {"probes": probes.here(self.lab.folder)}
 
