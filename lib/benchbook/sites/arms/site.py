@@ -132,9 +132,8 @@ class ArrangedSite(HeldSite, Generic[Where]):
 
     def _servers(self) -> list[Any]:
         """Return every distinct server of the arms that can be made here."""
-        parts = dict.fromkeys(part for arm in self._with_servers() for part in self.chains[arm].servers)
+        able = self.able
+        # Twins, which the study does not name, have servers of their own.
+        chains = (chain for name, chain in self.chains.items() if self.study.deployed(name) in able)
+        parts = dict.fromkeys(part for chain in chains for part in chain.servers)
         return [self._made(part) for part in parts]
-
-    def _with_servers(self) -> list[str]:
-        """Return the arms whose servers have prepared data."""
-        return self.able

@@ -184,11 +184,6 @@ class LocalSite(ArrangedSite[InLab]):
     def _made(self, part: Part) -> Any:
         return self._parts.get(part)
 
-    def _with_servers(self) -> list[str]:
-        # Twins have servers of their own.
-        able = self.able
-        return [name for name in self._arms if name in able or self.study.deployed(name) in able]
-
     def _endpoint(self, chain: layout.Chain, part: Part, driver: str) -> Endpoint:
         host, port = self._parts.address(part)
         socket = Path(self._parts.get(part).socket_path) if chain.by_socket else None

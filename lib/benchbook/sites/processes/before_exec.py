@@ -36,18 +36,13 @@ class Where:
 ANYWHERE = Where()
 
 
-def libc() -> ctypes.CDLL:
-    """Return the C library; SiteError where it is not Linux's."""
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process; OSError where the kernel refuses, SiteError where it is not Linux."""
     if sys.platform != "linux":
         raise SiteError(
             "processes can be supervised on Linux only; run Benchbook on a Linux machine or in a virtual one"
         )
-    return ctypes.CDLL(None, use_errno=True)
-
-
-def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process; OSError where the kernel refuses, SiteError where there is none."""
-    if libc().prctl(option, value, 0, 0, 0) != 0:
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
