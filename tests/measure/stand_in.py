@@ -287,7 +287,7 @@ class Site(contract.Site):
             for number in range(one.clients)
         ]
 
-    def down(self, arm: str | None = None) -> None:
+    def down(self) -> None:
         self.done.append("down")
 
     def admin(self, arm: str | None = None, server: int = 0) -> Connection:

@@ -126,8 +126,8 @@ class Site(abc.ABC):
 
     Where no arm is named, the baseline's server is meant. An arm may ask for several clients and servers
     (`clients`, `servers`): client i then uses server i modulo their number. Server 0 is the one that arms
-    without several share, and two arms whose `server_of` is the same share the others too. `up`, `down`,
-    `facts`, `identity`, `log_mark`, `log_errors`, `snapshot`, `restore` and `during` are about all servers of
+    without several share, and two arms whose `server_of` is the same share the others too. `up`, `facts`,
+    `identity`, `log_mark`, `log_errors`, `snapshot`, `restore` and `during` are about all servers of
     an arm. What a kind of site makes of this stands in `core.supported.MAKES`, and studies that ask others
     for it are refused.
     """
@@ -189,8 +189,8 @@ class Site(abc.ABC):
         """Bring an arm up, or find it up, proven to be ours; return what each of its clients connects to."""
 
     @abc.abstractmethod
-    def down(self, arm: str | None = None) -> None:
-        """Stop all; for one arm only what no direct arm needs: its hops."""
+    def down(self) -> None:
+        """Stop all that was started."""
 
     def remove(self) -> list[str]:
         """Drop what was loaded into servers that others run; return in words what was, server by server."""

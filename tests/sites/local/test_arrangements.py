@@ -431,7 +431,8 @@ def test_tiproxy_leads_to_the_server_and_listens_on_loopback_only(arranged) -> N
         with site.during("direct") as record:
             pass
         assert record["has_probes"], "it asks the server that both arms share, whichever is measured"
-        site.down("tiproxy")
+        site.down()
+        site.up("direct")
         with site.during("direct") as record:
             pass
         assert record == {}

@@ -99,7 +99,7 @@ class ExistingSite(HeldSite):
         one = Endpoint(host, port, self.database, self.secret, tls=self.asked.tls, driver=driver)
         return [one] * self.study.arms[arm].clients
 
-    def down(self, arm: str | None = None) -> None:
+    def down(self) -> None:
         """Leave everything as it is: none of it is ours to stop."""
 
     def remove(self) -> list[str]:

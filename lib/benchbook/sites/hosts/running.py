@@ -153,11 +153,10 @@ class Running:
                     raise
             time.sleep(wait_s)
 
-    def stop(self, only: Part | None = None) -> None:
-        """Stop a part; None: all, those nearest to the client first."""
-        for part, one in reversed(list(self.parts.items())):
-            if only in (None, part):
-                one.stop()
+    def stop(self) -> None:
+        """Stop all parts, those nearest to the client first."""
+        for one in reversed(list(self.parts.values())):
+            one.stop()
 
     def kernel_of(self, server: Part) -> dict[str, int]:
         """Return the kernel settings made for a server as its host has them now."""

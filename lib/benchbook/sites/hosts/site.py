@@ -100,9 +100,8 @@ class HostsSite(ArrangedSite[OnHosts]):
             for place in arrange.endpoints(chain)
         ]
 
-    def down(self, arm: str | None = None) -> None:
-        """Stop all that was started; for one arm only its proxy."""
-        self._running.stop(None if arm is None else self._chain(arm).proxy)
+    def down(self) -> None:
+        self._running.stop()
 
     def machines(self) -> dict[str, Any]:
         """Return what each host of the arms is like; one that can't be reached is left out."""

@@ -192,10 +192,9 @@ class KubernetesSite(ArrangedSite[InPod]):
     def look(self) -> None:
         self._arms.must_be_alive()
 
-    def down(self, arm: str | None = None) -> None:
+    def down(self) -> None:
         """Put the servers to sleep; proxies and clients hold nothing and stay until the site is left."""
-        if arm is None:
-            self._arms.sleep()
+        self._arms.sleep()
 
     def _clients_outside(self) -> Outside:
         assert self._outside is not None

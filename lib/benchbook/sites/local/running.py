@@ -122,11 +122,10 @@ class Parts:
         arms = [chain.arm for chain in self.chains.values()]
         return max((arm.load.connections for arm in arms if arm.load), default=0)
 
-    def stop(self, *names: str) -> None:
-        """Stop parts, those nearest to the client first, and clusters at once; none named: all."""
-        chosen = [part for name, part in self.alive.items() if not names or name in names]
-        clusters = [part for part in chosen if part.is_cluster]
-        for part in reversed([part for part in chosen if part not in clusters]):
+    def stop(self) -> None:
+        """Stop all parts, those nearest to the client first, and clusters at once."""
+        clusters = [part for part in self.alive.values() if part.is_cluster]
+        for part in reversed([part for part in self.alive.values() if part not in clusters]):
             part.stop()
         steps.at_once([part.stop for part in clusters])
 

@@ -169,10 +169,8 @@ class LocalSite(ArrangedSite[InLab]):
             )
         self._looked = now
 
-    def down(self, arm: str | None = None) -> None:
-        names = [] if arm is None else [part.name for part in self._chain(arm).hops]
-        if arm is None or names:
-            self._parts.stop(*names)
+    def down(self) -> None:
+        self._parts.stop()
 
     def _laid_out(self, engine: str, first: int = 0) -> dict[str, layout.Chain]:
         twins = self._arms.keys() - self.study.arms.keys()
