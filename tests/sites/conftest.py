@@ -9,7 +9,7 @@ import pytest
 
 from benchbook.core.study import Study
 from benchbook.sites.proxies.haproxy import HAProxy
-from tests import rooms
+from tests import rooms, small
 
 
 @pytest.fixture(autouse=True)
@@ -31,25 +31,16 @@ def make_study(port: int):
     """Return a function that makes a study with the given engine settings and other engine keys."""
 
     def make(settings: dict | None = None, **engine) -> Study:
-        return Study.model_validate(
-            {
-                "title": "Test",
-                "question": "Does the lab hold?",
-                "site": {"port": port},
-                "engine": {
-                    "settings": {"innodb_buffer_pool_size": "16M", "innodb_log_file_size": "8M"}
-                    | (settings or {}),
-                    **engine,
-                },
-                "arms": {"direct": {}, "relay": {"access": "haproxy"}},
-                "dataset": {"tables": 1, "table_size": 10},
-                "workloads": {"oltp_point_select": {}},
-                "threads": (1,),
-                "plan": {"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
-                "aa": None,
-                "warm_up": {},
-                "claims": (),
-            }
+        little = {"innodb_buffer_pool_size": "16M", "innodb_log_file_size": "8M"}
+        return small.study(
+            site={"port": port},
+            engine={"settings": little | (settings or {}), **engine},
+            arms={"direct": {}, "relay": {"access": "haproxy"}},
+            dataset={"tables": 1, "table_size": 10},
+            workloads={"oltp_point_select": {}},
+            threads=(1,),
+            plan={"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
+            warm_up={},
         )
 
     return make

@@ -28,7 +28,7 @@ from benchbook.sites.arms import clean, obstacles
 from benchbook.sites.contract import Site, Start
 from benchbook.sites.kube.api import VARIABLES
 from benchbook.sites.machine.here import COLUMNS
-from tests import rooms, walks
+from tests import rooms, small, walks
 from tests.limits import LIMITS
 from tests.sites import kubernetes_study
 from tests.sites.ssh_hosts import racked, unable
@@ -40,21 +40,14 @@ DIRECT = {"direct": {}, "proxy": {"access": "haproxy"}}
 
 
 def study(kind: str, port: int, arms: dict[str, Any], engine: dict[str, Any], **site: Any) -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Does each site keep the contract?",
-            "site": {"kind": kind, **({"port": port} if kind != "existing" else {}), **site},
-            "engine": {"settings": engine},
-            "arms": arms,
-            "aa": None,
-            "dataset": {"tables": 2, "table_size": 1000},
-            "workloads": {"oltp_read_only": {}},
-            "threads": (1,),
-            "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"},
-            "warm_up": {"pilot_s": 2},
-            "claims": (),
-        }
+    return small.study(
+        site={"kind": kind, **({"port": port} if kind != "existing" else {}), **site},
+        engine={"settings": engine},
+        arms=arms,
+        dataset={"tables": 2, "table_size": 1000},
+        workloads={"oltp_read_only": {}},
+        threads=(1,),
+        plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"},
     )
 
 

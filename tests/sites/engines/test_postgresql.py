@@ -19,13 +19,12 @@ from pydantic import ValidationError
 from benchbook import sites
 from benchbook.core import applied, turns
 from benchbook.core.errors import SettingsDiffer, SiteError
-from benchbook.core.params import Limits
+from benchbook.core.model import Endpoint
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
 from benchbook.measure import dataset, servers, sysbench
 from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
-from benchbook.read import validity
 from benchbook.sites import lab as labs
 from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql as accounts
@@ -33,7 +32,7 @@ from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.proxies.pgbouncer import PgBouncer
 from tests import rooms, small, walks
 from tests.limits import LIMITS
-from tests.walks import Store
+from tests.walks import Store, judge
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
 MISSING = "PostgreSQL is not installed: apt-get install postgresql"
@@ -155,18 +154,12 @@ def test_the_plan_names_the_driver_and_no_password_is_in_the_command_line() -> N
     planned = schedule.plan_runs("test", study(), {})[0]
     assert planned.options["driver"] == "pgsql"
     assert "ignore_errors" not in planned.options
-    endpoint = sites_endpoint()
+    endpoint = Endpoint("127.0.0.1", 1, "sbtest", Path("account.cnf"), driver="pgsql")
     argv = sysbench.run(endpoint, planned)
     assert {"--db-driver=pgsql", "--pgsql-host=127.0.0.1", "--pgsql-port=1", "--pgsql-db=sbtest"} < set(argv)
     assert not [word for word in argv if "mysql" in word or "password" in word or "user" in word]
     of_mysql = schedule.plan_runs("test", study(engine={"name": "mariadb"}), {})[0]
     assert "driver" not in of_mysql.options
-
-
-def sites_endpoint() -> Any:
-    from benchbook.core.model import Endpoint
-
-    return Endpoint("127.0.0.1", 1, "sbtest", Path("account.cnf"), driver="pgsql")
 
 
 @pytest.fixture(scope="module")
@@ -191,10 +184,6 @@ def planned(site: Any, arm: str, workload: str = "oltp_read_write") -> Any:
     return next(run for run in schedule.plan_runs("test", asked, {}) if run.arm == arm)
 
 
-def judged(folder: RunFolder) -> Any:
-    return validity.judge(folder, Limits(**LIMITS))
-
-
 def made(site: Any, arm: str, into: Path, workload: str = "oltp_read_write") -> RunFolder:
     site.up(arm)
     with servers.sessions(site, site.study, [arm]) as connections:
@@ -215,7 +204,7 @@ def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -
         pytest.skip(str(PgBouncer.obstacle()))
     loaded.restore()
     folder = made(loaded, arm, tmp_path)
-    found = judged(folder)
+    found = judge(folder)
     assert (found.status, found.reasons) == ("valid", [])
     deletes = grown(folder, "Com_delete")
     assert deletes > 0
@@ -257,7 +246,7 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Pa
             folder = execute(run, tmp_path, 1)
         finally:
             del site.during
-    found = judged(folder)
+    found = judge(folder)
     assert found.status == "invalid"
     assert any("Com_select grew by" in reason for reason in found.reasons)
     assert any("Connections grew by 3, sysbench says 2" in reason for reason in found.reasons)
@@ -299,7 +288,7 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
         run = Run(asked, site, "direct", first, LIMITS)
         # Reading tables loads a library into our session, with settings of its own.
         dataset.prewarm_all(site.study, connections)
-        before = judged(walks.made(site, asked, [first], tmp_path / "1"))
+        before = judge(walks.made(site, asked, [first], tmp_path / "1"))
         assert (before.status, before.reasons) == ("valid", [])
         with site.admin("direct").connect().execution_options(isolation_level="AUTOCOMMIT") as other:
             other.exec_driver_sql(
@@ -308,7 +297,7 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
             other.exec_driver_sql(
                 "CREATE TRIGGER slow BEFORE UPDATE ON sbtest1 FOR EACH ROW EXECUTE FUNCTION nothing()"
             )
-        found = judged(execute(run, tmp_path / "2", 1))
+        found = judge(execute(run, tmp_path / "2", 1))
         assert found.status == "invalid"
         assert any("trigger sbtest1.slow was added" in reason for reason in found.reasons)
         with site.admin("direct").connect().execution_options(isolation_level="AUTOCOMMIT") as other:
@@ -316,7 +305,7 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
             other.exec_driver_sql("DROP FUNCTION nothing")
             other.exec_driver_sql("UPDATE sbtest1 SET k = k WHERE id = 1")
             other.exec_driver_sql("SELECT pg_stat_force_next_flush()")
-        found = judged(execute(run, tmp_path / "3", 1))
+        found = judge(execute(run, tmp_path / "3", 1))
         assert any("sbtest1 was written to between the runs" in reason for reason in found.reasons)
 
 
@@ -332,12 +321,12 @@ def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(
         (first,) = connections["direct"]
         asked = planned(site, "direct", "oltp_point_select")
         run = Run(asked, site, "direct", first, LIMITS)
-        assert judged(walks.made(site, asked, [first], tmp_path / "1")).status == "valid"
+        assert judge(walks.made(site, asked, [first], tmp_path / "1")).status == "valid"
         with site.admin("direct").connect().execution_options(isolation_level="AUTOCOMMIT") as other:
             other.exec_driver_sql("ALTER SYSTEM SET work_mem = '1MB'")
             other.exec_driver_sql("SELECT pg_reload_conf()")
         time.sleep(0.3)
-        found = judged(execute(run, tmp_path / "2", 1))
+        found = judge(execute(run, tmp_path / "2", 1))
         assert any("server variable work_mem was 4096, is 1024" in reason for reason in found.reasons)
 
 
@@ -362,10 +351,10 @@ def test_a_killed_server_voids_the_run_and_comes_back(loaded: Any, tmp_path: Pat
             folder = execute(Run(planned(site, "direct"), site, "direct", first, LIMITS), tmp_path, 1)
     finally:
         del site.watch
-    assert judged(folder).status == "invalid"
+    assert judge(folder).status == "invalid"
     site.restore()
     assert site.identity("direct")["pid"] != pid
-    after = judged(made(site, "direct", tmp_path / "after"))
+    after = judge(made(site, "direct", tmp_path / "after"))
     assert after.status == "valid", after.reasons
 
 

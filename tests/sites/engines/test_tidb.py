@@ -33,6 +33,7 @@ from benchbook.sites.arms import clean
 from benchbook.sites.local import network
 from benchbook.sites.machine import abilities
 from benchbook.sites.tidb import build
+from tests import small
 from tests.limits import LIMITS
 
 BUILT = [version for version in build.versions() if build.recipe(version).target.is_file()]
@@ -47,22 +48,14 @@ def study(port: int):
     """Return a function that makes a study on TiDB."""
 
     def make(**changes: Any) -> Study:
-        return Study.model_validate(
-            {
-                "title": "Test",
-                "question": "Is it TiDB?",
-                "site": {"port": port},
-                "engine": {"name": "tidb", "version": (BUILT or ["6.6"])[0]},
-                "arms": {"direct": {}, "relay": {"access": "haproxy"}},
-                "aa": None,
-                "dataset": {"tables": 2, "table_size": 300},
-                "workloads": {"oltp_read_write": {}},
-                "warm_up": {},
-                "claims": (),
-            }
-            | RUN
-            | changes
-        )
+        own = {
+            "site": {"port": port},
+            "engine": {"name": "tidb", "version": (BUILT or ["6.6"])[0]},
+            "arms": {"direct": {}, "relay": {"access": "haproxy"}},
+            "dataset": {"tables": 2, "table_size": 300},
+            "warm_up": {},
+        }
+        return small.study(**own | RUN | changes)
 
     return make
 

@@ -30,7 +30,7 @@ from benchbook.read import validity
 from benchbook.show import setting
 from benchbook.sites import lab as labs
 from benchbook.sites.contract import Start
-from tests import rooms, walks
+from tests import rooms, small, walks
 from tests.limits import LIMITS
 
 pytestmark = pytest.mark.server
@@ -109,22 +109,13 @@ def study(theirs: Any) -> Callable[..., Study]:
     ) -> Study:
         account = {} if "account_file" in existing else {"user": "guest", "password_env": "GUEST_PASSWORD"}
         place = {"host": endpoint.host, "port": endpoint.port, "database": "ours"}
-        return Study.model_validate(
-            {
-                "title": "Test",
-                "question": "Does it hold?",
-                "site": {"kind": "existing", "existing": place | account | existing},
-                "engine": {"settings": settings or {}},
-                "arms": arms
-                or {"one": {}, "two": {"endpoint": {"host": "127.0.0.1", "port": endpoint.port}}},
-                "aa": None,
-                "dataset": {"tables": 1, "table_size": ROWS},
-                "workloads": {"oltp_read_write": {}},
-                "threads": (threads,),
-                "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2},
-                "warm_up": {"pilot_s": 2},
-                "claims": (),
-            }
+        return small.study(
+            site={"kind": "existing", "existing": place | account | existing},
+            engine={"settings": settings or {}},
+            arms=arms or {"one": {}, "two": {"endpoint": {"host": "127.0.0.1", "port": endpoint.port}}},
+            dataset={"tables": 1, "table_size": ROWS},
+            threads=(threads,),
+            plan={"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2},
         )
 
     return make
@@ -363,22 +354,7 @@ def test_an_endpoint_that_does_not_answer_is_told(study, open_folder):
 def test_what_can_not_be_is_refused_before_anything_is_asked(existing: dict, arm: dict, said: str):
     place = {"host": "192.0.2.1", "user": "u", "password_env": "X"} | existing
     with pytest.raises(ValueError, match=said):
-        Study.model_validate(
-            {
-                "title": "Test",
-                "question": "Does it hold?",
-                "site": {"kind": "existing", "existing": place},
-                "engine": {},
-                "arms": {"one": {}, "two": arm},
-                "aa": None,
-                "dataset": {"tables": 1, "table_size": 100},
-                "workloads": {"oltp_read_write": {}},
-                "threads": (2,),
-                "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2},
-                "warm_up": {},
-                "claims": (),
-            }
-        )
+        small.study(site={"kind": "existing", "existing": place}, arms={"one": {}, "two": arm})
 
 
 def test_sqlalchemy_never_shows_the_account(study, open_folder):

@@ -18,13 +18,12 @@ import pytest
 from benchbook import sites
 from benchbook.core import traits
 from benchbook.core.errors import SiteError
-from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
 from benchbook.sites.local.site import LocalSite
 from benchbook.sites.machine import lock
 from benchbook.sites.processes import process, procfs
-from tests import ports, rooms
+from tests import ports, rooms, small
 from tests.sites.connection import connect
 
 pytestmark = pytest.mark.server
@@ -438,15 +437,8 @@ def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorde
         name: {"access": kind, "engine": {"settings": {setting: value}}}
         for name, value in (("a", 1), ("b", 0))
     }
-    study = Study.model_validate(
-        {
-            "title": "Test", "question": "Is it the same proxy?", "site": {"port": rooms.port(150)},
-            "engine": {"name": engine},
-            "arms": arms, "dataset": {"tables": 1, "table_size": 10}, "workloads": {"oltp_point_select": {}},
-            "threads": (1,), "plan": {"seed": 1, "blocks": 2, "discard_s": 0, "run_s": 2}, "aa": None,
-            "warm_up": {}, "claims": (),
-        }
-    )  # fmt: skip
+    plan = {"seed": 1, "blocks": 2, "discard_s": 0, "run_s": 2}
+    study = small.study(site={"port": rooms.port(150)}, engine={"name": engine}, arms=arms, plan=plan)
     with LocalSite(study, open_folder / f"places-{kind}") as site:
 
         def hashes() -> dict[str, str]:

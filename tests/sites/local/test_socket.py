@@ -14,7 +14,7 @@ from benchbook import sites
 from benchbook.core import traits
 from benchbook.core.study import Study
 from benchbook.measure import dataset
-from tests import rooms
+from tests import rooms, small
 from tests.walks import Store, judge
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -27,23 +27,15 @@ OVER = {"mariadb": "--mysql-socket=", "mysql": "--mysql-socket=", "postgresql": 
 
 
 def study(name: str = "mariadb", port: int | None = None, **changes: Any) -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "What does TCP on one machine cost?",
-            "site": {"port": rooms.port(90) if port is None else port},
-            "engine": {"name": name, "settings": SETTINGS[name]},
-            "arms": {"direct": {}, "socket": {"access": "socket"}},
-            "aa": None,
-            "dataset": {"tables": 2, "table_size": 500},
-            "workloads": {"oltp_read_only": {}},
-            "threads": (2,),
-            "plan": {"seed": 3, "blocks": 1} | TURNS,
-            "warm_up": {"pilot_s": 2},
-            "claims": (),
-        }
-        | changes
-    )
+    own = {
+        "site": {"port": rooms.port(90) if port is None else port},
+        "engine": {"name": name, "settings": SETTINGS[name]},
+        "arms": {"direct": {}, "socket": {"access": "socket"}},
+        "dataset": {"tables": 2, "table_size": 500},
+        "workloads": {"oltp_read_only": {}},
+        "plan": {"seed": 3, "blocks": 1} | TURNS,
+    }
+    return small.study(**own | changes)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from benchbook.read import tidy, validity
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
 from benchbook.sites.tidb import build
-from tests import rooms
+from tests import rooms, small
 from tests.limits import LIMITS
 from tests.walks import Store
 
@@ -48,26 +48,15 @@ STORES = ["store-1", "store-2", "store-3"]
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Is it a cluster?",
-            "site": {"port": rooms.port(100), "cpus": "shared"},
-            "engine": {
-                "name": "tidb",
-                "version": VERSION,
-                "cluster": {"tidb": 2, "pd_settings": {"schedule.leader-schedule-limit": 2}},
-                "settings": {},
-            },
-            "arms": {"direct": {}, "relay": {"access": "haproxy"}},
-            "aa": None,
-            "dataset": {"tables": 2, "table_size": 300},
-            "workloads": {"oltp_read_write": {}},
-            "threads": (4,),
-            "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 4, "order": "runs"},
-            "warm_up": {},
-            "claims": (),
-        }
+    cluster = {"tidb": 2, "pd_settings": {"schedule.leader-schedule-limit": 2}}
+    return small.study(
+        site={"port": rooms.port(100), "cpus": "shared"},
+        engine={"name": "tidb", "version": VERSION, "cluster": cluster},
+        arms={"direct": {}, "relay": {"access": "haproxy"}},
+        dataset={"tables": 2, "table_size": 300},
+        threads=(4,),
+        plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 4, "order": "runs"},
+        warm_up={},
     )
 
 
