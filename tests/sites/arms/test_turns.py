@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 
 from benchbook.sites.arms import clock, turns
 from benchbook.sites.processes import procfs, usage
+from tests import beside
 
 MANY = """import sys, threading, hashlib
 def burn():
@@ -84,13 +85,6 @@ def group(tmp_path: Path) -> Iterator[Group]:
         one.wait()
 
 
-def until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
-
-
 def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group: Group):
     group.start(a=BURN, b=BURN)
     assert group.clock().wait(20) == 0
@@ -119,7 +113,7 @@ def test_who_has_started_leaves_the_cores_to_those_that_have_not(group: Group):
     may_start = group.folder / "may_start"
     group.start(a=BURN, b=LATE.format(str(may_start)))
     running = group.clock(whole_s=5.0)
-    assert until(lambda: group.state("a") in "Tt")
+    assert beside.until(lambda: group.state("a") in "Tt", 5)
     assert (group.folder / "b.log").read_bytes() == b"" and group.state("b") not in "Tt"
     may_start.touch()
     assert running.wait(20) == 0
@@ -167,7 +161,7 @@ def test_each_thread_of_a_process_is_asked_to_stop_it_for_the_first_one_may_wait
     monkeypatch.setattr(clock, "TGKILL", asks)
     try:
         assert late.stdout is not None and late.stdout.readline()
-        assert until(lambda: len(os.listdir(f"/proc/{late.pid}/task")) == 13)
+        assert beside.until(lambda: len(os.listdir(f"/proc/{late.pid}/task")) == 13)
         tasks = {int(task) for task in os.listdir(f"/proc/{late.pid}/task")}
         # Nobody else tells it to stop: whichever of them runs has to.
         clock._stand_still([late.pid])
@@ -201,7 +195,7 @@ def test_a_client_that_is_continued_by_a_stranger_is_seen(group: Group):
     group.start(a=BURN, b=BURN)
     # The clock waits half a second for one that never stands still, and then goes on: 2.2 s for an ABBA.
     running = group.clock(whole_s=5.0)
-    assert until(lambda: group.state("a") == "T", 10)
+    assert beside.until(lambda: group.state("a") == "T", 10)
     while running.poll() is None:
         os.kill(group.burners["a"].pid, signal.SIGCONT)
         time.sleep(0.01)
@@ -213,7 +207,7 @@ def test_a_client_that_ends_ends_the_turns_and_the_others_go_on(group: Group):
     running = group.clock()
     assert running.wait(20) == 3
     assert group.told()["gone"] == group.burners["b"].pid
-    assert until(group.nobody_is_stopped)
+    assert beside.until(group.nobody_is_stopped, 5)
 
 
 @pytest.mark.parametrize("after_s", [0.3, 1.3, 2.0])
@@ -224,7 +218,7 @@ def test_a_clock_that_is_asked_to_end_lets_all_go_on(group: Group, after_s: floa
     running.terminate()
     # It may not have come so far as to answer the signal itself.
     assert running.wait(10) in (1, -signal.SIGTERM)
-    assert until(group.nobody_is_stopped)
+    assert beside.until(group.nobody_is_stopped, 5)
 
 
 def test_parts_that_serve_every_arm_are_never_stopped():

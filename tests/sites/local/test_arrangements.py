@@ -23,7 +23,7 @@ from benchbook.sites.arms import clean
 from benchbook.sites.contract import Start
 from benchbook.sites.local import cgroups, network, obstacles, running
 from benchbook.sites.machine import abilities, here
-from tests import ports, rooms
+from tests import beside, ports, rooms
 from tests.sites.connection import connect
 
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
@@ -381,10 +381,7 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     owner.stdout.close()
-    deadline = time.monotonic() + 5
-    while clean.find_processes(folder, {token}) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert clean.find_processes(folder, {token}) == []
+    assert beside.gone(lambda: clean.find_processes(folder, {token}), 5) == []
     left = running.present(token, folder / "run")
     assert {words.split()[0] for words in left} == {
         "rule",

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import beside
+
 
 @pytest.fixture
 def echo() -> Iterator[tuple[str, int]]:
@@ -96,7 +98,4 @@ def test_connections_that_end_are_let_go_on_both_sides(relay) -> None:
     for _ in range(20):
         with socket.create_connection(address, 20) as one:
             assert one.recv(5) == b"hello"
-    deadline = time.monotonic() + 10
-    while (now := len(os.listdir(f"/proc/{pid}/fd"))) > before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert now <= before
+    assert beside.until(lambda: len(os.listdir(f"/proc/{pid}/fd")) <= before, 10)

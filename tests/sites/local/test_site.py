@@ -23,7 +23,7 @@ from benchbook.sites.arms import clean
 from benchbook.sites.local.site import LocalSite
 from benchbook.sites.machine import lock
 from benchbook.sites.processes import process, procfs
-from tests import ports, rooms, small
+from tests import beside, ports, rooms, small
 from tests.sites.connection import connect
 
 pytestmark = pytest.mark.server
@@ -165,18 +165,12 @@ def test_a_part_that_died_outside_a_run_is_named_with_when_and_how(make_study, l
         site.look()
         victim = site.monitored("relay")["proxy"][0]
         os.kill(victim, signal.SIGKILL)
-        wait_gone_pid(victim)
+        beside.gone(lambda: procfs.is_alive(victim), 5)
         said = r"ended by itself between \d\d:\d\d:\d\d and .* UTC: \S+ \(by signal 9\), see .*; the same"
         with pytest.raises(SiteError, match=said):
             site.look()
         site.up("relay")
         site.look()
-
-
-def wait_gone_pid(pid: int) -> None:
-    deadline = time.monotonic() + 5
-    while procfs.is_alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 def test_a_server_that_hangs_is_started_anew_and_one_that_is_gone_is_not_asked(make_study, lab: Path) -> None:
@@ -359,10 +353,7 @@ def owner(make_study, lab: Path, tmp_path: Path):
 
 
 def wait_gone(lab: Path, seconds: float) -> list[int]:
-    deadline = time.monotonic() + seconds
-    while (left := of_lab(lab)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return left
+    return beside.gone(lambda: of_lab(lab), seconds)
 
 
 def test_a_killed_owner_takes_everything_with_it_and_the_lab_opens_again(

@@ -20,6 +20,7 @@ import pytest
 from benchbook.core.errors import SiteError
 from benchbook.sites.processes import process, procfs
 from benchbook.sites.processes.before_exec import Where
+from tests import beside
 
 
 @pytest.fixture
@@ -164,10 +165,7 @@ time.sleep(60)
     owner.kill()
     owner.wait()
     owner.stdout.close()
-    deadline = time.monotonic() + 5
-    while procfs.is_alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not procfs.is_alive(pid)
+    assert not beside.gone(lambda: procfs.is_alive(pid), 5)
 
 
 # A process of its own, in a session of its own: this one's precedence is not touched.
@@ -265,8 +263,5 @@ def test_one_that_waits_dies_with_its_owner(tmp_path: Path):
         time.sleep(0.3)
         assert waiting.is_running()
         one.kill()
-    deadline = time.monotonic() + 5
-    while waiting.is_running() and waiting.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not waiting.is_running() or waiting.status() == psutil.STATUS_ZOMBIE
+    assert not beside.gone(lambda: waiting.is_running() and waiting.status() != psutil.STATUS_ZOMBIE, 5)
     assert not (tmp_path / "begun").read_text()

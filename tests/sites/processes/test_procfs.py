@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 from benchbook.sites.processes import procfs
+from tests import beside
 
 
 def test_a_name_with_brackets_and_spaces_does_not_shift_the_fields(tmp_path: Path) -> None:
@@ -23,9 +23,7 @@ def test_a_name_with_brackets_and_spaces_does_not_shift_the_fields(tmp_path: Pat
 
 def test_a_zombie_is_not_alive_and_has_no_say() -> None:
     popen = subprocess.Popen(["/bin/true"])
-    deadline = time.monotonic() + 5
-    while procfs.stat(popen.pid).state != "Z" and time.monotonic() < deadline:
-        time.sleep(0.01)
+    beside.until(lambda: procfs.stat(popen.pid).state == "Z", 5)
     assert not procfs.is_alive(popen.pid)
     assert popen.pid not in procfs.descendants(os.getpid())
     popen.wait()
@@ -44,9 +42,7 @@ def test_descendants_are_found_through_sessions_parents_first() -> None:
         return [pid for pid in procfs.descendants(os.getpid()) if pid not in before]
 
     with subprocess.Popen(["setsid", "--fork", "--wait", "sleep", "60"]) as popen:
-        deadline = time.monotonic() + 5
-        while len(new()) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        beside.until(lambda: len(new()) >= 2, 5)
         found = new()
         for pid in reversed(found):
             os.kill(pid, 9)

@@ -15,6 +15,7 @@ import nbformat
 import pytest
 
 from benchbook.sites.processes import procfs
+from tests import beside
 
 MARK = "BENCHBOOK_TEST_MARK"
 
@@ -47,10 +48,7 @@ def alive(mark: str) -> list[int]:
 
 
 def wait_gone(mark: str, seconds: float) -> list[int]:
-    deadline = time.monotonic() + seconds
-    while (left := alive(mark)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return left
+    return beside.gone(lambda: alive(mark), seconds)
 
 
 @pytest.fixture
@@ -64,9 +62,7 @@ def chain(tmp_path: Path):
     supervisor = subprocess.Popen(
         [sys.executable, "-m", *argv], env={**os.environ, MARK: mark}, start_new_session=True
     )
-    deadline = time.monotonic() + 15
-    while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    beside.until((tmp_path / "ready").exists, 15)
     assert len(alive(mark)) == 4
     yield supervisor, mark
     for pid in alive(mark):
@@ -110,9 +106,7 @@ def test_the_death_of_the_pipeline_behind_a_shell_ends_everything(tmp_path: Path
     inner = f"{sys.executable} -m benchbook.sites.processes.supervise sleep 60; true"
     code = f"import subprocess; subprocess.run({inner!r}, shell=True)"
     pipeline = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, MARK: mark})
-    deadline = time.monotonic() + 10
-    while len(alive(mark)) < 4 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    beside.until(lambda: len(alive(mark)) >= 4, 10)
     pipeline.kill()
     pipeline.wait()
     assert wait_gone(mark, 5) == []
@@ -201,9 +195,7 @@ def test_a_real_notebook_leaves_nothing_whichever_link_is_killed(tmp_path: Path,
         env={**os.environ, MARK: mark, "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    beside.until((tmp_path / "ready").exists)
     chain = [pipeline.pid, *procfs.descendants(pipeline.pid)]
     assert len(chain) >= 5, "pipeline, supervisor, papermill, kernel, server"
     os.kill(chain[["pipeline", "supervisor", "papermill", "kernel"].index(link)], signal.SIGKILL)
