@@ -53,18 +53,12 @@ def weight(shares: int) -> int:
     return 1 + ((shares - 2) * 9999) // 262142
 
 
-def base(root: Path = ROOT, version: int | None = None) -> Path | None:
-    """Return the folder under which groups with a CPU controller are made, or None if there is none."""
-    version = version or machine.cgroup_version()
-    return {1: root / "cpu", 2: root}.get(version or 0)
-
-
 def make(
     token: str, name: str, *, quota: float | None, shares: int, root: Path = ROOT, version: int | None = None
 ) -> Group:
     """Make a group of a lab, or find it, and set what is asked; SiteError if that is not in force."""
     version = version or machine.cgroup_version() or 0
-    above = base(root, version)
+    above = {1: root / "cpu", 2: root}.get(version)
     if above is None:
         raise SiteError("this machine has no control groups for the processor; leave out cpu.quota and qos")
     parent = above / f"benchbook-{lab_id(token)}"

@@ -168,14 +168,13 @@ def wait(child: Child, timeout_s: float) -> int:
     assert child.popen is not None
     try:
         return child.popen.wait(timeout=timeout_s)
-    except BaseException as error:
+    except subprocess.TimeoutExpired:
+        raise SiteError(
+            f"{child.role} did not end within {timeout_s:.0f} s and was stopped; "
+            "look whether the disk is full or the machine overloaded"
+        ) from None
+    finally:
         stop(child, grace_s=2.0)
-        if isinstance(error, subprocess.TimeoutExpired):
-            raise SiteError(
-                f"{child.role} did not end within {timeout_s:.0f} s and was stopped; "
-                "look whether the disk is full or the machine overloaded"
-            ) from None
-        raise
 
 
 def stop(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGTERM) -> bool:
