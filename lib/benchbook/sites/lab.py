@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.processes import process
 from benchbook.sites.processes.before_exec import ANYWHERE, Where
 
 LOOPBACK = "127.0.0.1"
@@ -112,15 +113,21 @@ class Place:
 
 @dataclass(frozen=True)
 class Lab:
-    """An opened lab folder."""
+    """An opened lab folder; `keep` are file descriptors that its programs inherit, such as the lock's."""
 
     folder: Path
     token: str
+    keep: tuple[int, ...] = ()
 
     @property
     def run(self) -> Path:
         """Pid files."""
         return self.folder / "run"
+
+    def start(self, role: str, argv: Sequence[str], **how: Any) -> process.Child:
+        """Start a program as `process.start` does; what it prints is in `run/ROLE.log`, unless `out` says."""
+        its: dict[str, Any] = {"token": self.token, "folder": self.folder, "keep": self.keep}
+        return process.start(role, argv, **its | {"out": self.run / f"{role}.log"} | how)
 
     @property
     def secret(self) -> Path:

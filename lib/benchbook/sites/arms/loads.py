@@ -29,35 +29,20 @@ STOP_S = 30.0
 OTHER_FILES = 1024
 
 
-def client(lab: labs.Lab, start: Start, keep: Sequence[int], where: Where = ANYWHERE) -> process.Child:
+def client(lab: labs.Lab, start: Start, where: Where = ANYWHERE) -> process.Child:
     """Start a load client, supervised like a server; with `begin_at` its program begins at that moment."""
     argv, note = start.argv, None
     if start.begin_at is not None:
         note = lab.run / f"begun-{start.number}"
         argv = process.waiting(argv, start.begin_at, note)
-    child = process.start(
-        "client" if start.number == 0 else f"client-{start.number}",
-        argv,
-        token=lab.token,
-        folder=lab.folder,
-        out=start.out,
-        err=start.err,
-        append=False,
-        where=where,
-        keep=keep,
-        cwd=start.cwd,
-        env=start.env,
-    )
-    return replace(child, note=note)
+    role = "client" if start.number == 0 else f"client-{start.number}"
+    its = {"out": start.out, "err": start.err, "cwd": start.cwd, "env": start.env}
+    return replace(lab.start(role, argv, **its, append=False, where=where), note=note)
 
 
 @contextlib.contextmanager
 def connections(
-    lab: labs.Lab,
-    asked: Load | None,
-    to: tuple[str, int],
-    cpus: tuple[int, ...] | None,
-    keep: tuple[int, ...] = (),
+    lab: labs.Lab, asked: Load | None, to: tuple[str, int], cpus: tuple[int, ...] | None
 ) -> Iterator[dict[str, Any]]:
     """Hold and make connections to an address while the block runs; idle ones are open before it begins.
 
@@ -76,7 +61,7 @@ def connections(
     def said() -> str:
         return (lab.run / f"{ROLE}.log").read_text("utf-8", "replace")
 
-    with _program(lab, ROLE, argv, Where(cpus), keep, STOP_S) as (child, kept):
+    with _program(lab, ROLE, argv, Where(cpus), STOP_S) as (child, kept):
         record |= begun(said, lambda: child.is_alive, asked)
         yield record
     record |= ended(told(said()), asked, record) | kept
@@ -148,11 +133,7 @@ def told(text: str) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def neighbour(
-    lab: labs.Lab,
-    asked: Neighbour | None,
-    cpus: tuple[int, ...] | None,
-    group: Path | None,
-    keep: tuple[int, ...] = (),
+    lab: labs.Lab, asked: Neighbour | None, cpus: tuple[int, ...] | None, group: Path | None
 ) -> Iterator[dict[str, Any]]:
     """Compute on the given cores, in the given control group, while the block runs.
 
@@ -164,29 +145,19 @@ def neighbour(
         return
     argv = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
     where = Where(cpus, (group,) if group is not None else ())
-    with _program(lab, NEIGHBOUR, argv, where, keep, 1.0) as (_, record):
+    with _program(lab, NEIGHBOUR, argv, where, 1.0) as (_, record):
         record |= {"threads": asked.processes, "shares": asked.shares}
         yield record
 
 
 @contextlib.contextmanager
 def _program(
-    lab: labs.Lab, role: str, argv: Sequence[str], where: Where, keep: tuple[int, ...], grace_s: float
+    lab: labs.Lab, role: str, argv: Sequence[str], where: Where, grace_s: float
 ) -> Iterator[tuple[process.Child, dict[str, Any]]]:
     """Run a program while the block runs; yield it, and a record of the processor seconds that it got and of
     whether it `stayed`, filled when it has ended. What it prints is in `run/ROLE.log` of the lab."""
     record: dict[str, Any] = {}
-    child = process.start(
-        role,
-        argv,
-        token=lab.token,
-        folder=lab.folder,
-        out=lab.run / f"{role}.log",
-        pidfile=lab.pidfile(role),
-        where=where,
-        keep=keep,
-        append=False,
-    )
+    child = lab.start(role, argv, pidfile=lab.pidfile(role), where=where, append=False)
     try:
         yield child, record
     finally:

@@ -6,6 +6,7 @@ import abc
 import contextlib
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self
@@ -42,6 +43,7 @@ class HeldSite(Site):
             stack.enter_context(end_signals.caught())
             self._lock = lock.acquire(self.lab.folder, None if self._is_here() else self.lab.run / LOCK)
             stack.callback(self._lock.release)
+            self.lab = replace(self.lab, keep=(self._lock.fd,))
             self._open()
             if self.study.site.precedence == "raised":
                 stack.enter_context(process.before_others())

@@ -57,7 +57,6 @@ class Clock:
         parts: Mapping[str, Mapping[str, Sequence[int]]],
         asked: Mapping[str, Any],
         where: Where,
-        keep: tuple[int, ...],
     ) -> None:
         self.stops, self.stopped = stops(parts), {name: stopped_with(parts, name) for name in parts}
         arms: list[dict[str, Any]] = []
@@ -67,15 +66,8 @@ class Clock:
             mine = {"client": clients, **parts[name]}
             arms.append({"name": name, "clients": clients, "logs": logs, "parts": mine})
         request, self.result = ask(lab, **asked, arms=arms, stops=self.stops, usage=usage.__file__)
-        self.child = process.start(
-            "clock",
-            [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)],
-            token=lab.token,
-            folder=lab.folder,
-            out=lab.run / "clock.log",
-            where=where,
-            keep=keep,
-        )
+        argv = [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)]
+        self.child = lab.start("clock", argv, where=where)
 
     @property
     def exit_code(self) -> int | None:

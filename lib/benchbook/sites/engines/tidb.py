@@ -123,7 +123,7 @@ class TiDB(Server):
 
     def _find(self) -> str:
         if isinstance(self.machine, Here):
-            return str(build.program(self.lab, self.engine.version, self.engine.binary, self.machine.keep))
+            return str(build.program(self.lab, self.engine.version, self.engine.binary))
         return super()._find()
 
     def _argv(self, store: str, socket: str) -> list[str]:

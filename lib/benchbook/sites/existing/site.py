@@ -162,13 +162,13 @@ class ExistingSite(HeldSite):
         cwd = Path(self._scratch.name) if self._tls else start.cwd
         # libpq would encrypt wherever the server can.
         env = {**(start.env or {}), "PGSSLMODE": "disable"}
-        self._clients.append(loads.client(self.lab, replace(start, cwd=cwd, env=env), (self._lock.fd,)))
+        self._clients.append(loads.client(self.lab, replace(start, cwd=cwd, env=env)))
         return self._clients[-1]
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
         """Start the clock of clients that take turns; servers, which are not ours, are never stopped."""
         parts: dict[str, dict[str, list[int]]] = {name: {} for name in takers}
-        return turns.Clock(self.lab, takers, parts, {**asked, "families": []}, Where(), (self._lock.fd,))
+        return turns.Clock(self.lab, takers, parts, {**asked, "families": []}, Where())
 
     def machines(self) -> dict[str, Any]:
         """Return what the client's machine is like: the server's can't be asked."""

@@ -110,10 +110,10 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
     asked, group = chain.arm.neighbour, None
     if asked is not None:
         group = cgroups.make(parts.lab.token, loads.NEIGHBOUR, quota=None, shares=asked.shares).folder
-    busy = loads.neighbour(parts.lab, asked, chain.server.cpus, group, parts.keep)
+    busy = loads.neighbour(parts.lab, asked, chain.server.cpus, group)
     entry = parts.address(chain.entry)
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
-    load = loads.connections(parts.lab, chain.arm.load, entry, chain.client.cpus, parts.keep)
+    load = loads.connections(parts.lab, chain.arm.load, entry, chain.client.cpus)
     caught = loads.capture(proxy, chain.arm.capture)
     whole = parts.get(chain.server).beside()
     with busy as beside, load as borne, caught as captured, whole as cluster:

@@ -25,11 +25,11 @@ from benchbook.sites.proxies.proxy import NOTHING
 
 
 class Parts:
-    """All parts of one lab by name. `keep` are file descriptors that processes inherit."""
+    """All parts of one lab by name."""
 
-    def __init__(self, lab: labs.Lab, study: Study, chains: dict[str, Chain], keep: tuple[int, ...]) -> None:
-        self.lab, self.study, self.chains, self.keep = lab, study, chains, keep
-        self.machine = Here(lab, keep)
+    def __init__(self, lab: labs.Lab, study: Study, chains: dict[str, Chain]) -> None:
+        self.lab, self.study, self.chains = lab, study, chains
+        self.machine = Here(lab)
         self.network = network.Network(lab.token)
         self.alive: dict[str, Any] = {}
         self._first: dict[str, Part] = {}

@@ -45,8 +45,7 @@ class LocalSite(ArrangedSite[InLab]):
 
     def _open(self) -> None:
         self._looked = time.time()
-        self._keep = (self._lock.fd,)
-        self._parts = running.Parts(self.lab, self.study, self.chains, self._keep)
+        self._parts = running.Parts(self.lab, self.study, self.chains)
         if running.present(self.lab.token, self.lab.run):
             self._parts.clear()
         me = process.known("owner", os.getpid(), self.lab.token)
@@ -101,7 +100,7 @@ class LocalSite(ArrangedSite[InLab]):
         cpus = self._chain(next(iter(takers.values())).arm).client.cpus
         families = sorted({pid for taker in takers.values() for pid in self._families(taker.arm)})
         more = {**asked, "families": families}
-        return turns.Clock(self.lab, takers, parts, more, Where(cpus=cpus), self._keep)
+        return turns.Clock(self.lab, takers, parts, more, Where(cpus=cpus))
 
     def machines(self) -> dict[str, Any]:
         return {"probes": probes.here(self.lab.folder)}
@@ -142,7 +141,7 @@ class LocalSite(ArrangedSite[InLab]):
 
     def client(self, start: Start) -> process.Child:
         where = self._parts.where(self._chain(start.arm).client)
-        return loads.client(self.lab, start, self._keep, where)
+        return loads.client(self.lab, start, where)
 
     def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> here.Monitor:
         driver, pids = loads.pid(self.lab), [one.pid for one in clients]

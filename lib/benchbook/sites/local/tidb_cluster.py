@@ -53,7 +53,7 @@ class Cluster(Made):
         lab = machine.lab
         self.machine, self.lab, self.engine, self.place = machine, lab, engine, place
         self.size: Asked = engine.cluster
-        self.programs = build.cluster(lab, engine.version, machine.keep)
+        self.programs = build.cluster(lab, engine.version)
         self.version = build.said_version(self.programs["tidb-server"])
         self.asked = config.complete(engine.settings, self.version)
         self.user = data.user(machine)

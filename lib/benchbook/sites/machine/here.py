@@ -52,14 +52,14 @@ def variable(name: str) -> str:
 
 
 class Here(Machine):
-    """This machine, with the folder of a lab. `keep` are file descriptors that programs inherit."""
+    """This machine, with the folder of a lab."""
 
     folder: Path  # type: ignore[assignment]  # a path that this process can open
     _what = "the lab's folder"
 
-    def __init__(self, lab: labs.Lab, keep: tuple[int, ...] = ()) -> None:
+    def __init__(self, lab: labs.Lab) -> None:
         super().__init__(lab.folder)
-        self.lab, self.keep, self.folder = lab, keep, lab.folder
+        self.lab, self.folder = lab, lab.folder
         self.cores = len(os.sched_getaffinity(0))
         self.open_files = files.open_files()
 
@@ -79,19 +79,8 @@ class Here(Machine):
 
     def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Child:
         self.private_folder("run")
-        return process.start(
-            role,
-            argv,
-            token=self.lab.token,
-            folder=self.folder,
-            out=self.lab.run / f"{role}.log",
-            pidfile=self.lab.pidfile(role),
-            user=user,
-            where=where,
-            keep=self.keep,
-            cwd=self.folder / role,
-            env=env,
-        )
+        its: dict[str, Any] = {"pidfile": self.lab.pidfile(role), "cwd": self.folder / role}
+        return self.lab.start(role, argv, **its, user=user, where=where, env=env)
 
     def stop(self, process_: process.Child, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
         was_alive = process_.is_alive
@@ -100,16 +89,7 @@ class Here(Machine):
         return is_clean
 
     def run_to_end(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
-        log = self.lab.run / "work.log"
-        child = process.start(
-            *("work", argv),
-            token=self.lab.token,
-            folder=self.folder,
-            out=log,
-            user=user,
-            keep=self.keep,
-            append=False,
-        )
+        child, log = self.lab.start("work", argv, user=user, append=False), self.lab.run / "work.log"
         if process.wait(child, most_s) != 0:
             raise SiteError(f"{wrong}; see {log}:\n  {tail(log)}")
 

@@ -136,11 +136,11 @@ def _lacks_go(version: str, names: Sequence[str], what: str) -> str | None:
     return f"{what} and there is no Go; `apt-get install golang`, or put go in the PATH"
 
 
-def cluster(lab: labs.Lab, version: str, keep: tuple[int, ...] = ()) -> dict[str, Path]:
+def cluster(lab: labs.Lab, version: str) -> dict[str, Path]:
     """Return the programs of a cluster's parts by name, built now if they never were."""
     if (refused := cluster_obstacle(version)) is not None:
         raise SiteError(refused)
-    return {name: _build(lab, recipe(version, name), keep) for name in (*PARTS, SERVER)}
+    return {name: _build(lab, recipe(version, name)) for name in (*PARTS, SERVER)}
 
 
 def obstacle(version: str | None, binary: str | None) -> str | None:
@@ -158,14 +158,14 @@ def obstacle(version: str | None, binary: str | None) -> str | None:
     return _lacks_go(version or known[0], [SERVER], "TiDB is built from its Go module")
 
 
-def program(lab: labs.Lab, version: str | None, binary: str | None, keep: tuple[int, ...] = ()) -> Path:
+def program(lab: labs.Lab, version: str | None, binary: str | None) -> Path:
     """Return the server's program, built now if it was never built; SiteError with what the compiler said."""
     refused = obstacle(version, binary)
     if refused is not None:
         raise SiteError(refused)
     if binary is not None:
         return Path(binary).expanduser().resolve()
-    return _build(lab, recipe(version or versions()[0]), keep)
+    return _build(lab, recipe(version or versions()[0]))
 
 
 def standing() -> str:
@@ -193,7 +193,7 @@ def built(binary: Path) -> dict[str, str] | None:
     return files.read_json(record) if record.is_file() else None
 
 
-def _build(lab: labs.Lab, recipe: Recipe, keep: tuple[int, ...]) -> Path:
+def _build(lab: labs.Lab, recipe: Recipe) -> Path:
     """Return a program, built now if it never was; SiteError with the compiler's last words."""
     target, what = recipe.target, f"{recipe.target.name} {recipe.version}"
     if target.is_file():
@@ -211,17 +211,9 @@ def _build(lab: labs.Lab, recipe: Recipe, keep: tuple[int, ...]) -> Path:
     print(f"building {what} from its Go module, once; about 2 minutes on 2 cores", flush=True)
     begun = time.monotonic()
     go = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, timeout=60).stdout.strip()
-    child = process.start(
-        "build",
-        ["go", "build", *_linked(list(recipe.flags), go), "-o", str(part), recipe.package],
-        token=lab.token,
-        folder=lab.folder,
-        out=log,
-        keep=keep,
-        append=False,
-        cwd=recipe.folder,
-        env={**os.environ, **PURE_GO, "GOTMPDIR": str(scratch)},
-    )
+    argv = ["go", "build", *_linked(list(recipe.flags), go), "-o", str(part), recipe.package]
+    env = {**os.environ, **PURE_GO, "GOTMPDIR": str(scratch)}
+    child = lab.start("build", argv, append=False, cwd=recipe.folder, env=env)
     try:
         code = _wait(child, what, begun)
     finally:
