@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from benchbook.core import registry, traits
 from benchbook.core.engines import variant
 from benchbook.core.study_arm import LOWEST_SHARES, Arm, Cpu
-from benchbook.core.study_sections import Engine
 from benchbook.sites.arms import parts
 from benchbook.sites.arms.parts import Arranged, copies
 from benchbook.sites.local.cgroups import CORE_SHARES
@@ -46,33 +46,28 @@ def chains(
     port: int,
     cpus: Mapping[str, list[int] | None],
     has_netem: bool = False,
-    engine: str = Engine.model_fields["name"].default,
     first: int = 0,
-    ports: Mapping[str, int] | None = None,
+    ports: Mapping[str, int] = MappingProxyType({}),
     apart: Collection[str] = (),
 ) -> dict[str, Chain]:
     """Return each arm's chain of parts; `cpus` are the cores of server, proxy and client (None: all).
 
-    `engine` is the study's; `ports` is how many the servers of an arm take, where they are a cluster. Places
-    are given from the arm at `first` on, so that another number lets arms change places. Those of `apart`
-    share no server. With `has_netem` distance is a matter of the pod's cable, if it can be so in all arms;
-    else of a hop.
+    `ports` is how many each server of an arm takes, one if it is not said. Places are given from the arm at
+    `first` on, so that another number lets arms change places. Those of `apart` share no server. With
+    `has_netem` distance is a matter of the pod's cable, if it can be so in all arms; else of a hop.
     """
     is_cable = has_netem and suits_netem(arms)
     arranged, prepared = Arranged[InLab](port), copies(arms)
 
-    def share(key: tuple[Any, ...], kind: str, program: str = "", wide: int = 0, **rest: Any) -> Part:
+    def share(key: tuple[Any, ...], kind: str, wide: int = 1, **rest: Any) -> Part:
         role = kind if kind in ("server", "relay", "service") else "proxy"
-
-        of = traits.engine(program) if kind == "server" else traits.between(kind)
-        ports = wide or (of.ports if of is not None else 1)
-        return arranged.once(key, role, kind, ports, port=SERVICE_PORT if kind == "service" else None, **rest)
+        return arranged.once(key, role, kind, wide, port=SERVICE_PORT if kind == "service" else None, **rest)
 
     names = list(arms)
     turned = names[first % len(names) :] + names[: first % len(names)]
     found = {
         name: _chain(
-            *(arms[name], cpus, share, is_cable, engine, prepared[name], (ports or {}).get(name, 0)),
+            *(arms[name], cpus, share, is_cable, prepared[name], ports.get(name, 1)),
             (name,) if name in apart else (),
         )
         for name in turned
@@ -85,7 +80,6 @@ def _chain(
     cpus: Mapping[str, list[int] | None],
     share: Callable[..., Part],
     is_cable: bool,
-    engine: str,
     prepared: str,
     wide: int,
     alone: tuple[str, ...],
@@ -96,10 +90,9 @@ def _chain(
     cable = distance if is_cable else None
     where = InLab(quota, _shares(arm, cores, quota), arm.network == "pod", cable)
     own = {"where": where, "cpus": cores, "kernel": arm.kernel, "variant": variant(arm), "prepared": prepared}
-    program = (arm.engine.name if arm.engine is not None else None) or engine
     key: tuple[Any, ...] = ("server", *own.values())
-    servers = [share((*key, *alone), "server", program, wide, **own)]
-    servers += [share((*key, number), "server", program, **own) for number in range(1, arm.servers)]
+    servers = [share((*key, *alone), "server", wide, **own)]
+    servers += [share((*key, number), "server", wide, **own) for number in range(1, arm.servers)]
     hops: list[Part] = []
     cores, quota = rooms["proxy"]
     if distance is not None and not is_cable:
@@ -110,11 +103,11 @@ def _chain(
     if arm.access in registry.THROUGH_SERVICE:
         behind = share(("service", behind), "service", where=InLab(), to=behind)
         hops.append(behind)
-    if traits.between(arm.access) is not None:
+    if (of := traits.between(arm.access)) is not None:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
         said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
         key = (arm.access, cores, quota, behind, said, arm.load)
-        hops.append(share(key, arm.access, where=_weighed(quota), cpus=cores, to=behind))
+        hops.append(share(key, arm.access, of.ports, where=_weighed(quota), cpus=cores, to=behind))
     cores, quota = rooms["client"]
     client = Part("client", "client", 0, _weighed(quota), cpus=cores)
     return Chain(arm, tuple(servers), tuple(hops), (client,))

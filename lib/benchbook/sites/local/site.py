@@ -41,7 +41,7 @@ class LocalSite(ArrangedSite[InLab]):
         super().__init__(study, lab)
         self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
         self._arms = dict(study.arms)
-        self.chains = self._laid_out(study.engine.name)
+        self.chains = self._laid_out()
 
     def _open(self) -> None:
         self._looked = time.time()
@@ -66,14 +66,14 @@ class LocalSite(ArrangedSite[InLab]):
         asked = [engine_of(self.study, arm) for arm in self.study.arms]
         # Arms of different engines stay where they are.
         if len({(one.name, one.version, one.binary) for one in asked}) == 1:
-            self.chains = self._laid_out(asked[0].name, block - 1)
-            self._parts.forget(self.chains, self._laid_out(asked[0].name))
+            self.chains = self._laid_out(block - 1)
+            self._parts.forget(self.chains, self._laid_out())
 
     def add_twin(self, name: str, arm: str) -> None:
         """Its data are the same prepared copy."""
         if name not in self._arms and self._parts.is_empty:
             self._arms[name] = self.study.arms[arm]
-            self.chains = self._laid_out(self.study.engine.name)
+            self.chains = self._laid_out()
             self._parts.forget(self.chains, self.chains)
 
     @classmethod
@@ -171,12 +171,12 @@ class LocalSite(ArrangedSite[InLab]):
     def down(self) -> None:
         self._parts.stop()
 
-    def _laid_out(self, engine: str, first: int = 0) -> dict[str, layout.Chain]:
+    def _laid_out(self, first: int = 0) -> dict[str, layout.Chain]:
         twins = self._arms.keys() - self.study.arms.keys()
         has_netem, port = obstacles.has_netem(self.study.arms), self.study.site.port
-        clusters = {arm: engine_of(self.study, self.study.deployed(arm)).cluster for arm in self._arms}
-        ports = {arm: cluster.ports for arm, cluster in clusters.items() if cluster is not None}
-        return layout.chains(self._arms, port, self.cpus, has_netem, engine, first, ports, twins)
+        asked = {arm: engine_of(self.study, self.study.deployed(arm)) for arm in self._arms}
+        ports = {arm: (one.cluster or traits.engine(one.name)).ports for arm, one in asked.items()}
+        return layout.chains(self._arms, port, self.cpus, has_netem, first, ports, twins)
 
     def _made(self, part: Part) -> Any:
         return self._parts.get(part)
