@@ -33,6 +33,8 @@ class HeldSite(Site):
     what it has in `_open`, and ends it in `_close`.
     """
 
+    ready_s = 1.0
+
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
         self._folder = lab
@@ -83,6 +85,7 @@ class HeldSite(Site):
 class ArrangedSite(HeldSite, Generic[Where]):
     """A site that makes its servers itself, by the `chains` of its arms."""
 
+    database = labs.SCHEMA
     chains: dict[str, Chain[Where]]
 
     def server_of(self, arm: str) -> str:

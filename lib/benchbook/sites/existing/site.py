@@ -39,8 +39,6 @@ NOT_SEEN = ("the server's log", "the server's host", "the server's processes")
 class ExistingSite(HeldSite):
     """The endpoints of one study's arms. Nothing is started there; tables are made in one schema of ours."""
 
-    ready_s = 1.0
-
     def __init__(self, study: Study, lab: Path) -> None:
         assert study.site.existing is not None
         super().__init__(study, lab)

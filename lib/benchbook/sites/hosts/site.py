@@ -38,8 +38,6 @@ from benchbook.sites.tidb.status import pools_spent
 class HostsSite(ArrangedSite[OnHosts]):
     """The arms of one study on the hosts of its inventory. Nothing connects before the first question."""
 
-    database = labs.SCHEMA
-
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
         assert study.site.inventory is not None

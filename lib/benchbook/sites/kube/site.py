@@ -36,7 +36,6 @@ class KubernetesSite(ArrangedSite[InPod]):
     When it is left, all pods are gone but those that hold data, which sleep (`keep_data`) until `make down`.
     """
 
-    database = labs.SCHEMA
     # The clients of arms that take turns are asked for over the API one by one, and begin together.
     holds_clients = True
 

@@ -34,9 +34,6 @@ class LocalSite(ArrangedSite[InLab]):
     nothing.
     """
 
-    database = labs.SCHEMA
-    ready_s = 1.0
-
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
         self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
