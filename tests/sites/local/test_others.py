@@ -9,12 +9,9 @@ import pytest
 
 from benchbook import sites
 from benchbook.measure import dataset
-from benchbook.read import validity
 from benchbook.sites.local import doctor
-from tests import rooms
+from tests import rooms, walks
 from tests.installed import package
-from tests.limits import LIMITS
-from tests.sites.hosts.test_postgresql import made
 from tests.sites.local.test_socket import study
 
 pytestmark = [
@@ -35,7 +32,7 @@ def test_a_proxy_and_an_engine_of_one_module_each_are_measured_here(open_folder:
         with sites.open_site(asked, open_folder / "others") as site:
             dataset.load(site, site.study)
             for arm in asked.arms:
-                judged = validity.judge(made(site, arm, tmp_path / arm), LIMITS)
+                judged = walks.judge(walks.measured(site, asked, arm, tmp_path / arm))
                 assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
             facts = site.facts("behind")
             assert (facts["engine"]["name"], facts["proxy"]["name"]) == ("small", "socat")
