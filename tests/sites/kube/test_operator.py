@@ -172,14 +172,17 @@ def told(cluster: Cluster) -> str:
 
 
 def load(spec: Any, folder: Path, cluster: Cluster, where: Path) -> None:
-    """Load the tables into a new cluster; into another where unistore ended over its first snapshots."""
+    """Load the tables into a new cluster; into another where unistore ended over its first snapshots.
+
+    One that comes back has lost what it held: no TiDB begins on that either.
+    """
     for attempt in range(ATTEMPTS):
         with sites.open_site(spec, folder) as site:
             try:
                 dataset.load(site, spec)
                 return
             except SiteError as error:
-                if not re.search(r"server-tikv-\d: CrashLoopBackOff", str(error)) or attempt == ATTEMPTS - 1:
+                if not re.search(r"server-ti(kv|db)-\d: CrashLoopBackOff", str(error)) or attempt == ATTEMPTS - 1:
                     print(told(cluster))
                     raise
         clean.down(folder)
