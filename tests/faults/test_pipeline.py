@@ -174,7 +174,7 @@ def test_a_pipeline_that_is_struck_leaves_nothing_and_goes_on(
     assert leftovers.after(lambda: look(clone)) == []
     if stage == "run-matrix":
         kept = list(runfolder.listing(clone.data / "raw"))
-        assert len(kept) == 3
+        assert len(kept) == 3, said
         assert {validity.judge(RunFolder(folder.path), LIMITS).status for folder in kept} == {"valid"}
 
 
