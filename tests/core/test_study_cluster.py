@@ -47,7 +47,7 @@ def test_clusters_side_by_side_get_ports_that_do_not_meet() -> None:
     # Two ports for each part: 1 TiDB, 1 PD, 3 stores; and 3 TiDB, 1 PD, 3 stores.
     assert wide == {"one": 10, "three": 14}
     cpus = {"server": None, "proxy": None, "client": None}
-    chains = layout.chains(made.arms, 24000, cpus, engine="tidb", ports=wide)
+    chains = layout.chains(made.arms, 24000, cpus, ports=wide)
     assert [chains["one"].server.port, chains["three"].server.port] == [24000, 24010]
     assert chains["three"].entry.port == 24024
 
