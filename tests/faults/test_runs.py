@@ -93,6 +93,10 @@ BETWEEN = (
 NETWORK = (Fault("F27", "partition of 2.5 s", acts.partition(2.5), ("V7",), is_long=False),)
 
 
+# Rules of the whole machine's network, which a walk beside it would see.
+RULES = pytest.mark.alone("firewall")
+
+
 def assert_only_its_run_is_lost(fault: Fault, here: Scene, inject: Callable[..., None]) -> None:
     inject(fault.row, fault.what)
     here.walk(fault.act, fault.when)
@@ -104,7 +108,11 @@ def assert_only_its_run_is_lost(fault: Fault, here: Scene, inject: Callable[...,
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(fault, id=fault.what, marks=[pytest.mark.faults] * fault.is_long)
+        pytest.param(
+            fault,
+            id=fault.what,
+            marks=[pytest.mark.faults] * fault.is_long + [RULES] * (fault in NETWORK),
+        )
         for fault in (*SERVER, *PROXY, *CLIENT, *NETWORK)
     ],
 )
@@ -138,7 +146,7 @@ def test_what_is_done_between_two_runs_costs_the_second(
         pytest.param(Fault("F3", "a listener that never answers", acts.silent_listener, ("V1",), "before"),
                      id="listener", marks=pytest.mark.faults),
         pytest.param(Fault("F27", "partition that stays", acts.partition(None), ("V1",)),
-                     id="partition", marks=[pytest.mark.faults,
+                     id="partition", marks=[pytest.mark.faults, RULES,
                      pytest.mark.skipif(os.geteuid() != 0, reason="rules of the firewall need root")]),
     ],
 )  # fmt: skip

@@ -132,6 +132,8 @@ def test_what_was_made_before_the_first_run_of_a_session_is_named(
     assert any(fault.startswith(words) for fault in found), found
 
 
+# Others' tests partition the machine's network by rules, each of which is a stranger's to this walk.
+@pytest.mark.alone("firewall")
 def test_a_quiet_walk_accuses_no_stranger_and_its_new_fields_stand_in_the_table(
     site: Any, study: Study, tmp_path: Path
 ):
