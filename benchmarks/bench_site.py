@@ -46,7 +46,7 @@ def study(**changes: Any) -> Study:
 @contextmanager
 def place() -> Iterator[Path]:
     """Yield a folder for a lab and for results, with a lock of its own; nothing of it stays."""
-    with mock.patch.dict(os.environ), calibration.place("bb-bench-", Path("/var/tmp")) as base:
+    with mock.patch.dict(os.environ), calibration.place("bb-bench-") as base:
         os.environ["BENCHBOOK_LOCK"] = str(base / "machine.lock")
         yield base
 

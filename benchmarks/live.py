@@ -46,7 +46,7 @@ def rows(is_full: bool) -> list[Row]:
             "plan": study.plan.model_copy(update=plan),
         }
     )
-    with bench_site.opened(study) as (site, base):
+    with bench_site.opened(in_turns) as (site, base):
         with ledger.session(site) as connection:
             dataset.prewarm(connection, study.dataset.tables)
         run = next(run for run in schedule.plan_runs("live", study, {}) if run.arm == "direct")
@@ -73,7 +73,7 @@ def _error_in_turns(site: Any, study: Study, number: int, into: Path) -> float:
     """Let both arms take turns once and return the difference of their log throughput."""
     asked = study.model_copy(update={"plan": study.plan.model_copy(update={"seed": SEED + number})})
     limits = Limits(**bench_site.LIMITS)
-    site.study, site.chains = asked, site.chains | {"again": site.chains["direct"]}
+    site.study = asked
     runs = schedule.plan_runs("live", asked, {})
     where = (into / "raw", into / "void")
     judge = partial(validity.judge, limits=limits)

@@ -79,8 +79,8 @@ def agrees_with_findings(scenario: Scenario, campaigns: int) -> int:
 
 def _tidy(runs: list[dict[str, object]]) -> dict[str, pd.DataFrame]:
     table = pd.DataFrame(runs).reindex(columns=list(SCHEMAS["runs"])).assign(
-        order="runs", started_s=lambda rows: rows["position"] * 60.0, sysbench_s=60.0, steal_pct=0.0,
-        warnings="", cpu_client_cores=0.1, cpu_machine_pct=50.0, measured_s=45.0,
+        order="runs", rate=0, started_s=lambda rows: rows["position"] * 60.0, sysbench_s=60.0,
+        steal_pct=0.0, warnings="", cpu_client_cores=0.1, cpu_machine_pct=50.0, measured_s=45.0,
     )  # fmt: skip
     voids = pd.DataFrame(columns=["run_id", "attempt", "block", "arm", "workload", "threads", "status"])
     histograms = pd.DataFrame(columns=["run_id", "bucket", "count"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from benchbook.core import runfolder
 from benchbook.read import tidy, validity
 from benchbook.read.sysbench_log import parse
-from benchmarks import gates, logs, plain, precision
+from benchmarks import bench_site, gates, logs, plain, precision
 from benchmarks.machines import SCENARIOS, STEP_S, Scenario, speed
 from benchmarks.order import BLOCKS, LEVELS, agrees_with_findings, placed
 
@@ -93,3 +94,10 @@ def test_gates_are_made_of_the_noise_that_was_recorded_and_of_nothing_else():
     again = [gates.answers(noise, 0.05, 0.05, 3, 60) for _ in range(2)]
     # 1.5 % of 600 were let through.
     assert again[0] == again[1] and again[0]["not slower"] <= 3
+
+
+def test_a_place_for_a_server_lies_among_the_labs_and_is_gone_afterwards(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(tmp_path))
+    with bench_site.place() as base:
+        assert tmp_path in base.parents and os.environ["BENCHBOOK_LOCK"] == str(base / "machine.lock")
+    assert not base.exists()
