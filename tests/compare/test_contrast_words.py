@@ -3,8 +3,10 @@
 import pytest
 
 from benchbook.compare.contrast_words import sentence
+from benchbook.compare.pooled import pool
 from benchbook.compare.pooled_words import words_in
 from benchbook.core.pooled import Contrast, PooledEffect, Seen
+from tests.compare.sessions import sessions
 
 
 def effect(label, value, low, high, threads=None, is_expected=True) -> PooledEffect:
@@ -159,3 +161,10 @@ def test_a_level_behind_one_that_depends_on_the_machine_says_what_it_served():
         "At 4 threads what HAProxy changes against direct connections depends on the machine; "
         "at 64 threads it served 20 % more queries."
     )
+
+
+def test_what_was_seen_is_not_told_as_expected():
+    (one,) = pool("quick", sessions(0.08, -0.08, 0.08, -0.08, error=0.025)).contrasts
+    assert one.whole.prediction_low is not None and one.whole.standing == "not shown"
+    told = said(one, one.model_copy(update={"workload": "writes"}))
+    assert told.endswith("was shown: −7.7 to +8.3 % in 4 sessions on 2 processors.")

@@ -9,7 +9,7 @@ import pytest
 
 from benchbook.api.pooled import effect_rows
 from benchbook.compare.pooled import brought, pool, standard_error
-from benchbook.compare.pooled_words import standing, words_in
+from benchbook.compare.pooled_words import words_in
 from benchbook.core import pooled as core
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Findings
@@ -200,7 +200,7 @@ def test_what_no_session_shows_is_told_as_not_shown_whatever_the_sessions_measur
         "though 2 sessions on 2 processors measured +5.1 to +6.2 %."
     )
     apart = only(pool("quick", sessions(0.05, -0.05, error=0.02)))
-    assert (apart.label, standing(apart)) == ("depends on the machine", "not shown")
+    assert (apart.label, apart.standing) == ("depends on the machine", "not shown")
     assert apart.short.replace("\xa0", " ") == "−4.9 to +5.1 %, not shown"
     assert apart.headline.replace("\xa0", " ") == (
         "No session shows an effect of HAProxy on point selects, yet they differ: "

@@ -9,6 +9,8 @@ from benchbook.show import numbers, tables
 from benchbook.show.doubts import points
 from tests.found import changed
 
+APART = "arms were voided at different rates: that itself is a finding"
+
 
 def _by_name(findings, runs):
     return {doubt.name: doubt for doubt in points(findings, runs)}
@@ -85,7 +87,7 @@ def test_a_study_without_pilots_does_not_say_that_they_showed_something(made):
 
 
 def test_each_weakness_asks_for_care(made):
-    voids = {"by_arm": {"direct": {"runs": 30, "voided": 9}}, "fisher_p": 0.01, "note": ""}
+    voids = {"by_arm": {"direct": {"runs": 30, "voided": 9}}, "fisher_p": 0.01, "note": APART}
     failed = [{"check": "little", "passed": False, "where": "", "detail": ""}]
     second = {"method": "signed-rank", "low": -0.2, "high": 0.1, "agrees": False}
     weak = changed(
@@ -110,7 +112,7 @@ def test_each_weakness_asks_for_care(made):
 
 
 def test_what_a_pair_and_voids_came_to_is_told_once_and_nothing_of_an_arm_without_a_run(made):
-    voids = {"by_arm": {"direct": {"runs": 30, "voided": 9}}, "fisher_p": 0.01, "note": ""}
+    voids = {"by_arm": {"direct": {"runs": 30, "voided": 9}}, "fisher_p": 0.01, "note": APART}
     said = [{"title": one, "text": "as findings have it", "favours": []} for one in ("A/A", "Voided runs")]
     skipped = changed(
         made.findings.findings[0], treatment="mysql", effect=None, warnings=["block 1 has no pair"]

@@ -44,3 +44,10 @@ def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_firs
         and contrast.whole.label in of_sessions[5].text
     )
     assert of_one[4].replace("\N{NO-BREAK SPACE}", " ") == "−18.9 %" and "lower" in of_one[5].text
+
+
+def test_what_no_session_shows_is_counted_as_not_shown_and_not_drawn():
+    apart = pool("made", sessions(0.05, -0.05, error=0.02))
+    (row,) = story.labels([apart]).rows
+    assert "not shown" in row[0].text and row[1] == 1
+    assert story.forest([apart]).rows == ()

@@ -58,7 +58,7 @@ class Pooled:
 
     def __repr__(self) -> str:
         lines = (
-            f"  {effect.label}: {effect.headline}"
+            f"  {effect.standing}: {effect.headline}"
             for contrast in self.data.contrasts
             for effect in contrast.told
         )

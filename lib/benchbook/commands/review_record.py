@@ -125,7 +125,7 @@ def _change(old: PooledEffect | None, again: PooledEffect | None, new: PooledEff
     """Say what changed, and whether sessions or the code did it."""
     if old is None or new is None:
         return "new" if old is None else "gone"
-    words = [f"{old.label} → {new.label}"] if old.label != new.label else []
+    words = [f"{old.standing} → {new.standing}"] if old.standing != new.standing else []
     if old.effect is not None and new.effect is not None and old.effect != new.effect:
         points = numbers.percent(new.effect - old.effect)
         words.append(f"by {points.replace(' %', '')} points")

@@ -12,10 +12,10 @@ from benchbook.compare.pooled_words import (
     ends_of,
     expected_on,
     fitting,
+    is_expectation,
     percent,
     range_of,
     span,
-    standing,
     unsigned,
 )
 from benchbook.compare.sentences import told as told_by
@@ -93,7 +93,7 @@ class _Clause:
     @property
     def is_expected(self) -> bool:
         """Whether the ends are where a further session is expected."""
-        return self.word != _DEPENDS and all(one.prediction_low is not None for one in self.some)
+        return all(map(is_expectation, self.some))
 
     @property
     def range(self) -> str:
@@ -105,7 +105,7 @@ class _Clause:
         """The ends as they stand at the end of a sentence, with the sessions that they rest on."""
         if self.word == _DEPENDS:
             return f": {self.ends}"
-        known = sorted(self.some, key=lambda one: one.prediction_low is not None)
+        known = sorted(self.some, key=is_expectation)
         low, high = self._range
         return ends_of(known[0], not self.word and low * high > 0)[0].format(self.ends)
 
@@ -136,7 +136,7 @@ def _clause(told: Sequence[tuple[str, PooledEffect]], level: int) -> _Clause:
 
 
 def _word(one: PooledEffect) -> str:
-    if (label := standing(one)) == _DEPENDS:
+    if (label := one.standing) == _DEPENDS:
         return _DEPENDS
     is_shown = label in _SHOWN or (label == "one session" and one.occasions[0].sign)
     return ("more" if (one.effect or 0.0) > 0 else "fewer") if is_shown else ""

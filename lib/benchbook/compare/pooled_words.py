@@ -7,19 +7,12 @@ from collections.abc import Iterable, Mapping
 from benchbook.compare import machines, words
 from benchbook.compare.sentences import NBSP, signed, told
 from benchbook.core.findings import Finding
-from benchbook.core.pooled import Contrast, Label, PooledEffect, Session
+from benchbook.core.pooled import Contrast, PooledEffect, Session
 from benchbook.core.wording import count
 
 MOST_WORDS = 25
 SERVED = {"qps": "queries", "tps": "transactions"}
 _MINUS = "\N{MINUS SIGN}"
-
-
-def standing(found: PooledEffect) -> Label:
-    """Return the label of an effect as a reader is told it: sessions that differ, none of which is sure of
-    an effect, show nothing yet."""
-    is_open = found.occasions and not any(one.sign for one in found.occasions)
-    return "not shown" if is_open and found.label == "depends on the machine" else found.label
 
 
 def lead(contrast: Contrast, effect: PooledEffect) -> str:
@@ -37,7 +30,7 @@ def headline(entry: Finding, found: PooledEffect, sessions: Mapping[str, Session
     treatment, baseline = words.inside(entry, "treatment"), words.inside(entry, "baseline")
     own, low, high = found.sessions, *range_of(found)
     at = "" if found.threads is None else f" at {count(found.threads, 'thread')}"
-    label = standing(found)
+    label = found.standing
     if label == "one session" and len(own) == 1:
         low, high = own[0].low or 0.0, own[0].high or 0.0
     far = [choose(own, key=lambda one: one.effect or 0.0) for choose in (min, max)] if own else []
@@ -68,10 +61,10 @@ def short(found: PooledEffect) -> str:
     if found.effect is None:
         return found.label
     if found.label == "depends on the machine":
-        return f"{span(*range_of(found))}, {standing(found)}"
+        return f"{span(*range_of(found))}, {found.standing}"
     if found.label == "one session":
         return f"{percent(found.effect) if found.occasions[0].sign else 'not shown'}, {found.label}"
-    seen = "expected" if found.prediction_low is not None else "seen"
+    seen = "expected" if is_expectation(found) else "seen"
     return f"{percent(found.effect)}, {seen} {span(*range_of(found))}"
 
 
@@ -105,10 +98,14 @@ def range_of(found: PooledEffect) -> tuple[float, float]:
 
     Where an effect depends on the machine it is the latter: what was seen, on named machines.
     """
-    low, high = found.prediction_low, found.prediction_high
-    if low is None or high is None or found.label == "depends on the machine":
-        low, high = found.range_low, found.range_high
-    return low or 0.0, high or 0.0
+    if is_expectation(found):
+        return found.prediction_low or 0.0, found.prediction_high or 0.0
+    return found.range_low or 0.0, found.range_high or 0.0
+
+
+def is_expectation(found: PooledEffect) -> bool:
+    """Tell whether the range that a headline names is expected of a further session, not what was seen."""
+    return found.prediction_low is not None and found.label != "depends on the machine"
 
 
 def expected_on(*effects: PooledEffect) -> str:
@@ -121,7 +118,7 @@ def ends_of(found: PooledEffect, is_against: bool = False) -> tuple[str, str]:
     """Return how a sentence ends with its range, in full and in brief; `is_against`: alone the range would
     deny the sentence."""
     sessions = count(len(found.sessions), "session")
-    if found.prediction_low is not None:
+    if is_expectation(found):
         brief = f"; expect {{}} {expected_on(found)}"
         return f"{brief} ({sessions if found.processors < 2 else where(found)})", brief
     full = where(found).replace(", ", " on ")

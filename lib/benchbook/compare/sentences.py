@@ -41,8 +41,8 @@ def templates(folder: Path, **how: Any) -> Environment:
     # Loading it takes a while, and most commands say nothing.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    own = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    return Environment(loader=FileSystemLoader(folder), **{**own, **how})
+    where = FileSystemLoader(folder)
+    return Environment(loader=where, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **how)
 
 
 @cache

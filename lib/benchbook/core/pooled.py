@@ -123,6 +123,13 @@ class PooledEffect(Model):
         """The sessions that are pooled."""
         return tuple(one for one in self.seen if one.reason is None)
 
+    @property
+    def standing(self) -> Label:
+        """The label as a reader is told it: sessions that differ, none of which is sure of an effect, show
+        nothing yet."""
+        is_open = self.occasions and not any(one.sign for one in self.occasions)
+        return "not shown" if is_open and self.label == "depends on the machine" else self.label
+
 
 class Contrast(Model):
     """A treatment against the baseline of a study, over sessions.

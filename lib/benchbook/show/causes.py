@@ -157,11 +157,15 @@ def shown(
     return [render("causes.html.j2", **given), *figures]
 
 
+def reason(cause: Cause) -> str:
+    """Return why as it stands below a heading that asks; empty where no cause is known."""
+    return (cause.sentence or "").removeprefix("because ")
+
+
 def _brief(one: Cause) -> str:
     """Return why in a sentence that can be read at once."""
-    sentence = one.sentence or ""
-    is_brief = len(sentence.split(" ")) <= _MOST_WORDS
-    return (sentence if is_brief else one.short or sentence).removeprefix("because ")
+    is_brief = len((one.sentence or "").split(" ")) <= _MOST_WORDS
+    return reason(one) if is_brief else one.short or reason(one)
 
 
 def tables(findings: Findings) -> list[Table]:

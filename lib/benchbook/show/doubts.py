@@ -18,6 +18,7 @@ from benchbook.compare.verdicts import MARGIN
 from benchbook.core import paths
 from benchbook.core.errors import given
 from benchbook.core.findings import Check, Difference, Finding, Findings, Partners, Voids
+from benchbook.core.wording import sentence
 from benchbook.show import forest, numbers, opposite
 from benchbook.show.markup import Html
 from benchbook.show.shape import render
@@ -248,9 +249,7 @@ def _voids(voids: Voids, arms: Mapping[str, str]) -> Doubt:
     tested = f" Fisher's exact test for equal rates: {numbers.p_value(p)}." if numbers.is_known(p) else ""
     # Without a test nothing shows that the arms were voided alike.
     is_care = p is None or not edges.is_above(p, FISHER_P)
-    care = " Arms were voided at different rates, which is a finding of its own." if is_care else ""
-    if p is None:
-        care = f" {voids.note[:1].upper()}{voids.note[1:]}."
+    care = f" {sentence(voids.note)}" if is_care else ""
     return Doubt("Voids", f"Voided and run again: {numbers.listing(by_arm)}.{tested}{care}", is_care)
 
 

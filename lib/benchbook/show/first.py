@@ -42,7 +42,7 @@ def page(seen: Standing) -> Html:
 def answer(seen: Standing, known: Pooled) -> str:
     """Say how many claims hold in their own tables, and how many effects keep their sign elsewhere."""
     effects = (one for _, _, one in forest.on_throughput(known.values()))
-    labels = Counter[str](one.label for one in effects if len(one.occasions) > 1)
+    labels = Counter[str](one.standing for one in effects if len(one.occasions) > 1)
     held = Counter(claim.verdict for claim in seen.claims)
     return render("held.html.j2", held=held, labels=labels, alike=sum(labels[label] for label in _ALIKE)).text
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchbook.compare.pooled_words import range_of, standing
+from benchbook.compare.pooled_words import range_of
 from benchbook.compare.sentences import SHOWN
 from benchbook.core.errors import given
 from benchbook.core.findings import AnswerPart, Finding
@@ -113,7 +113,7 @@ def over_sessions(contrasts: Sequence[Contrast]) -> dict[str, Any]:
         "effects": effects,
         "expected": (min(known), max(known)) if known and None not in ends else None,
         "outlook": "expect" if any(part.prediction_low is not None for part in parts) else "seen",
-        "standing": tuple(dict.fromkeys(map(standing, parts))),
+        "standing": tuple(dict.fromkeys(part.standing for part in parts)),
         "means": _means(parts),
     }
 
@@ -129,9 +129,9 @@ def _means(parts: Sequence[PooledEffect]) -> str:
 
 def _mean(parts: Sequence[PooledEffect]) -> str:
     """Write the means that are shown; the range of sessions where the machine decides."""
-    known = [end for part in parts if standing(part) == "depends on the machine" for end in range_of(part)]
+    known = [end for part in parts if part.standing == "depends on the machine" for end in range_of(part)]
     known += [given(part.effect) for part in parts if part.label in _MEANS]
-    none = "no difference shown" if any(standing(part) == "not shown" for part in parts) else "not computed"
+    none = "no difference shown" if any(part.standing == "not shown" for part in parts) else "not computed"
     return brief(min(known), max(known)) if known else none
 
 

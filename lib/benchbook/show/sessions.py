@@ -196,10 +196,10 @@ def coverage(several: Sequence[Pooled]) -> Html:
 def _value(value: object) -> object:
     if value is None or pd.isna(value):
         return ""
-    is_count = isinstance(value, float) and value.is_integer() and value < 100
-    return (
-        f"{value:.0f}" if is_count else numbers.significant(value, 2) if isinstance(value, float) else value
-    )
+    if not isinstance(value, float):
+        return value
+    # Two digits would write 2 cores as 2.0.
+    return f"{value:.0f}" if value.is_integer() and value < 100 else numbers.significant(value, 2)
 
 
 def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect, caption: str) -> Picture:

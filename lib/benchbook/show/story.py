@@ -44,7 +44,7 @@ def measured(seen: Standing, found: Sequence[Pooled]) -> Table:
 
 def labels(found: Sequence[Pooled]) -> Table:
     """Count how far the effects on throughput carry: one row a label."""
-    said = Counter(effect.label for _, _, effect in on_throughput(found))
+    said = Counter(effect.standing for _, _, effect in on_throughput(found))
     return tabulated("labels", [[badge(label), said[label]] for label in LABELS if said[label]])
 
 
@@ -53,7 +53,7 @@ def forest(found: Sequence[Pooled]) -> Forest:
     known = [
         (study, contrast, one)
         for study, contrast, one in on_throughput(found)
-        if one.effect is not None and one.k > 1 and one.label not in ("not shown", "not computed")
+        if one.effect is not None and one.k > 1 and one.standing not in ("not shown", "not computed")
     ]
     known.sort(key=lambda one: one[2].effect or 0.0)
     rows = tuple(
@@ -70,4 +70,4 @@ def forest(found: Sequence[Pooled]) -> Forest:
 def reasons(studies: Sequence[Measured]) -> Table:
     """Give the first known cause of each study in a sentence."""
     known = ((study, causes.known(next(iter(study.explained), study.found))) for study in studies)
-    return tabulated("causes", [(study, found[0]) for study, found in known if found])
+    return tabulated("causes", [(study, causes.reason(found[0])) for study, found in known if found])

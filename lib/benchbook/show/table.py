@@ -100,8 +100,8 @@ class Table:
             elif values != {""}:
                 column = self.columns[place]
                 unit = f" ({column.unit})" if column.unit else ""
-                told = html.unescape(re.sub(r"<[^>]*>", "", values.pop())).strip()
-                shared.append(f"{column.label}{unit}: {told}")
+                text = html.unescape(re.sub(r"<[^>]*>", "", values.pop())).strip()
+                shared.append(f"{column.label}{unit}: {text}")
         rows = [[row[place] for place in kept] for row in self.rows]
         caption_text = f"The same in every row: {'; '.join(shared)}." if shared else ""
         return [self.columns[place] for place in kept], rows, caption_text
