@@ -156,6 +156,11 @@ class Kubernetes(Model):
     gke: Gke | None = None
     """The cluster itself on Google Kubernetes Engine; null: it is there already."""
 
+    def nodes_of(self, arm: Any) -> dict[Role, Selector]:
+        """Return the labels that nodes of each role must have for an arm, where any are asked for."""
+        placed = arm.placement.nodes if arm.placement is not None else {}
+        return {role: labels for role, labels in {**self.nodes, **placed}.items() if labels}
+
 
 class Placement(Model):
     """Where in a cluster the parts of an arm are put."""
@@ -223,10 +228,10 @@ def _crowded(asked: Kubernetes, tidb: TidbCluster, gke: Gke, arms: Mapping[str, 
     Pods of one part are put on nodes of their own; on the network of their nodes those of two clusters too,
     since both want the same ports.
     """
-    roles = {"pd": tidb.pd, "tikv": tidb.tikv, "server": tidb.tidb}
+    roles: dict[Role, TidbPart] = {"pd": tidb.pd, "tikv": tidb.tikv, "server": tidb.tidb}
     taken: dict[tuple[str, str], dict[str, int]] = {}
     for name, arm in arms.items():
-        placed = {**asked.nodes, **(arm.placement.nodes if arm.placement is not None else {})}
+        placed = asked.nodes_of(arm)
         cluster = repr((arm.network, arm.qos, arm.cpu.get("server"), arm.parts, sorted(
             (role, sorted(placed.get(role, {}).items())) for role in roles
         ), arm.placement is not None and arm.placement.spread))  # fmt: skip

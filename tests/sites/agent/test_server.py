@@ -38,6 +38,7 @@ from benchbook.sites.machine import supervised
 from benchbook.sites.machine.contract import Machine, Request
 from benchbook.sites.machine.here import Here
 from benchbook.sites.processes import process, procfs
+from tests import beside
 
 PYTHON = shutil.which("python3", path="/usr/bin") or sys.executable
 TOKEN = "0123456789abcdef"
@@ -109,10 +110,7 @@ def agents(tmp_path: Path) -> Iterator[Agents]:
 
 
 def gone(pid: int, within_s: float) -> bool:
-    deadline = time.monotonic() + within_s
-    while procfs.is_alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not procfs.is_alive(pid)
+    return not beside.gone(lambda: procfs.is_alive(pid), within_s)
 
 
 def test_the_same_modules_make_the_same_file():

@@ -37,7 +37,6 @@ from tests.walks import Store, judge
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
 MISSING = "PostgreSQL is not installed: apt-get install postgresql"
 needs = pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=MISSING)
-needs_bouncer = pytest.mark.skipif(PgBouncer.installed() is None, reason=str(PgBouncer.obstacle()))
 
 
 def study(port: int | None = None, **changes: Any) -> Study:

@@ -98,7 +98,8 @@ def test_a_cluster_in_one_zone_is_these_commands_exactly(tmp_path: Path):
     assert file.read_text() == "linuxConfig:\n  sysctl:\n    net.core.somaxconn: '32768'\n"
     # The credentials go into a file of the lab, and never into the home folder's.
     assert recorder.calls[-1][3] == "get-credentials"
-    assert recorder.environments[-1] == {"KUBECONFIG": str(tmp_path / "kubeconfig")}
+    own = {"KUBECONFIG": str(tmp_path / "kubeconfig")}
+    assert recorder.environments == [own] * len(recorder.calls)
 
 
 def test_several_zones_are_a_cluster_of_their_region_with_nodes_in_each():
@@ -320,8 +321,10 @@ def test_the_operator_that_supports_this_tidb_is_installed_once(open_folder: Pat
     again = len(recorder.calls)
     cluster.up(tidb_study(), open_folder / "study", recorder, which=lambda name: name)
     assert not [call for call in recorder.calls[again:] if call[:2] == ("helm", "upgrade")]
+    again = len(recorder.calls)
     with pytest.raises(SiteError, match=r"1\.3\.10 is in the cluster and 1\.4\.7 was asked for"):
         cluster.up(tidb_study(operator="1.4.7"), open_folder / "study", recorder, which=lambda name: name)
+    assert [call[:2] for call in recorder.calls[again:] if call[0] != "gcloud"] == [("helm", "list")]
 
 
 def test_what_can_not_be_installed_is_refused_before_anything_costs_money(open_folder: Path):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests import rooms
+from tests import beside, rooms
 from tests.sites.ssh_hosts import Rack, leftovers, racked
 
 
@@ -22,8 +21,5 @@ def rack() -> Iterator[Rack]:
 def all_is_as_it_was(rack: Rack) -> Iterator[None]:
     """After each test nothing runs on the hosts but sshd, whatever the test did."""
     yield
-    deadline = time.monotonic() + 20
-    while (left := [*filter(None, leftovers(rack))]) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not left
+    assert not beside.gone(lambda: leftovers(rack), 15)
     assert not any(host.listening() for host in rack.hosts.values())

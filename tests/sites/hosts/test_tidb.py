@@ -18,7 +18,7 @@ from benchbook.core.errors import SettingsDiffer
 from benchbook.measure import dataset
 from benchbook.sites.arms import clean
 from benchbook.sites.tidb import build
-from tests import rooms, walks
+from tests import beside, rooms, walks
 from tests.sites import stand_in_tiup
 from tests.sites.hosts.test_several import column, opened
 from tests.sites.hosts.test_site import OF_HOSTS, study
@@ -48,6 +48,13 @@ def rack() -> Iterator[Rack]:
     with racked(140 + rooms.number(), "server1", "client1") as made:
         put(BUILT[0], made.folder / "tidb-server")
         yield made
+
+
+@pytest.fixture
+def all_is_as_it_was(rack: Rack) -> Iterator[None]:
+    """As on all hosts, but for what has ended and that the stand-in of tiup has not yet collected."""
+    yield
+    assert not [one for one in beside.gone(lambda: leftovers(rack), 20) if one]
 
 
 def put(program: Path, there: Path) -> None:

@@ -182,7 +182,8 @@ def load(spec: Any, folder: Path, cluster: Cluster, where: Path) -> None:
                 dataset.load(site, spec)
                 return
             except SiteError as error:
-                if not re.search(r"server-ti(kv|db)-\d: CrashLoopBackOff", str(error)) or attempt == ATTEMPTS - 1:
+                is_last = attempt == ATTEMPTS - 1
+                if is_last or not re.search(r"server-ti(kv|db)-\d: CrashLoopBackOff", str(error)):
                     print(told(cluster))
                     raise
         clean.down(folder)

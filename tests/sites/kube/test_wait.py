@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.kube import tidb, tidb_cluster, wait
+from benchbook.sites.kube import layout, server, tidb, tidb_cluster, wait
 from benchbook.sites.kube.manifests import DIGEST
+from tests.sites import kubernetes_study
 
 EVENT = Of(reason="Failed", message="no such image")
 
@@ -115,3 +116,18 @@ def test_a_cluster_is_waited_for_as_long_as_one_more_of_its_pods_runs(clock: Clo
 def test_a_cluster_that_does_not_get_ready_is_told_with_its_cause(status: Any, pods: list[Any], said: str):
     with pytest.raises(SiteError, match=f"TidbCluster server is not ready {said}"):
         Cluster(status, 60.0, pods)._ready()
+
+
+def test_a_pod_of_another_class_is_refused_at_every_try():
+    study = kubernetes_study.make(("pod", "guaranteed"))
+    ended = Of(restart_count=0, last_state=Of(terminated=None), ready=True)
+    made = Of(
+        metadata=Of(uid="1", deletion_timestamp=None),
+        spec=Of(node_name="n", containers=[Of(image="i")]),
+        status=Of(qos_class="Burstable", container_statuses=[ended]),
+    )
+    space: Any = Of(study=study, names=layout.names("s", "0" * 32), up=lambda *_: made, look=lambda _: made)
+    one = server.Server(space, layout.chains(study)["guaranteed"].server)
+    for _ in range(2):
+        with pytest.raises(SiteError, match="asked for Guaranteed, the cluster made it Burstable"):
+            one.find()

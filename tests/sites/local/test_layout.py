@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from benchbook.core.study_arm import Arm, conflicts
 from benchbook.sites.local import layout
+from benchbook.sites.local.site import LocalSite
+from tests import small
 
 CPUS = {"server": [0], "proxy": [1], "client": [1]}
 
@@ -164,3 +167,12 @@ def test_an_arm_with_three_servers_has_two_of_its_own_and_shares_the_first() -> 
     assert found["proxy"].parts[-1].port == 33006
     assert found["three"].entry == found["three"].server
     assert {part.prepared for part in found["three"].parts} == {"snapshot"}
+
+
+def test_a_server_takes_as_many_ports_as_its_engine_asks_for() -> None:
+    arms = {"tidb": {}, "mariadb": {"engine": {"name": "mariadb"}}, "relay": {"access": "haproxy"}}
+    engine = {"name": "tidb", "version": "6.6"}
+    made = LocalSite(small.study(site={"port": 34000}, engine=engine, arms=arms), Path()).chains
+    # TiDB has a status port behind its own, MariaDB one port; the proxy comes after both.
+    assert [made[name].server.port for name in arms] == [34000, 34002, 34000]
+    assert made["relay"].entry.port == 34003

@@ -126,8 +126,7 @@ def test_guest_time_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     machine was busy 200 - 60 - 20 = 120 ticks, 1.2 cores. Counted twice: 280 in all, 7.1 % and 2 cores."""
     monkeypatch.setattr(procfs, "PROC", tmp_path)
     monkeypatch.setattr(procfs, "TICKS", 100)
-    kib = {"MemTotal": 2048, "MemAvailable": 1024, "MemFree": 512}
-    monkeypatch.setattr(watching.facts, "meminfo", lambda: kib)
+    (tmp_path / "meminfo").write_text("MemTotal: 2048 kB\nMemAvailable: 1024 kB\nMemFree: 512 kB\n")
     looks = []
     for line in ("cpu  0 0 0 0 0 0 0 0 0 0\n", "cpu  100 0 0 60 20 0 0 20 80 0\n"):
         (tmp_path / "stat").write_text(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchbook.core import canonical
+from benchbook.core.errors import SettingsDiffer
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import config, status
 from benchbook.sites.traits import tidb
@@ -152,6 +153,21 @@ def test_a_setting_that_was_not_taken_is_named_whichever_kind_it_is() -> None:
     assert found == {"performance.max-procs": (2, "0"), "tidb_retry_limit": (10, "7")}
     found = asked.differences(items | {"performance.max-procs": 2}, {})
     assert found["tidb_retry_limit"] == (10, None)
+
+
+def test_what_a_version_does_not_know_is_no_fault_unless_the_study_asks_for_it() -> None:
+    asked = config.complete({"tidb_retry_limit": 10}, "6.6.0")
+    items = {"log.level": "error", "enable-telemetry": False}
+    told = {name: "OFF" if value is False else "ON" for name, value in asked.variables.items()}
+    told["tidb_retry_limit"] = "10"
+    del told["tidb_enable_telemetry"]
+    mine = {"tidb_retry_limit": 10}
+    assert asked.taken(mine, items, told, may_lack=True)["tidb_enable_telemetry"]["got"] is None
+    with pytest.raises(SettingsDiffer, match="tidb_enable_telemetry"):
+        asked.taken(mine, items, told)
+    del told["tidb_retry_limit"]
+    with pytest.raises(SettingsDiffer, match="tidb_retry_limit"):
+        asked.taken(mine, items, told, may_lack=True)
 
 
 def test_what_would_open_the_server_is_the_labs_to_say() -> None:

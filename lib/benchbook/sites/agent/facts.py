@@ -137,7 +137,7 @@ def disk(folder: Path) -> dict[str, Any] | None:
 
 def meminfo() -> dict[str, int]:
     """Return what the kernel says of memory, in KiB by its own names."""
-    lines = (line.split() for line in (read("/proc/meminfo") or "").splitlines())
+    lines = (line.split() for line in (read(procfs.PROC / "meminfo") or "").splitlines())
     return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1}
 
 

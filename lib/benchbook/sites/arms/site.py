@@ -43,9 +43,9 @@ class HeldSite(Site):
         self.lab = labs.open_lab(self._folder)
         with contextlib.ExitStack() as stack:
             stack.enter_context(end_signals.caught())
-            self._lock = lock.acquire(self.lab.folder, None if self._is_here() else self.lab.run / LOCK)
-            stack.callback(self._lock.release)
-            self.lab = replace(self.lab, keep=(self._lock.fd,))
+            held = lock.acquire(self.lab.folder, None if self._is_here() else self.lab.run / LOCK)
+            stack.callback(held.release)
+            self.lab = replace(self.lab, keep=(held.fd,))
             self._open()
             if self.study.site.precedence == "raised":
                 stack.enter_context(process.before_others())

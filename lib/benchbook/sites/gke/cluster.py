@@ -272,9 +272,8 @@ class Gcloud:
             file = settings_file(self.folder, pool)
             file.write_text(node_settings(self.asked, pool), encoding="utf-8")
         for number, step in enumerate(steps(self.asked, self.id, self.folder)):
-            code, said = self._run(step.look)
-            self._make(step, said.strip() if code == 0 else "", say)
-            if number == 0 and code == 0 and said.strip():
+            self._make(step, there := self._there(step), say)
+            if number == 0 and there:
                 self._must_be_ours()
         credentials = of_cluster(self.asked, "get-credentials")
         self._must(credentials, f"cluster {self.asked.name}: no credentials for it")
@@ -282,13 +281,13 @@ class Gcloud:
     def install(self, version: str) -> None:
         """Install a version of TiDB Operator unless it is there; SiteError where another one is."""
         types, operator = operator_steps(version)
-        there = installed_operator(self._run(operator.look)[1])
+        there = installed_operator(self._there(operator))
         if there not in (None, version):
             raise SiteError(
                 f"TiDB Operator {there} is in the cluster and {version} was asked for; remove it with "
                 f"`helm uninstall {RELEASE} --namespace {NAMESPACE}`"
             )
-        self._make(types, "known" if self._run(types.look)[0] == 0 else "")
+        self._make(types, "known" if self._there(types) else "")
         self._make(operator, there or "")
 
     def down(self, confirmed: str, say: Callable[[str], None] = print) -> bool:
@@ -303,6 +302,11 @@ class Gcloud:
         say(shlex.join(delete(self.asked)))
         self._must(delete(self.asked), f"cluster {self.asked.name}: could not be removed")
         return True
+
+    def _there(self, step: Step) -> str:
+        """Return what the provider says of what a step makes; empty where there is none of it."""
+        code, said = self._run(step.look)
+        return said.strip() if code == 0 else ""
 
     def _make(self, step: Step, there: str, say: Callable[[str], None] = print) -> None:
         """Make what one step makes and show how, unless something of it is there."""

@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pymysql
+from pymysql.constants import CR
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.agent.facts import Look
@@ -36,7 +37,6 @@ LOOK_S = 2.0
 END_S, READ_S, CARRY_S = 2.0, 600.0, 3600.0
 PACKED = "carried.tar"
 LAST_LINES = 5
-UNREACHABLE = 2003
 
 
 class FilesThere(Files):
@@ -168,7 +168,7 @@ class OnHost(FilesThere, Machine):
     def printed(
         self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None, env: Env = None
     ) -> str:
-        """Run a program to its end, as `work` does, and return what it printed."""
+        """Run a program to its end, as `run_to_end` does, and return what it printed."""
         job = f"work.{uuid.uuid4().hex[:8]}"
         self.private_folder("run")
         known = self.on.job("start", job, argv=list(argv), out="run/work.log", user=user, env=env)
@@ -203,7 +203,7 @@ class OnHost(FilesThere, Machine):
         try:
             link = FarSocket(self.on, target)
         except ConnectionError as error:
-            raise pymysql.err.OperationalError(UNREACHABLE, str(error)) from None
+            raise pymysql.err.OperationalError(CR.CR_CONN_HOST_ERROR, str(error)) from None
         how: dict[str, Any] = {"ssl_disabled": True} if tls is None else {"ssl": tls}
         how |= {"read_timeout": READ_S, "autocommit": True, "defer_connect": True}
         connection = pymysql.connect(**how | account)

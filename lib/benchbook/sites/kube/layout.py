@@ -167,8 +167,7 @@ def chains(study: Study) -> dict[str, Chain]:
 
 def nodes_of(here: Kubernetes, arm: Arm) -> dict[Role, Labels]:
     """Return the labels that nodes of each role must have for an arm, where any are asked for."""
-    wanted = {**here.nodes, **(arm.placement.nodes if arm.placement is not None else {})}
-    return {role: tuple(sorted(labels.items())) for role, labels in wanted.items() if labels}
+    return {role: tuple(sorted(labels.items())) for role, labels in here.nodes_of(arm).items()}
 
 
 def halves(cores: int) -> dict[str, range]:

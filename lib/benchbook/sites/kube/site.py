@@ -101,8 +101,8 @@ class KubernetesSite(ArrangedSite[InPod]):
         places = [self._endpoint(host, port, self._server(arm) if clients_inside(chain) else None)]
         for part in chain.others:
             server = self._arms.server(part)
-            address = str(server.ensure().status.pod_ip)
-            places.append(self._endpoint(address, part.port, server if clients_inside(chain) else None))
+            inside = server if clients_inside(chain) else None
+            places.append(self._endpoint(server.place.address, part.port, inside))
         return [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> PodClock:

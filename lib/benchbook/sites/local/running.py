@@ -124,10 +124,9 @@ class Parts:
 
     def stop(self) -> None:
         """Stop all parts, those nearest to the client first, and clusters at once."""
-        clusters = [part for part in self.alive.values() if part.is_cluster]
-        for part in reversed([part for part in self.alive.values() if part not in clusters]):
+        for part in reversed([part for part in self.alive.values() if not part.is_cluster]):
             part.stop()
-        steps.at_once([part.stop for part in clusters])
+        steps.at_once([part.stop for part in self.alive.values() if part.is_cluster])
 
     def clear(self) -> list[str]:
         """Remove what the lab has in the kernel: rules, namespaces, links, groups, settings."""

@@ -145,7 +145,7 @@ class Signals:
 
     def __init__(self, wanted: Iterable[signal.Signals]) -> None:
         self._hears, self._tells = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(self._tells, warn_on_full_buffer=False)
+        self._outer = signal.set_wakeup_fd(self._tells, warn_on_full_buffer=False)
         self._before = {signum: signal.signal(signum, lambda *_: None) for signum in wanted}
 
     def wait(self, seconds: float, also: Iterable[int] = ()) -> int | None:
@@ -163,7 +163,7 @@ class Signals:
         """Let the signals through as they were before."""
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
-        signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(self._outer)
         for end in (self._hears, self._tells):
             os.close(end)
 
