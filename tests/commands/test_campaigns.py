@@ -25,7 +25,6 @@ from tests import rooms
 from tests.limits import LIMITS
 
 DATA = Path(__file__).parents[1] / "data" / "calibration.tar.xz"
-HAPROXY = "known-mariadb-haproxy-oltp_point_select"
 
 
 @pytest.fixture

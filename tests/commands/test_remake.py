@@ -65,7 +65,7 @@ def render(where: paths.RecordedPaths, entry: record.Entry, differs: list[str]) 
 def made(capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Make the record again; return the sessions that had to be, sorted."""
     capsys.readouterr()
-    remake.run()
+    assert remake.run() == []
     lines = capsys.readouterr().out.splitlines()
     return sorted(line.split(": ")[1] for line in lines if line.startswith("record "))
 
@@ -111,6 +111,9 @@ def test_a_value_that_differs_is_told_until_it_is_as_recorded_and_takes_no_page_
     ant.archive.write_text("other values")
     for _ in range(2):
         assert remake.run() == ["qps: 1 in the archive, 2 here"]
+    capsys.readouterr()
+    assert remake.command(write=False) == 0
+    assert capsys.readouterr().err.endswith("Not as recorded:\nqps: 1 in the archive, 2 here\n")
     assert ant.report.is_file() and paths.recorded("bee", FIRST).report.is_file()
     ant.archive.write_text("what ant measured")
     assert made(capsys) == [f"ant {NEXT}"] and remake.run() == []

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tarfile
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 from benchbook.core import record
 from benchbook.sites.arms import clean
 from benchbook.sites.processes import procfs
-from tests import rooms
+from tests import beside, rooms
 from tests.faults import leftovers
 from tests.pipeline.clone import ROOT, Clone, make
 
@@ -99,10 +98,7 @@ def living(mark: str, clone: Clone) -> list[str]:
 
 
 def left(mark: str, clone: Clone, within_s: float = 15.0) -> list[str]:
-    deadline = time.monotonic() + within_s
-    while (found := living(mark, clone)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return found
+    return beside.gone(lambda: living(mark, clone), within_s)
 
 
 def stopped(words: list[str], clone: Clone, signum: signal.Signals, after_s: float) -> tuple[str, int, str]:

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from benchbook.sites.arms import clean
 from benchbook.sites.lab import lab_id
 from benchbook.sites.local import network
 from benchbook.sites.processes import procfs
-from tests import ports, rooms
+from tests import beside, ports, rooms
 
 SECONDS = 5.0
 # This process's own, since tests of other processes and clones put rules in force meanwhile.
@@ -79,7 +78,4 @@ def held(lock: Path) -> list[str]:
 
 def after(look: Callable[[], list[str]], seconds: float = SECONDS) -> list[str]:
     """Look until nothing is left, for five seconds; return what is left then."""
-    deadline = time.monotonic() + seconds
-    while (left := look()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return left
+    return beside.gone(look, seconds)

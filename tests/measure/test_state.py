@@ -16,7 +16,6 @@ from benchbook.read.evidence import Evidence
 from benchbook.sites.engines.mariadb import SOCKET
 
 pytestmark = pytest.mark.server
-COUNTED = {"Com_select": 0, "Com_insert": 0, "Com_update": 0, "Com_delete": 0}
 
 
 class Scene:

@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchbook.core import histogram, runfolder, several
 from benchbook.read.evidence import Evidence
 from tests.read.corpus import OPTIONS, PLAN, argv, healthy, merged
@@ -190,9 +188,3 @@ def folder_of_three(raw: Path) -> runfolder.RunFolder:
     (part / runfolder.MONITOR).write_text(monitor(7), encoding="utf-8")
     runfolder.files.write_json(part / runfolder.EVIDENCE, run.seen)
     return runfolder.keep(runfolder.seal(part, 1), raw)
-
-
-def many_buckets(events: int, seed: int = 1) -> np.ndarray:
-    """Return a histogram of log-normal latencies around 5 ms."""
-    values = np.random.default_rng(seed).lognormal(np.log(5), 0.6, events)
-    return np.bincount(histogram.bucket_of(values), minlength=histogram.BUCKETS)

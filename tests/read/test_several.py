@@ -30,6 +30,7 @@ def test_all_clients_of_a_plan_run_on_their_servers_and_begin_at_one_moment():
     # Three clients of two servers take them in turn.
     assert beginning([*two, {"server": 0}], clients=3) == []
     assert beginning([], clients=1) == [], "one client begins with itself"
+    assert beginning(two, clients=1) == ["2 clients ran, 1 asked"]
     nothing: Any = SimpleNamespace(seen={})
     with pytest.raises(Missing):
         list(validity.beginning(nothing, LIMITS))

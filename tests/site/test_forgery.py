@@ -391,6 +391,10 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         of_evidence(lambda seen: seen["argv"].insert(3, "--validate=on")),
         "V5 options: --validate=on is on the command line",
     ),
+    "clients of a pilot": (
+        of_evidence(lambda seen: seen.update(clients=[{"server": 0}, {"server": 0}]), 0, "pilots"),
+        "pilots/.*: 2 clients ran, 1 asked",
+    ),
     "argv of a pilot": (of_evidence(option("--time", "--time=99"), 0, "pilots"), "pilots/.*: --time is 99, "),
     "threads of the client": (
         of_evidence(lambda seen: seen["client"].update(threads=99)),

@@ -283,6 +283,10 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
     assert (fresh.made, fresh.measured, fresh.commit) == (entry.made, entry.measured, entry.commit)
     assert fresh.sha256 == files.sha256(packed)
     assert record.rewrite() == as_recorded
+    other = fresh.model_copy(update={"seed": fresh.seed + 1})
+    index.write(index.read().with_session("made", "Made", session, other))
+    with pytest.raises(BenchbookError, match=r"seed: .*index\.yaml says otherwise than its raw files"):
+        record.rewrite()
 
 
 def _of_another_code(packed: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,8 +103,10 @@ def run(
     how = built.asked(asked.study, **built_by)
     first, last = built.commit(how.repo, good, "--good"), built.commit(how.repo, bad, "--bad")
     says = partial(git.says, root=Path(how.repo))
-    after = (says("rev-list", "--reverse", "--first-parent", f"{first}..{last}") or "").split()
-    if not after:
+    listed = says("rev-list", "--reverse", "--first-parent", f"{first}..{last}")
+    if listed is None:
+        raise BenchbookError(f"git can't list the commits of {how.repo} after {good}; see `git fsck` there")
+    if not (after := listed.split()):
         raise InputErrors([f"--bad: {bad}: no commit after {good}; write a later one"])
     print(f"bisect: {len(after)} commits after {first[:10]}", flush=True)
     with built.builder(how, work) as build:

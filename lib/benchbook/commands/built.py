@@ -82,7 +82,6 @@ def compared(
 
 def commit(repo: str, ref: str, option: str) -> str:
     """Return the commit that a word names; InputErrors, which names the option, where git knows none."""
-    found = git.says("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", root=Path(repo))
-    if found is None:
+    if (found := git.commit(ref, Path(repo))) is None:
         raise InputErrors([f"{option}: {ref}: git knows no such commit in {repo}"])
-    return found.strip()
+    return found

@@ -87,7 +87,8 @@ def known(repetitions: int, engines: tuple[str, ...] = tuple(EFFECTS)) -> Iterat
                 yield Campaign(name, KNOWN, what, of)
             for order in (TURNS, RUNS) if engine in MADE_OF["rows"] else ():
                 plan = _plan(order, number, next(places))
-                of = calibration.study({"workloads": MADE_OF["rows"][engine]}, **plan)
+                parts = {"workloads": MADE_OF["rows"][engine], **MADE_OF["engines"][engine]}
+                of = calibration.study(parts, **plan)
                 yield Campaign(f"known-{engine}-{ROWS}-{order}-{number}", KNOWN, ROWS, of)
 
 

@@ -313,9 +313,8 @@ def rewrite() -> str:
 
 def _rewritten(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[str], record.Entry | None]:
     """Return what differs of a session, and its new entry; its archive is replaced. None: it stays."""
-    packed = where.archive
+    packed, place = where.archive, f"data/record/{where.name}/{where.archive.name}"
     if not packed.is_file() or files.sha256(packed) != entry.sha256:
-        place = f"data/record/{where.name}/{packed.name}"
         raise BenchbookError(f"{place}: not the archive of {record.INDEX}; take it from git again")
     with tempfile.TemporaryDirectory(prefix=".again-", dir=packed.parent) as folder:
         root = Path(folder)
@@ -330,9 +329,11 @@ def _rewritten(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[st
         told = registration.still(held.name, entry.registered, entry.measured, held.where.file)
         with paths.at(held.root):
             followed = _followed(held, Findings.read(held.where.findings), told)
-            # Who measured what and when stays: `_otherwise` refuses an entry that contradicts its raw files.
-            kept = {key: value for key, value in followed.items() if key not in ("measured", "seed", "runs")}
-            fresh = entry.model_copy(update=kept)
+            # What was measured and when is no matter of the code.
+            if wrong := [key for key in ("measured", "seed", "runs") if followed[key] != getattr(entry, key)]:
+                said = f"{', '.join(wrong)}: {record.INDEX} says otherwise than its raw files"
+                raise BenchbookError(f"{place}: {said}; take the index from git again")
+            fresh = entry.model_copy(update=followed)
         if not changed:
             return ["the entry in the index"], fresh if fresh != entry else None
         target = packed.parent / f".{folder[-8:]}.tar.xz"

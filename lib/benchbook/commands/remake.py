@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Sequence
 from concurrent.futures import as_completed
 from pathlib import Path
@@ -67,7 +68,8 @@ def command(write: bool) -> int | str:
 
     if write:
         return rewrite()
-    run()
+    if wrong := run():
+        print("\n".join(["Not as recorded:", *wrong]), file=sys.stderr)
     return 0
 
 

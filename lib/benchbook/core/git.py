@@ -18,3 +18,9 @@ def says(*argv: str, root: Path | None = None) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None
+
+
+def commit(word: str, root: Path) -> str | None:
+    """Return the commit that a word names in a clone; None where git knows none."""
+    said = says("rev-parse", "--verify", "--quiet", f"{word}^{{commit}}", root=root)
+    return said.strip() if said else None

@@ -17,7 +17,16 @@ from benchbook.core.params import Params
 from benchbook.core.source import Source
 from benchbook.core.study import Study
 
-INTRODUCTION = Path(__file__).with_name("reference.md").read_text("utf-8")
+INTRODUCTION = """# Parameters
+
+Every key that a study file or `params.yaml` may hold. A name that ends in `_s`, `_ms`, `_pct` or `_mib` is in
+seconds, milliseconds, percent or MiB. NAME stands for a name of your own: lower-case letters, digits, `_` and
+`-`, a letter first, 40 at most. *Settings* are numbers, texts, true or false by name. In parentheses stands
+what a key is when it is left out; without them it is null, empty or a section with its own defaults. A key
+that isn't here is refused, and null where it isn't named as a value.
+
+This page is made from the code by `benchbook reference`.
+"""
 
 
 def page() -> str:

@@ -122,12 +122,13 @@ def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]
     found: dict[str, list[dict[str, int]]] = {}
     for folder in folders:
         run = Evidence.of(folder)
-        planned, log = run.planned, run.log
+        planned = run.planned
         if own_scripts.is_own(planned.script):
             names = {name: name for name in ("events", "reads", "writes", "other")}
             names["errors"] = "ignored_errors"
             sums = {
-                key: sum(getattr(block, name) or 0 for block in log.summaries) for key, name in names.items()
+                key: sum(getattr(block, name) or 0 for block in run.log.summaries)
+                for key, name in names.items()
             }
             found.setdefault(planned.workload, []).append({"threads": planned.threads, **sums})
     return found
