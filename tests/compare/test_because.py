@@ -146,6 +146,9 @@ def test_behind_a_proxy_stops_tell_nothing():
         ((4.0, 4.1, 3.9), (5.1, 5.3, 4.9), "5.10 misses of its processor's last cache, not 4.00"),
         # Less is told as well, from 100 on without decimals.
         ((2000, 2010, 1990), (1000, 1030, 970), "1,000 misses of its processor's last cache, not 2,000"),
+        # What would be written as 0.00 is told in words, on either side.
+        ((0.0, 0.0, 0.004), (2.1, 2.2, 2), "2.10 misses of its processor's last cache, against hardly any"),
+        ((2.1, 2.2, 2.0), (0.0, 0.0, 0.0), "hardly any misses of its processor's last cache, not 2.10"),
     ],
 )
 def test_work_that_differs_by_a_tenth_is_told(was, now, told: str | None):
@@ -175,7 +178,7 @@ def test_a_neighbour_leaves_what_it_leaves_and_nothing_open():
         "because the server's core is full with A, and a neighbour leaves it 0.50 of that with A"
     )
     assert second.sentence == f"{first.sentence}, where a query costs 20 % more"
-    assert first.short == "server full; a neighbour leaves it 0.50 of that with A"
+    assert first.short == "server full with A; a neighbour leaves it 0.50 of that with A"
     # Half of the core is half of the queries; at a fifth more a query it is 0.5 / 1.2 of them.
     assert list(first.predicted) == pytest.approx([math.log(0.5)] * 3)
     assert list(second.predicted) == pytest.approx([math.log(0.5 / 1.2)] * 3)

@@ -81,6 +81,9 @@ def test_other_cores_may_be_full_in_each_arm(make_runs, make_study):
         "because the server's core is full with direct connections (20 µs a query), "
         "and the core of client and proxy is full with HAProxy (26 µs a query)"
     )
+    assert one.short == (
+        "server 20 µs with direct connections (full), client and proxy 26 µs with HAProxy (full)"
+    )
 
 
 def test_where_nothing_is_full_latency_decides(make_runs, make_study):
@@ -138,7 +141,7 @@ def test_waiting_for_a_core_is_told_from_other_waiting_and_nothing_is_called_idl
         "because a query takes 233 µs more: +200 µs of waiting for the server's core, +23 µs of waiting "
         "and +10 µs of the server's processor"
     )
-    assert one.short == "233 µs more a query, most of it waiting for the server's core"
+    assert one.short == "233 µs more a query with HAProxy, most of it waiting for the server's core"
 
 
 def test_waiting_names_the_pages_that_were_not_in_memory(make_runs, make_study):
@@ -154,7 +157,8 @@ def test_waiting_names_the_pages_that_were_not_in_memory(make_runs, make_study):
     (one,) = found.contrasts
     # 1e6/4,000 - 1e6/10,000 = 150 us, of which 8 are the server's processor time.
     assert one.sentence.endswith(
-        "150 µs more: +142 µs of waiting (the server had 0.80 pages not in its memory a query, not 0.00)"
+        "150 µs more: +142 µs of waiting "
+        "(the server had 0.80 pages not in its memory a query, against hardly any)"
     )
 
 
@@ -212,7 +216,7 @@ def test_more_cores_that_are_full_again_are_the_cause(make_runs, make_study):
     assert one.sentence.endswith("and the server has 0.8 of a core with HAProxy, not 0.6")
     assert (
         one.predicted.value == pytest.approx(1 / 3, abs=1e-6)
-        and one.short == "server full: 0.8 of a core, not 0.6"
+        and one.short == "server full: 0.8 of a core with HAProxy, not 0.6"
     )
 
 
@@ -230,7 +234,9 @@ def test_quota_and_cost_are_both_named_where_the_effect_takes_both(make_runs, ma
         "because the server's core is full, the server has 0.8 of a core with HAProxy, not 0.6, "
         "and a query costs it 17 % less with HAProxy"
     )
-    assert one.short == "server full: 0.8 of a core, not 0.6; a query costs 17 % less"
+    assert one.short == (
+        "server full: 0.8 of a core with HAProxy, not 0.6; a query costs 17 % less with HAProxy"
+    )
 
 
 def test_a_core_that_is_nearly_full_leaves_what_it_does_not_use(make_runs, make_study):
@@ -244,6 +250,7 @@ def test_a_core_that_is_nearly_full_leaves_what_it_does_not_use(make_runs, make_
         "because the server's core is full with direct connections and a query costs it 28 % less "
         "with HAProxy, and 8 % of it stays idle with HAProxy"
     )
+    assert one.short == "server full with direct connections; a query costs 28 % less with HAProxy"
 
 
 def test_cores_that_are_nearly_full_serve_what_their_cost_says_and_the_work_behind_it_is_named(
@@ -262,7 +269,7 @@ def test_cores_that_are_nearly_full_serve_what_their_cost_says_and_the_work_behi
     assert one.sentence == (
         "because the server's core is full with direct connections and a query costs it 100 % more with "
         "HAProxy, and 7 % of it stays idle with HAProxy "
-        "(the server had 1.07 pages not in its memory a query, not 0.00)"
+        "(the server had 1.07 pages not in its memory a query, against hardly any)"
     )
 
 
@@ -440,7 +447,7 @@ def test_the_part_that_stops_more_often_is_the_one_that_waits(make_runs, make_st
     alike = {"direct": 1.0, "haproxy": 1.0}
     one = varied(*given, slower(once, twice), of_client=alike)
     assert one.sentence.endswith("150 µs more: +150 µs of waiting in the server")
-    assert one.short == "150 µs more a query, most of it waiting in the server"
+    assert one.short == "150 µs more a query with HAProxy, most of it waiting in the server"
     one = varied(*given, slower(once, once), of_client={"direct": 1.0, "haproxy": 2.0})
     assert one.sentence.endswith("+150 µs of waiting in the client")
     # Both stop more often, the server less often, or often in either arm: none is known to be the one.
@@ -465,7 +472,7 @@ def test_what_passes_through_a_proxy_in_pieces_stops_parts_that_do_not_wait_by_t
 def test_bytes_from_the_disk_are_named_where_pages_are_not_known(make_runs, make_study):
     one = varied(make_runs, make_study, slower({"read_bytes": 0.0}, {"read_bytes": 16_000.0}))
     # Places 3, 7, 11, 15 and 19 have 2.6 thousandths more in the mean.
-    behind = "(the server had 16,042 bytes from the disk a query, not 0.00)"
+    behind = "(the server had 16,042 bytes from the disk a query, against hardly any)"
     assert one.sentence.endswith(f"+150 µs of waiting {behind}") and one.short.endswith(behind)
     # Pages consist of them.
     of = {"read_bytes": 16_000.0, "page_reads": 1.0}
@@ -497,7 +504,9 @@ def test_of_parts_that_share_a_core_the_one_that_costs_more_is_named(make_runs, 
         "because the core of client and proxy is full and a query costs them 100 % more with HAProxy, "
         "most of it the proxy's"
     )
-    assert one.short == "client and proxy full; a query costs 100 % more, most of it the proxy's"
+    assert one.short == (
+        "client and proxy full; a query costs 100 % more with HAProxy, most of it the proxy's"
+    )
 
 
 def test_without_costs_there_are_no_causes(make_runs, make_study):

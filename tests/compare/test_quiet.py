@@ -45,23 +45,39 @@ def test_a_quiet_machine_raises_no_doubt_and_says_so_in_one_line(names):
     assert _by_title(_runs(), names) == {}
     aa = finding(low=-0.012, high=0.009)
     assert quiet.seen(_runs(), FACTS, None, aa).line == (
-        "Load 0.4 on 2 cores before measuring; other programs used 0.00 cores during runs; the host took "
-        "0.0\xa0% of the time for others (steal); equal arms (A/A) came out within "
+        "Load 0.4 on 2 cores before measuring; other programs used less than 0.01 cores during runs; the "
+        "host took 0.0\xa0% of the time for others (steal); equal arms (A/A) came out within "
         "−1.2 to +0.9\xa0% of each other."
     )
 
 
+LOADED = _facts(moment={"load_1min": 11.0})
+
+
 def test_a_load_of_eleven_on_two_cores_favours_the_arm_with_fewer_programs(names):
-    found = _by_title(_runs(), names, _facts(moment={"load_1min": 11.0}))["Load"]
+    # 52 % of 2 cores are 1.04, of which the arm's parts used 1.0.
+    found = _by_title(_runs(cpu_machine_pct=52.0), names, LOADED)["Load"]
     assert found.favours == ["direct"]
-    assert "The load was 11.0 on 2 cores" in found.text and "can favour direct connections" in found.text
+    assert found.text == (
+        "The load was 11.0 on 2 cores before measuring began, so other programs, or what it took to start "
+        "the arms, wanted the same cores. During the runs other programs used 0.04 cores. This can favour "
+        "direct connections, because fewer programs take part in a query there."
+    )
+
+
+def test_a_load_before_measuring_is_no_doubt_where_the_runs_had_the_machine_for_themselves(names):
+    assert "Load" not in _by_title(_runs(), names, LOADED)
+    # Where that is not known, or what others used is a doubt of its own, it is told without their use.
+    for changed, others in ({"cpu_machine_pct": math.nan}, False), ({"cpu_machine_pct": 90.0}, True):
+        found = _by_title(_runs(**changed), names, LOADED)
+        assert "During the runs" not in found["Load"].text and ("Other programs" in found) == others
 
 
 def test_other_programs_that_ran_beside_one_arm_favour_the_other(names):
     # 90 % of 2 cores are 1.8, of which the arm's parts used 1.0.
     found = _by_title(_runs(cpu_machine_pct=[50.0, 90.0] * 2), names)["Other programs"]
     assert found.favours == ["direct"]
-    assert "0.00 cores beside direct connections and 0.80 cores beside HAProxy, of 2" in found.text
+    assert "less than 0.01 cores beside direct connections and 0.80 cores beside HAProxy, of 2" in found.text
     alike = _by_title(_runs(cpu_machine_pct=90.0), names)["Other programs"]
     assert (alike.favours, alike.text.endswith("It met all arms alike.")) == ([], True)
 
@@ -128,7 +144,8 @@ def test_in_turns_the_size_of_results_is_what_the_monitor_saw(names):
 
 @pytest.mark.parametrize(("load", "is_told"), [(1.9, False), (2.0, True)])
 def test_as_many_programs_as_cores_are_a_load(names, load: float, is_told: bool):
-    assert ("Load" in _by_title(_runs(), names, _facts(moment={"load_1min": load}))) == is_told
+    found = _by_title(_runs(cpu_machine_pct=52.0), names, _facts(moment={"load_1min": load}))
+    assert ("Load" in found) == is_told
 
 
 @pytest.mark.parametrize(

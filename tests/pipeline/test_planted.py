@@ -29,7 +29,7 @@ def named(study: Study, lab: Path, tmp_path: Path) -> dict[int, Cause]:
 def test_a_server_that_burns_time_is_named(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     burnt = planted.slowed(monkeypatch, lab, "server", BURN_US=60)
     found = named(planted.asked(planted.ARMS), lab, tmp_path)
-    assert burnt and found[1].short.endswith("a query, most of it the server's processor")
+    assert burnt and found[1].short.endswith(", most of it the server's processor")
     # What was planted is 60 us a query.
     assert 50 < found[1].predicted.value < 80
     # Where other programs take a part of its core, it is not full for certain: then it waits for it.
@@ -39,7 +39,7 @@ def test_a_server_that_burns_time_is_named(lab: Path, tmp_path: Path, monkeypatc
 def test_a_client_that_burns_time_is_named(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     burnt = planted.slowed(monkeypatch, lab, "client", BURN_US=60)
     found = named(planted.asked(planted.ARMS), lab, tmp_path)
-    assert burnt and found[1].short.endswith("a query, most of it the client's processor")
+    assert burnt and found[1].short.endswith(", most of it the client's processor")
     assert 50 < found[1].predicted.value < 80
     assert 8 not in found or "the client's core" in found[8].sentence
 

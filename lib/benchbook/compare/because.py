@@ -123,7 +123,8 @@ def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) 
             return _with(found, "capacity", named, estimate(predicted.dropna(), level, math.expm1))
     if (reason := _not_idle(slow, fast)) is not None:
         return _withheld(found, reason)
-    return _of_latency(found, base, treated, level, slow[0].name if _full(fast) else "", work)
+    called = {"treatment": limits[1][0].name, "only": slow[0].name if _full(fast) else ""}
+    return _of_latency(found, base, treated, level, called, work)
 
 
 def _limits(cell: Cell, level: float, names: Mapping[str, str]) -> list[_Limit]:
@@ -255,7 +256,7 @@ def _not_idle(slow: Sequence[_Limit], fast: Sequence[_Limit]) -> str | None:
 
 
 def _of_latency(
-    found: Cause, base: Cell, treated: Cell, level: float, only: str, work: Sequence[Work]
+    found: Cause, base: Cell, treated: Cell, level: float, called: Mapping[str, Any], work: Sequence[Work]
 ) -> Cause:
     """Say what an added latency is made of: by part processor time and waiting for a core, and other waiting.
 
@@ -290,7 +291,7 @@ def _of_latency(
     behind = [(what, text) for what in most if (text := _behind(what, named[what] > 0, work))]
     more = dict(behind[:1])
     made = {what: named[what] for what in most}
-    said = _named("latency", predicted, seen=seen.value, made=made, more=more, only=only)
+    said = _named("latency", predicted, seen=seen.value, made=made, more=more, **called)
     return _with(found, "latency", said, estimate(predicted, level))
 
 

@@ -24,6 +24,8 @@ Facts = Mapping[str, Mapping[str, Any]]
 BUSY = 1.0
 # Share of the machine that others may use unseen, and by how much of it arms may differ.
 OTHERS, OTHERS_APART = 0.10, 0.05
+# Below it, others' use of cores is written as nothing.
+NOTHING = 0.005
 # At the fewest threads an arm's own work can't explain that tasks wait for a core so much of the time.
 PRESSURE_PCT = 25.0
 STEAL_APART_PCT = 1.0
@@ -76,10 +78,12 @@ def doubts(
     """Return what other work, the host or the kernel's pace can have done, with the arms it can favour."""
     own = runs[runs.arm.isin(facts)] if facts else runs
     cores, load = _cores(facts), max(_loads(facts), default=None)
+    others = _others(own, cores, unmeasured)
+    mean = None if others is None else float(others.mean())
+    # What was over before measuring is no doubt about it.
+    is_over = mean is not None and edges.is_below(mean, NOTHING)
     is_loaded = load is not None and cores is not None and not edges.is_below(load, BUSY * cores)
-    used, least_used = _by_arm(
-        _others(own, cores, unmeasured), own, OTHERS * (cores or 0), OTHERS_APART * (cores or 0)
-    )
+    used, least_used = _by_arm(others, own, OTHERS * (cores or 0), OTHERS_APART * (cores or 0))
     stolen, least_stolen = _by_arm(own.steal_pct, own, STEAL_PCT, STEAL_APART_PCT)
     fewest = own[own.threads == own.threads.min()] if len(own) else own
     pressure = _pressure(fewest, monitor)
@@ -105,7 +109,8 @@ def doubts(
         favours=favours,
         names=names,
         cores=cores,
-        load=load if is_loaded else None,
+        load=load if is_loaded and not is_over else None,
+        others=mean,
         used=used,
         threads=fewest.threads.min(),
         waited=None if pressure is None or edges.is_below(pressure.mean(), PRESSURE_PCT) else pressure.mean(),

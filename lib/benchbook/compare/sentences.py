@@ -48,7 +48,7 @@ def templates(folder: Path, **how: Any) -> Environment:
 @cache
 def _wording() -> Environment:
     made = templates(WORDING, finalize=_on_one_line)
-    ours = (count, ends, format, interval, listing, percent, signed)
+    ours = (cores_used, count, ends, format, interval, listing, percent, signed)
     made.globals.update({one.__name__: one for one in ours}, nbsp=NBSP, words=words)
     # What stands before each item of a loop: a, b and c.
     made.globals["between"] = lambda loop: "" if loop.first else " and " if loop.last else ", "
@@ -73,6 +73,16 @@ def signed(fraction: float, digits: int = 1) -> str:
     text = f"{abs(100 * fraction):.{digits}f}"
     sign = "" if float(text) == 0 else "\N{MINUS SIGN}" if fraction < 0 else "+"
     return f"{sign}{text}"
+
+
+def cores_used(value: float) -> str:
+    """Write how many cores were used; what rounds to nothing is not called nothing.
+
+    >>> cores_used(0.214), cores_used(0.004)
+    ('0.21 cores', 'less than 0.01 cores')
+    """
+    text = f"{value:.2f}"
+    return "less than 0.01 cores" if text == "0.00" else f"{text} cores"
 
 
 def listing(items: Sequence[object], last: str = "and") -> str:

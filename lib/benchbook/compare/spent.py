@@ -181,6 +181,8 @@ KINDS = {
     "llc_misses": ("misses of its processor's last cache", 1.0),
 }
 """What a server does for a query that is worth a word beside its cost, and from which difference on."""
+NOTHING = 0.005
+"""What is less than this would be written as 0.00."""
 WAITED = ("page_reads", "read_bytes", "fsyncs", "lock_wait_us")
 """What of it a query waits for."""
 OF_KERNEL = ("read_bytes", "instructions", "llc_misses")
@@ -218,7 +220,8 @@ def differing(base: Cell, treated: Cell, level: float) -> list[Work]:
             continue
         low, high = sorted((float(was.mean()), float(now.mean())))
         if high >= WORTH * low and high - low >= least:
-            told = f"{_number(now.mean())} {what} a query, not {_number(was.mean())}"
+            than = "against" if was.mean() < NOTHING else "not"
+            told = f"{_number(now.mean())} {what} a query, {than} {_number(was.mean())}"
             found.append(Work(told, bool(now.mean() > was.mean()), name in WAITED))
     return found
 
@@ -250,4 +253,6 @@ def waiter(base: Cell, treated: Cell, is_more: bool, level: float) -> str | None
 
 
 def _number(value: float) -> str:
+    if value < NOTHING:
+        return "hardly any"
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
