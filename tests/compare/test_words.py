@@ -62,10 +62,10 @@ def test_an_arm_is_called_as_the_study_says_in_sentences_and_without_article_in_
     )
     phrase = {"names": names | {"treatment": "several zones", "baseline": "one zone"}}
     assert _said(**phrase).startswith("Several zones served 23.7 % fewer queries per second than one zone")
-    twin = {"names": names | {"treatment": "before again", "baseline": "before"}}
-    assert _said(**twin).startswith("before again served"), "a key is not changed, in its twin's name neither"
+    for key, said in ("before again", "Before again"), ("best-effort", "Best-effort"), ("proxy", "Proxy"):
+        assert _said(names=names | {"treatment": key}).startswith(f"{said} served 23.7 % fewer")
     key = {"names": names | {"treatment": "v2 and more"}}
-    assert _said(**key).startswith("v2 and more served"), "a key's spelling is not changed"
+    assert _said(**key).startswith("v2 and more served"), "the spelling of what is no word is not changed"
 
 
 def test_a_network_has_an_article_and_a_sentence_begins_with_a_capital():
@@ -87,7 +87,7 @@ def test_an_interval_without_zero_that_the_correction_for_many_contrasts_left_is
 def test_a_latency_is_higher_or_lower_and_never_served():
     said = _said(metric="latency_p99_ms", effect=0.12, low=0.1, high=0.14, label="higher")
     assert said.startswith(
-        "p99 latency was 12.0 % higher with HAProxy than with direct connections on point selects"
+        "P99 latency was 12.0 % higher with HAProxy than with direct connections on point selects"
     )
 
 

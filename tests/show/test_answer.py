@@ -64,7 +64,7 @@ def test_workloads_that_agree_are_one_range_and_those_that_do_not_are_counted():
 
 def test_another_metric_than_queries_is_higher_or_lower():
     (only,) = said(finding(0.56, 0.4, 0.7, "higher", metric="latency_p95_ms"))
-    assert only.startswith("p95 latency was 56 % higher with HAProxy than with direct connections on ")
+    assert only.startswith("P95 latency was 56 % higher with HAProxy than with direct connections on ")
 
 
 def test_an_interval_without_zero_that_the_correction_did_not_leave_shown_is_called_so():

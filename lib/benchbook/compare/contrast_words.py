@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from benchbook.compare import words
 from benchbook.compare.pooled_words import (
     SERVED,
-    begun,
     ends_of,
     expected_on,
     fitting,
@@ -62,7 +61,7 @@ def sentence(own: Sequence[Contrast]) -> str:
         percent=percent,
         unsigned=unsigned,
     )
-    return begun(fitting(variants), treatment, baseline)
+    return words.sentence_case(fitting(variants))
 
 
 @dataclass(frozen=True)

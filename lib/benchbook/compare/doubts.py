@@ -178,6 +178,4 @@ def described(evidence: Evidence, names: Mapping[str, str]) -> list[str] | None:
     for one in sorted(cost, key=lambda dip: not dip.has_event):
         in_arms.setdefault(names[arms[one.run_id]], []).append(one)
     long = [] if cost else [(names[arms[one.run_id]], one) for one in seconds.long_runs(runs, intervals)]
-    said = sentences.told("described.j2", dips=in_arms, long=long)
-    called = [*in_arms, *(name for name, _ in long)]
-    return [sentence_case(text, arm) for text, arm in zip(said, called, strict=True)] or None
+    return [*map(sentence_case, sentences.told("described.j2", dips=in_arms, long=long))] or None

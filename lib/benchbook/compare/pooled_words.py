@@ -53,7 +53,7 @@ def headline(entry: Finding, found: PooledEffect, sessions: Mapping[str, Session
         digits=_digits(*(one.effect or 0.0 for one in far)) if far else 0,
         far=[(one, machines.name(sessions[one.session].processor)) for one in far],
     )
-    return begun(fitting(variants), treatment, baseline)
+    return words.sentence_case(fitting(variants))
 
 
 def short(found: PooledEffect) -> str:
@@ -140,13 +140,6 @@ def words_in(text: str) -> int:
     4
     """
     return len(text.split(" "))
-
-
-def begun(text: str, treatment: str, baseline: str) -> str:
-    """Begin a sentence with a capital, or with the name of an arm as that is written."""
-    if text.startswith((treatment, baseline)):
-        return words.sentence_case(text, treatment, baseline)
-    return text[:1].upper() + text[1:]
 
 
 def unsigned(low: float, high: float) -> str:

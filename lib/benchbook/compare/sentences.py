@@ -128,4 +128,4 @@ def sentence(found: Finding) -> str:
         others=[part for part in levels if part.label not in SHOWN],
         lost=LOST,
     )
-    return words.sentence_case(text, treatment, baseline)
+    return words.sentence_case(text)

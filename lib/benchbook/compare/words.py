@@ -14,7 +14,7 @@ from benchbook.core.study import Study
 NAMES: Mapping[str, Mapping[str, str]]
 NAMES = yamlfile.read(Path(__file__).parent / "wording" / "names.yaml", is_ours=True).data
 """What a stranger calls workloads, metrics, moderators, processors, and the silence of a document."""
-WORKLOADS, METRICS = NAMES["workloads"], NAMES["metrics"]
+WORKLOADS, METRICS, KEYS = NAMES["workloads"], NAMES["metrics"], NAMES["keys"]
 # An arm that is called after its way of access, under the field's own term for it.
 WAYS = {("service", "service"): "Service", ("load-balancer", "load_balancer"): "load balancer"}
 WITH_ARTICLE = (" network", *WAYS.values())
@@ -69,8 +69,21 @@ def workload(name: str, script: str | None = None) -> str:
 
 
 def metric(name: str) -> str:
-    """Return the name of a metric as a sentence writes it: latency_p95_ms is p95 latency."""
-    return METRICS.get(name, name)
+    """Return the name of a metric, or of one over another, as a sentence writes it.
+
+    >>> metric("latency_p95_ms"), metric("cpu_tidb_pct / qps"), metric("waits_us")
+    ('p95 latency', 'processor use of TiDB over QPS', 'waits us')
+    """
+    return " over ".join(METRICS.get(one) or key(one) for one in name.split(" / "))
+
+
+def key(name: str) -> str:
+    """Return what a sentence calls a key of cells.
+
+    >>> key("threads_per_server"), key("vcpus")
+    ('threads per server', 'vCPUs')
+    """
+    return KEYS.get(name, name.replace("_", " "))
 
 
 def of(found: Contrast, role: Role) -> str:
@@ -111,23 +124,17 @@ def in_sentence(name: str) -> str:
     )
 
 
-def sentence_case(text: str, *named: str) -> str:
+def sentence_case(text: str) -> str:
     """Begin a sentence with a capital, unless it begins with a name that is written otherwise.
 
-    `named` are the readable names of arms in it: one of several words begins with a word, unlike a key, be
-    it alone or the A/A twin's.
-
-    >>> sentence_case("the pod network served"), sentence_case("median latency"), sentence_case("v5.0 served")
-    ('The pod network served', 'Median latency', 'v5.0 served')
-    >>> sentence_case("loading as advised served", "loading as advised"), sentence_case("n1 served", "n1")
-    ('Loading as advised served', 'n1 served')
-    >>> sentence_case("before again served", "before again")
-    'before again served'
+    >>> sentence_case("the pod network served"), sentence_case("best-effort served")
+    ('The pod network served', 'Best-effort served')
+    >>> sentence_case("p95 latency was"), sentence_case("v5.0 served"), sentence_case("eBPF served")
+    ('P95 latency was', 'v5.0 served', 'eBPF served')
     """
-    own = (name.removesuffix(" again") for name in named)
-    phrases = (name for name in own if " " in name and name.partition(" ")[0].isalpha())
-    is_word = text.startswith((ARTICLE, "direct connections", "median ", *phrases))
-    return text[:1].upper() + text[1:] if is_word else text
+    first = text.partition(" ")[0]
+    is_word = first.islower() and first.replace("-", "").isalpha()
+    return text[:1].upper() + text[1:] if is_word or text.startswith(tuple(METRICS.values())) else text
 
 
 def _product(part: str, access: str | None) -> str:

@@ -149,14 +149,14 @@ def _contrast(own: Sequence[Finding], findings: Findings) -> Iterator[Said]:
     """Say what one treatment changed in one metric over workloads and levels, the time of a query first."""
     name = words.inside(own[0], "treatment")
     if own[0].metric in _SERVED and (added := causes.latency(findings, own[0].treatment, name)):
-        yield Said(words.sentence_case(added, name), "#why")
+        yield Said(words.sentence_case(added), "#why")
     treatment, baseline = (words.inside(own[0], role) for role in ("treatment", "baseline"))
     compared = [found for found in own if numbers.is_known(found.effect) and numbers.is_known(found.low)]
     left = [found for found in own if found not in compared]
     if len(left) > 1 and {(one.effect, one.reason) for one in left} == {(None, left[0].reason)}:
         reason = left[0].reason or "there is no number"
         text = f"{treatment} could not be compared with {baseline}{_where(left)}: {reason}."
-        text, way = words.sentence_case(text, treatment, baseline), f"#finding-{slug(left[0].id)}"
+        text, way = words.sentence_case(text), f"#finding-{slug(left[0].id)}"
         yield Said(text, way, tuple(left))
         left = []
     yield from (Said(found.sentence, f"#finding-{slug(found.id)}", (found,)) for found in left)
@@ -164,7 +164,7 @@ def _contrast(own: Sequence[Finding], findings: Findings) -> Iterator[Said]:
         return
     text = _sentence(compared, treatment, baseline)
     way = f"#finding-{slug(compared[0].id)}"
-    yield Said(words.sentence_case(text, treatment, baseline), way, tuple(compared))
+    yield Said(words.sentence_case(text), way, tuple(compared))
 
 
 def _sentence(own: Sequence[Finding], treatment: str, baseline: str) -> str:

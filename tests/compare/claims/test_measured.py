@@ -159,6 +159,7 @@ def test_a_value_may_be_one_metric_over_another(make_study):
     # 2 % of the value around the ends: 4.9 to 12.24.
     assert part.band == pytest.approx([4.9, 12.24])
     assert (found.verdict, part.where) == ("confirmed", "direct, oltp_point_select, 4 threads")
+    assert found.sentence.startswith("Processor use of TiDB over processor use of the proxy: direct conn")
 
 
 def test_beyond_a_number_of_connections_nothing_may_be_gained(make_study):
@@ -275,7 +276,7 @@ def test_conditions_on_processor_time_choose_the_cells(make_study):
         ),
         (_claim("trend", along="threads", direction="rises", cells={"arm": "tiproxy"}), "no arm tiproxy"),
         (_claim("value", cells={"table": "best"}, band={"point": 1}), "does not vary table"),
-        (_claim("proportional", along="vcpus", cells={}), "does not vary vcpus"),
+        (_claim("proportional", along="vcpus", cells={}), "does not vary vCPUs"),
         (_claim("peak", along="threads", cells={"arm": "direct"}, band={"below": 500}), "none outside"),
         (Claim(kind="text_only", published="4 to 1", because="No table.", **TOLD), "without a number"),
         (

@@ -271,7 +271,7 @@ def test_conditions_leave_cells_out_and_say_which_there_were():
     of_baseline = effect(
         {"point": "10 %"}, numbers, where=({"metric": "qps", "of": "baseline", "above": 120},)
     )
-    assert of_baseline["reason"] == "None of its 2 cells has qps above 120."
+    assert of_baseline["reason"] == "None of its 2 cells has QPS above 120."
     assert effect({"point": "1 %"}, table(a={1: "1"}))["reason"] == "No two cells can be compared."
 
 

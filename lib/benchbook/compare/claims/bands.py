@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from benchbook.compare import words
 from benchbook.compare.arithmetic import percent, plain
 from benchbook.compare.verdicts import Band as Limits
 from benchbook.compare.verdicts import Bounds, at_least, at_most, point_band, range_band
@@ -78,7 +79,7 @@ def published_text(claim: Claim) -> str:
     if claim.published is not None:
         return claim.published
     if claim.band is None:
-        along = (claim.along or "").replace("_", " ")
+        along = words.key(claim.along or "")
         return {
             "trend": f"{claim.direction} with {along}",
             "same_effect": f"the same effect of {along}",

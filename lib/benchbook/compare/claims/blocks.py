@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from benchbook.compare import words
 from benchbook.compare.claims import kinds
 from benchbook.compare.claims.kinds import Item, Series, Terms, Unfit
 from benchbook.compare.claims.metrics import COLUMNS, LOADING, USED, is_known
@@ -121,7 +122,7 @@ class Blocks:
         low, high = condition_ends(condition)
         if condition.key is not None:
             if condition.key not in self._table:
-                raise Unfit(f"the study does not vary {condition.key.replace('_', ' ')}")
+                raise Unfit(f"the study does not vary {words.key(condition.key)}")
             return bool(low < cell.place[condition.key] < high)
         if self._evidence is None:
             return True
@@ -144,14 +145,14 @@ class Blocks:
         groups: dict[str, list[tuple[Any, Item]]] = {}
         levelled = [one for one in items if pd.notna(one.place.get(key))]
         if items and not levelled:
-            raise Unfit(f"the study does not vary {key.replace('_', ' ')}")
+            raise Unfit(f"the study does not vary {words.key(key)}")
         for one in levelled:
             where = ", ".join(_threads(one.place[name]) if name == "threads" else str(one.place[name])
                               for name in rest)  # fmt: skip
             groups.setdefault(where, []).append((one.place[key], one))
         for levels in groups.values():
             if "threads" not in free and len({level for level, _ in levels}) < len(levels):
-                raise Unfit(f"two {owner}s have the same {key.replace('_', ' ')}")
+                raise Unfit(f"two {owner}s have the same {words.key(key)}")
         return [(where, sorted(own, key=lambda one: one[0])) for where, own in groups.items()]
 
     def group(self, item: Item) -> Hashable:
@@ -243,11 +244,11 @@ class Blocks:
         values = _of_runs(runs, metric) if by is None else _of_seconds(runs, metric, by, evidence.intervals)
         known = runs[["block", "workload", "threads"]].assign(name=runs.arm, value=values.astype(float))
         if not known.value.notna().any():
-            raise Unfit(f"no run has {metric.replace('_', ' ')}")
+            raise Unfit(f"no run has {words.metric(metric)}")
         if (known.value <= 0).any():
             worst = known[known.value <= 0].iloc[0]
             raise Unfit(
-                f"{metric.replace('_', ' ')} is {worst.value:g} in block {worst.block} "
+                f"{words.metric(metric)} is {worst.value:g} in block {worst.block} "
                 f"({', '.join(str(worst[key]) for key in PLACE)} threads), so no ratio can be taken"
             )
         table = known.pivot_table(
@@ -265,11 +266,11 @@ def _chosen(table: pd.DataFrame, selector: Selector | None) -> pd.DataFrame:
         any_of = wanted if isinstance(wanted, tuple) else (wanted,)
         also = {"arm": "name", "workload": "script"}.get(key)
         if key not in table:
-            raise Unfit(f"the study does not vary {key.replace('_', ' ')}")
+            raise Unfit(f"the study does not vary {words.key(key)}")
         present = {one for column in (key, also) if column for one in table[column]}
         missing = [str(one) for one in any_of if one not in present]
         if missing and (key not in OF_A_PART or len(missing) == len(any_of)):
-            raise Unfit(f"the study has no {key.replace('_', ' ')} {' and '.join(missing)}")
+            raise Unfit(f"the study has no {words.key(key)} {' and '.join(missing)}")
         is_one = table[key].isin(any_of)
         table = table[is_one | table[also].isin(any_of) if also else is_one]
     return table

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
+from benchbook.compare import words
 from benchbook.compare.claims.bands import judged_by, limits, of_powers, of_shares, of_values
 from benchbook.compare.intervals import Interval
 from benchbook.compare.verdicts import PRACTICAL, Bounds
@@ -184,7 +185,7 @@ def _trend(claim: Claim, board: Board) -> Asked:
             rule: Literal["size", "band"] = "size" if by_size else "band"
             parts.append(_less(step, (after.terms, before.terms), bounds, (after,), rule))
     if not parts:
-        raise Unfit(f"it has fewer than two levels of {_plain(key)}")
+        raise Unfit(f"it has fewer than two levels of {words.key(key)}")
     return Asked(parts, ordered, alone=alone)
 
 
@@ -214,7 +215,7 @@ def _proportional(claim: Claim, board: Board) -> Asked:
         parts.append(Part(where, terms, of_powers(given(limits(claim))), "power", items=own))
         used += own
     if not parts:
-        raise Unfit(f"it has fewer than two positive levels of {_plain(key)}")
+        raise Unfit(f"it has fewer than two positive levels of {words.key(key)}")
     return Asked(parts, used)
 
 
@@ -240,7 +241,7 @@ def _same_effect(claim: Claim, board: Board) -> Asked:
             step = _step(", ".join(filter(None, (beside, where))), key, both[0][0], level)
             parts.append(_less(step, of, Bounds(), (one, other), "alike"))
     if not parts:
-        raise Unfit(f"the two have fewer than two levels of {_plain(key)} in common")
+        raise Unfit(f"the two have fewer than two levels of {words.key(key)} in common")
     return Asked(parts, [one for part in parts for one in part.items])
 
 
@@ -265,14 +266,14 @@ def _peak(claim: Claim, board: Board) -> Asked:
         best = max(inside, key=lambda one: _size(one[1], board))
         if best is levels[-1]:
             unseen = (
-                f"highest at the last level, {_plain(key)} {_level(best[0])}: whether it rises further is "
+                f"highest at the last level, {words.key(key)} {_level(best[0])}: whether it rises further is "
                 "not known"
             )
         for level, one in rest:
             step = _step(where, key, best[0], level)
             parts.append(_less(step, (one.terms, best[1].terms), bounds, (one, best[1])))
     if not parts:
-        raise Unfit(f"it has no level of {_plain(key)} inside the band, or none outside")
+        raise Unfit(f"it has no level of {words.key(key)} inside the band, or none outside")
     return Asked(parts, [one for _, levels in series for _, one in levels], unseen=unseen)
 
 
@@ -310,7 +311,7 @@ def _items(cells: Iterable[Cell]) -> list[Item]:
 def _highest(items: Sequence[Item], metric: str, key: str, board: Board) -> Item:
     if len(items) > 1 and metric not in RATES:
         raise Unfit(
-            f"several values at one level of {_plain(key)}, and only of a rate does the highest count"
+            f"several values at one level of {words.key(key)}, and only of a rate does the highest count"
         )
     return max(items, key=lambda one: _size(one, board))
 
@@ -350,15 +351,11 @@ def _sum(*weighted: tuple[Terms, float]) -> Terms:
 
 
 def _step(where: str, key: str, start: object, end: object) -> str:
-    return f"{where + ', ' if where else ''}{_plain(key)} {_level(start)} to {_level(end)}"
+    return f"{where + ', ' if where else ''}{words.key(key)} {_level(start)} to {_level(end)}"
 
 
 def _level(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _plain(key: str) -> str:
-    return key.replace("_", " ")
 
 
 _KINDS: dict[str, Callable[[Claim, Board], Asked]] = {

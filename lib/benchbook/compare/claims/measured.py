@@ -167,7 +167,7 @@ def _told(made: Answer, names: Mapping[str, str]) -> Answer:
             (re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda own: names[own[0]], part.where), part)
             for part in seen
         ],
-        metric=words.metric(column).replace("_", " "),
+        metric=words.metric(column),
         has_unit=column.endswith("_ms") and any(part.scale != "share" for part in seen),
         deciding=[part for part in made.parts if part.decides],
         is_counted=made.judged and made.n and made.parts[0].low is not None,

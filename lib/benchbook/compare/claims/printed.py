@@ -10,6 +10,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any, get_args
 
+from benchbook.compare import words
 from benchbook.compare.arithmetic import cell_record, pair_record, plain
 from benchbook.compare.claims import told
 from benchbook.compare.claims.bands import is_share, judged_by, limits, published_text
@@ -76,7 +77,7 @@ class Printed:
             places = [one.place.get(condition.key) for one in found] if condition.key else []
             numbers = [place for place in places if isinstance(place, int | float)]
             has = f" (they have {min(numbers):g} to {max(numbers):g})" if numbers else ""
-            name = (condition.key or given(condition.metric)).replace("_", " ")
+            name = words.key(condition.key) if condition.key else words.metric(given(condition.metric))
             asked.append(f"{name} {' and '.join(ends)}{has}")
         if found and asked:
             return f"none of its {len(found)} cells has {'; '.join(asked)}"
@@ -93,7 +94,7 @@ class Printed:
         for where, levels in found:
             repeated = len({level for level, _ in levels}) < len(levels)
             if repeated and not free:
-                raise Ambiguous(f"{where or 'all'}: two cells have the same {key.replace('_', ' ')}")
+                raise Ambiguous(f"{where or 'all'}: two cells have the same {words.key(key)}")
         return found
 
     def group(self, item: Item) -> Hashable:

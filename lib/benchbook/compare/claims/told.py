@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any
 
+from benchbook.compare import words
 from benchbook.compare.arithmetic import amount, pair_record, percent, plain, tidy
 from benchbook.compare.claims.bands import is_share, judged_by, limits
 from benchbook.compare.claims.judge import Outcome
@@ -34,7 +35,7 @@ def of(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -
     reason, recomputed = told(
         "claim.j2",
         claim=claim,
-        along=(claim.along or "").replace("_", " "),
+        along=words.key(claim.along or ""),
         made=made,
         of=len(found),
         band=limits(claim),
@@ -182,7 +183,7 @@ def _same_effect(
                 "is_inside": one.outcome == "confirmed",
                 "other_baseline": that["baseline"],
                 "other_treatment": that["treatment"],
-                "where": f"{key.replace('_', ' ')} {place[key]}",
+                "where": f"{words.key(key)} {place[key]}",
                 "arithmetic": f"{this['arithmetic']}, beside {that['arithmetic']}",
             }
         )
