@@ -26,9 +26,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["calibration", "columns", "effects", "pooled", "record", "source", "sources", "studies", "study"]
-
-# Loaded when asked for, so that `import benchbook` takes no time in a program that wants only a floor of it.
+# Where each name lies: it is loaded when it is asked for, so that `import benchbook` takes no time in a program
+# that wants only a floor of it. `__init__.pyi` tells editors what each takes and returns.
+_FUNCTIONS = {
+    "calibration": "api.calibration",
+    "columns": "api.columns",
+    "effects": "api.catalogue",
+    "pooled": "api.pooled",
+    "record": "api.catalogue",
+    "source": "api.catalogue",
+    "sources": "api.catalogue",
+    "studies": "api.catalogue",
+    "study": "api.catalogue",
+}
 _TYPES = {
     "Calibration": "api.calibration",
     "Claim": "api.source",
@@ -39,68 +49,12 @@ _TYPES = {
     "Source": "api.source",
     "Study": "api.study",
 }
-
-
-def study(name: str) -> Any:
-    """Return one study by the name of its file in `studies/`; see `benchbook.api.study.Study`.
-
-    It is the one measured in this clone, or the recorded one where there are no findings of one's own.
-    """
-    return _module("api.catalogue").study(name)
-
-
-def studies() -> Any:
-    """Return all studies: by name, by Tab, or one after the other in a loop."""
-    return _module("api.catalogue").studies()
-
-
-def record() -> Any:
-    """Return the recorded studies, whose evidence came with the clone: by name, by Tab, or in a loop."""
-    return _module("api.catalogue").record()
-
-
-def effects(study: str | None = None) -> Any:
-    """Return all effects, or those of one study: a row for each contrast, session and thread level.
-
-    Effects and both ends of their intervals are fractions (-0.12 is 12 % less), shown in per cent.
-    """
-    return _module("api.catalogue").effects(study)
-
-
-def pooled(name: str) -> Any:
-    """Return what the recorded sessions of a study say together; see `benchbook.api.pooled.Pooled`."""
-    return _module("api.pooled").Pooled(name)
-
-
-def calibration(is_recorded: bool = False) -> Any:
-    """Return the calibration made in this clone, or the recorded one where there is none or it is asked for;
-    see `benchbook.api.calibration.Calibration`."""
-    return _module("api.calibration").calibration(is_recorded)
-
-
-def source(name: str) -> Any:
-    """Return one published document by its folder in `data/published/`; see `benchbook.api.source.Source`."""
-    return sources()[name]
-
-
-def sources() -> Any:
-    """Return all published documents: by name, by Tab, or one after the other in a loop."""
-    return _module("api.catalogue").sources()
-
-
-def columns(table: Any = None) -> Any:
-    """Return what the columns of a table mean, with type and unit: of a table by name, of one that you
-    have, or of all."""
-    return _module("api.columns").columns(table)
-
-
-def _module(name: str) -> Any:
-    return import_module(f"benchbook.{name}")
+__all__ = [*_FUNCTIONS]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _TYPES:
-        return getattr(_module(_TYPES[name]), name)
+    if name in (known := _FUNCTIONS | _TYPES):
+        return getattr(import_module(f"benchbook.{known[name]}"), name)
     if name == "__version__":
         return import_module("importlib.metadata").version("benchbook")
     raise AttributeError(f"benchbook has no {name}; it has {', '.join(__dir__())}")

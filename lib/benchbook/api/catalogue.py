@@ -12,9 +12,10 @@ from benchbook.api.columns import documented, frame_html
 from benchbook.api.names import Named, NotThere
 from benchbook.api.source import Source
 from benchbook.api.study import Study
-from benchbook.core import paths, source
+from benchbook.core import paths
 from benchbook.core import pooled as core
 from benchbook.core import record as index
+from benchbook.core import source as documents
 from benchbook.core.errors import BenchbookError
 from benchbook.show.markup import Html, element
 
@@ -90,13 +91,13 @@ def study(name: str) -> Study:
     return studies()[name]
 
 
-def effects(name: str | None = None) -> pd.DataFrame:
+def effects(study: str | None = None) -> pd.DataFrame:
     """Return a row for each contrast, session and thread level; `threads` is missing over all of them.
 
-    Effects and both ends are fractions: -0.12 is 12 % less. `session` is `here` for what was measured in
-    this clone. NotThere where there is nothing yet, with the command that brings it.
+    Effects and both ends are fractions (-0.12 is 12 % less), shown in per cent. `session` is `here` for what
+    was measured in this clone. NotThere where there is nothing yet, with the command that brings it.
     """
-    asked = [studies()[name]] if name is not None else list(studies())
+    asked = [studies()[study]] if study is not None else list(studies())
     rows = [row for one in asked for row in _of(one)]
     if not rows:
         which = f"{asked[0].name}: no effects" if len(asked) == 1 else "no effects"
@@ -125,9 +126,14 @@ def _row(study: str, of: Any, part: dict[str, Any], session: str) -> dict[str, A
     }
 
 
+def source(name: str) -> Source:
+    """Return one published document by its folder in `data/published/`."""
+    return sources()[name]
+
+
 def sources() -> Named[Source]:
     """Return every published document that is carried, sorted by name."""
-    names = source.names()
+    names = documents.names()
 
     def table() -> pd.DataFrame:
         rows = [

@@ -69,6 +69,11 @@ class Pooled:
         return join([sessions.answer(self.data), *map(Html, shown)]).text
 
 
+def pooled(name: str) -> Pooled:
+    """Return what the recorded sessions of a study say together; NotThere where none are recorded or made."""
+    return Pooled(name)
+
+
 def effect_rows(pooled: core.Pooled) -> pd.DataFrame:
     """Return a row for each contrast over all threads (`threads` is missing) and at each level."""
     rows = [
