@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from benchbook.core.applied import digest
 from benchbook.show import setting
 
@@ -11,12 +13,19 @@ PROXIED = {**DIRECT, "proxy": {"name": "haproxy", "version": "2.6.12-1+deb12u4"}
 DATA = {"tables": 1, "table_size": 20000}
 
 
-def told(facts, dataset):
-    return [line.replace("\xa0", " ") for line in setting.of(facts, dataset)]
+def seen(arms, dataset=None, names=None, applied=None):
+    """Return what a report reads of a study, as far as this page's part needs it."""
+    return SimpleNamespace(
+        facts={"arms": arms}, dataset=dataset or {}, named=names or {}, applied=applied or {}
+    )
+
+
+def told(arms, dataset=None):
+    return [line.replace("\xa0", " ") for line in setting.of(seen(arms, dataset))]
 
 
 def test_it_names_programs_once_with_their_versions():
-    assert told({"arms": {"direct": {**DIRECT, "proxy": None}, "haproxy": PROXIED}}, DATA) == [
+    assert told({"direct": {**DIRECT, "proxy": None}, "haproxy": PROXIED}, DATA) == [
         "MariaDB 10.11.19, HAProxy 2.6.12, sysbench 1.0.20",
         "2 cores of Xeon",
         "1 table of 20,000 rows",
@@ -26,14 +35,13 @@ def test_it_names_programs_once_with_their_versions():
 def test_an_upgrade_has_both_versions_and_tidb_its_own():
     """TiDB calls itself a version of MySQL first."""
     old, new = ({"engine": {"name": "tidb", "version": f"8.0.11-TiDB-v{one}"}} for one in ("7.5.1", "8.5.0"))
-    assert told({"arms": {"old": old, "new": new}}, None) == ["TiDB 7.5.1 and 8.5.0"]
+    assert told({"old": old, "new": new}) == ["TiDB 7.5.1 and 8.5.0"]
 
 
 def test_what_is_not_known_is_left_out():
-    assert told(None, None) == []
-    assert told({"arms": {"a": {"engine": {"name": "mariadb", "version": None}, "machine": None}}}, {}) == []
+    assert told({"a": {"engine": {"name": "mariadb", "version": None}, "machine": None}}) == []
     many = {str(cores): {"machine": {**MACHINE, "cores": cores}} for cores in (1, 2, 4)}
-    assert told({"arms": many}, None) == ["sysbench 1.0.20", "3 kinds of machine"]
+    assert told(many) == ["sysbench 1.0.20", "3 kinds of machine"]
 
 
 def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
@@ -53,7 +61,7 @@ def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
     text = {"maria": {"character set": "latin1", "order of text": "utf8mb4_bin"}}
     text["postgres"] = {"character set": "UTF8", "order of text": "C"}
     loads = {"loads": {arm: {"text": of_arm} for arm, of_arm in text.items()}}
-    (table,) = setting.beside({"arms": arms}, loads, {"maria": "MariaDB"})
+    (table,) = setting.beside(seen(arms, loads, {"maria": "MariaDB"}))
     assert [one.label for one in table.columns] == ["What it is about", "Alike", "MariaDB", "postgres"]
     left = "not stated: as its package has it"
     # What is not alike comes first, then what can't be said; sizes and words are compared, not spellings.
@@ -67,9 +75,9 @@ def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
         ["memory for pages", "yes", "innodb_buffer_pool_size = 268435456", "shared_buffers = 256MB"],
         ["order of text", "yes", "columns = utf8mb4_bin", "columns = C"],
     ]  # fmt: skip
-    assert setting.of({"arms": arms}, loads)[0] == "not alike: torn pages are mended and character set"
+    assert setting.of(seen(arms, loads))[0] == "not alike: torn pages are mended and character set"
     # What was measured before columns were read does not say what they held.
-    (table,) = setting.beside({"arms": arms}, None, {})
+    (table,) = setting.beside(seen(arms))
     assert ["order of text", "can't be said", left, "not read"] in table.rows
 
 
@@ -78,7 +86,7 @@ def test_an_engine_with_other_memory_is_not_alike_and_one_that_has_no_pages_does
         arms = {}
         for arm, (name, key, asked, got) in {"a": first, "b": second}.items():
             arms[arm] = {"engine": {"name": name, "settings": {key: {"asked": asked, "got": got}}}}
-        (table,) = setting.beside({"arms": arms}, {}, {})
+        (table,) = setting.beside(seen(arms))
         return next(row[1] for row in table.rows if row[0] == "memory for pages")
 
     maria = ("mariadb", "innodb_buffer_pool_size", "512M", "536870912")
@@ -93,22 +101,22 @@ def test_one_engine_alone_has_a_table_where_servers_differ_in_what_nobody_stated
             "engine": {"name": "mariadb", "unstated": {"innodb_flush_log_at_trx_commit": flush}, **engine}
         }
 
-    (table,) = setting.beside({"arms": {"old": engine("1"), "new": engine("2")}}, {}, {})
+    (table,) = setting.beside(seen({"old": engine("1"), "new": engine("2")}))
     name = "not stated: innodb_flush_log_at_trx_commit"
     assert table.rows == [["a commit waits for the disk", "no", f"{name} = 1", f"{name} = 2"]]
     asked = {"settings": {"innodb_flush_log_at_trx_commit": {"asked": "1"}}}
     for alike in (engine("1"), engine("2", **asked)):
-        assert setting.beside({"arms": {"old": engine("1"), "new": alike}}, {}, {}) == []
-    assert setting.beside({"arms": {"old": engine("1")}}, {}, {}) == setting.beside(None, None, {}) == []
+        assert setting.beside(seen({"old": engine("1"), "new": alike})) == []
+    assert setting.beside(seen({"old": engine("1")})) == []
 
 
 def test_each_file_is_folded_under_its_name_with_its_arms_and_is_only_text():
     common, own = "x=<b>1</b>", "frontend client"
     engine = {"config_hash": digest(common)}
-    facts = {"arms": {"direct": {"engine": engine}, "haproxy": {"engine": engine, "proxy": {}}}}
-    facts["arms"]["haproxy"]["proxy"] = {"config_hash": digest(own)}
+    arms = {"direct": {"engine": engine}, "haproxy": {"engine": engine}}
+    arms["haproxy"]["proxy"] = {"config_hash": digest(own)}
     kept = {"my-1.cnf": common, "haproxy-2.cfg": own, "store-3.toml": "y"}
-    (block,) = setting.files(kept, facts, {"direct": "direct connections"})
+    (block,) = setting.files(seen(arms, names={"direct": "direct connections"}, applied=kept))
     assert "<summary>my-1.cnf: direct connections, haproxy</summary>" in block.text
     assert "<summary>haproxy-2.cfg: haproxy</summary>" in block.text
     # A store's digest is in the runs alone.
@@ -117,4 +125,4 @@ def test_each_file_is_folded_under_its_name_with_its_arms_and_is_only_text():
 
 
 def test_where_none_was_kept_nothing_is_shown():
-    assert setting.files({}, {"arms": {}}, {}) == []
+    assert setting.files(seen({})) == []

@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benchbook.compare import laws, sentences, words
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.core.errors import given
 from benchbook.core.findings import AnswerPart, Finding, Findings
-from benchbook.show import causes, numbers, setting, shape
+from benchbook.show import causes, numbers, shape
 from benchbook.show.doubts import Doubt, points
 from benchbook.show.evidence import Evidence
 from benchbook.show.lines import ONE_SESSION, Line, brief, effect_of, effects_of
@@ -258,16 +257,16 @@ _NOTHING = Html("")
 
 def opening(
     findings: Findings,
-    facts: Mapping[str, Any] | None = None,
-    dataset: Mapping[str, Any] | None = None,
+    setting: Sequence[str] = (),
     several: Html = _NOTHING,
     elsewhere: Html = _NOTHING,
 ) -> Html:
     """Write the title, on what the answer rests, and the answer: one sentence a contrast.
 
-    `several` is what recorded sessions say together (`sessions.over`), `elsewhere` those of other studies.
+    `setting` is `setting.of`, `several` what recorded sessions say together (`sessions.over`), `elsewhere`
+    those of other studies.
     """
     held = early(findings)
-    given = {"setting": setting.of(facts, dataset), "one_session": ONE_SESSION, "over": several}
+    given = {"setting": setting, "one_session": ONE_SESSION, "over": several, "elsewhere": elsewhere}
     told = [] if held else said(findings)
-    return shape.render("answer.html.j2", found=findings, said=told, early=held, elsewhere=elsewhere, **given)
+    return shape.render("answer.html.j2", found=findings, said=told, early=held, **given)

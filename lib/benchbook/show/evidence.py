@@ -26,9 +26,9 @@ TABLES: dict[str, list[str] | None] = {
 class Evidence:
     """The findings, tidy tables and fact files of one study.
 
-    `folder` is data/STUDY. Intervals have the columns of `TABLES` only. Fact files that a stage did not leave
-    are None. Tables have the columns that read/tidy.py documents. `reruns` are those by others, by name.
-    `applied` are the settings files of the arms, by name.
+    `folder` is data/STUDY. Intervals have the columns of `TABLES` only. Tables have the columns that
+    read/tidy.py documents. `warm_up` is None where that stage left nothing. `reruns` are those by others, by
+    name. `applied` are the settings files of the arms, by name.
     """
 
     name: str
@@ -37,8 +37,8 @@ class Evidence:
     runs: pd.DataFrame
     intervals: pd.DataFrame
     voids: pd.DataFrame
-    facts: Mapping[str, Any] | None
-    dataset: Mapping[str, Any] | None
+    facts: Mapping[str, Any]
+    dataset: Mapping[str, Any]
     warm_up: Mapping[str, Any] | None
     reruns: tuple[Rerun, ...] = ()
     applied: Mapping[str, str] = field(default_factory=dict)
@@ -87,12 +87,13 @@ def load(name: str) -> Evidence:
             table: pd.read_parquet(files.required(place.tidy / f"{table}.parquet"), columns=columns)
             for table, columns in TABLES.items()
         }
-    facts = {
-        key: files.read_json(path) if (path := getattr(place, key)).is_file() else None
-        for key in ("facts", "dataset", "warm_up")
-    }
-    findings = Findings.read(place.findings)
-    kept = tuple(Rerun.read(file) for file in sorted(paths.reruns().glob(f"{name}.*.json")))
     there = sorted(place.applied.iterdir()) if place.applied.is_dir() else []
-    texts = {file.name: file.read_text(encoding="utf-8") for file in there}
-    return Evidence(name, place.data, findings, **tidy, **facts, reruns=kept, applied=texts)
+    return Evidence(
+        *(name, place.data, Findings.read(place.findings)),
+        **tidy,
+        facts=files.read_json(place.facts),
+        dataset=files.read_json(place.dataset),
+        warm_up=files.read_json(place.warm_up) if place.warm_up.is_file() else None,
+        reruns=tuple(Rerun.read(file) for file in sorted(paths.reruns().glob(f"{name}.*.json"))),
+        applied={file.name: file.read_text(encoding="utf-8") for file in there},
+    )

@@ -67,8 +67,8 @@ def beside_record(seen: Evidence) -> list[Html]:
 
 def here(seen: Evidence) -> Brought | None:
     """Return what was measured in this clone as a session; None where its facts don't tell its design."""
-    methods: Mapping[str, int] | None = (seen.facts or {}).get("methods")
-    if methods is None or seen.facts is None or seen.runs.empty:
+    methods: Mapping[str, int] | None = seen.facts.get("methods")
+    if methods is None or seen.runs.empty:
         return None
     study = load.study(seen.name)
     used = {name: methods[name] for name in design.used(study, {*seen.runs.order}) if name in methods}

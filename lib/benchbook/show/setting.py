@@ -3,55 +3,53 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchbook.core import applied, traits
 from benchbook.show import numbers
+from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html
 from benchbook.show.shape import render
 from benchbook.show.table import Table, long, tabulated
 
-Facts = Mapping[str, Any]
 # TiDB writes a version of MySQL before its own, as in `8.0.11-TiDB-v8.5.0`.
 _VERSIONS = (re.compile(r"TiDB-v?(\d[\w.]*)"), re.compile(r"^v?(\d+(?:\.\d+)*)"))
 _MOST_MACHINES = 2
 DIFFERS, UNKNOWN, AS_COMPARED = "no", "can't be said", "as its engine is compared"
 
 
-def of(facts: Facts | None, dataset: Facts | None) -> list[str]:
+def of(seen: Evidence) -> list[str]:
     """Return what facts.json and dataset.json hold of it; nothing of what they do not hold."""
-    arms = list(((facts or {}).get("arms") or {}).values())
+    arms = list(seen.facts["arms"].values())
     programs = [f"{name} {numbers.listing(known)}" for name, known in _programs(arms).items()]
     machines = list(dict.fromkeys(_machines(arms)))
     if len(machines) > _MOST_MACHINES:
         machines = [f"{len(machines)} kinds of machine"]
-    odd = [about for about, alike, *_ in _meant(facts, dataset) if alike == DIFFERS]
+    odd = [about for about, alike, *_ in _meant(seen) if alike == DIFFERS]
     differs = f"not alike: {numbers.listing(odd)}" if odd else ""
-    rows, tables = ((dataset or {}).get(key) for key in ("table_size", "tables"))
+    rows, tables = (seen.dataset.get(key) for key in ("table_size", "tables"))
     data = f"{numbers.count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
     return [line for line in (differs, ", ".join(programs), "; ".join(machines), data) if line]
 
 
-def beside(facts: Facts | None, dataset: Facts | None, names: Mapping[str, str]) -> list[Table]:
+def beside(seen: Evidence) -> list[Table]:
     """Lay settings and columns of different engines side by side by what they are about.
 
-    `names` are those of the arms. A row each of `traits.MEANINGS`, those first
-    that are not alike. Of one engine alone only those that are not and that
-    no arm states, as on servers that others run.
+    A row each of `traits.MEANINGS`, those first that are not alike. Of one engine alone only those that are
+    not and that no arm states, as on servers that others run.
     """
-    arms = [names.get(arm, arm) for arm in _engines(facts)]
-    rows = _meant(facts, dataset)
-    return [tabulated("settings-beside", rows, of_arms=[*map(long, arms)])] if rows else []
+    arms = [long(seen.named.get(arm, arm)) for arm in _engines(seen)]
+    rows = _meant(seen)
+    return [tabulated("settings-beside", rows, of_arms=arms)] if rows else []
 
 
-def _engines(facts: Facts | None) -> dict[str, Facts]:
-    arms = (facts or {}).get("arms") or {}
-    return {arm: own["engine"] for arm, own in arms.items() if own.get("engine")}
+def _engines(seen: Evidence) -> dict[str, Mapping[str, Any]]:
+    return {arm: own["engine"] for arm, own in seen.facts["arms"].items() if own.get("engine")}
 
 
-def _meant(facts: Facts | None, dataset: Facts | None) -> list[list[str]]:
-    engines, loads = _engines(facts), (dataset or {}).get("loads") or {}
+def _meant(seen: Evidence) -> list[list[str]]:
+    engines, loads = _engines(seen), seen.dataset.get("loads") or {}
     are_several = len({engine["name"] for engine in engines.values()}) > 1
     rows = []
     for about in traits.MEANINGS if len(engines) > 1 else ():
@@ -63,7 +61,7 @@ def _meant(facts: Facts | None, dataset: Facts | None) -> list[list[str]]:
     return sorted(rows, key=lambda row: (row[1] != DIFFERS, row[1] != UNKNOWN))
 
 
-def _set(engine: Facts, columns: Facts, about: str) -> tuple[str, str | None, bool]:
+def _set(engine: Mapping[str, Any], columns: Mapping[str, str], about: str) -> tuple[str, str | None, bool]:
     """Return what an engine has in one respect, what that means (None: unknown), and if a study says so."""
     of, settings = traits.engine(engine["name"]), engine.get("settings") or {}
     asked = of.meanings[about]
@@ -90,7 +88,7 @@ def _plain(value: Any) -> str:
     return str(int(size[1]) * int(size[2] or 1) << 10 * " kmgt".index(size[3] or " ")) if size else words
 
 
-def _programs(arms: list[Facts]) -> dict[str, list[str]]:
+def _programs(arms: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return the versions of each program in the order of the arms: engine, proxy, sysbench."""
     found: dict[str, list[str]] = {}
     named = [
@@ -108,7 +106,7 @@ def _programs(arms: list[Facts]) -> dict[str, list[str]]:
     return found
 
 
-def _machines(arms: list[Facts]) -> Iterator[str]:
+def _machines(arms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for arm in arms:
         for one in (arm.get("machine"), *(arm.get("hosts") or {}).values()):
             if one and one.get("cores") and one.get("cpu_model"):
@@ -116,14 +114,12 @@ def _machines(arms: list[Facts]) -> Iterator[str]:
                 yield f"{cores} of {one['cpu_model']}"
 
 
-def files(texts: Mapping[str, str], facts: Mapping[str, Any] | None, names: Mapping[str, str]) -> list[Html]:
-    """Return one block with a folded text for each file of `data/STUDY/applied`; none if none was kept.
-
-    `texts` are the files by name, `facts` is the content of `facts.json`, `names` those of the arms.
-    """
+def files(seen: Evidence) -> list[Html]:
+    """Return one block with a folded text for each settings file of the arms; none if none was kept."""
     arms: dict[str, dict[str, None]] = {}
-    for arm, own in ((facts or {}).get("arms") or {}).items():
+    for arm, own in seen.facts["arms"].items():
         for _, sha256 in applied.digests(own):
-            arms.setdefault(sha256, {})[names.get(arm, arm)] = None
-    listed = [(name, text, ", ".join(arms.get(applied.digest(text), {}))) for name, text in texts.items()]
+            arms.setdefault(sha256, {})[seen.named.get(arm, arm)] = None
+    texts = seen.applied.items()
+    listed = [(name, text, ", ".join(arms.get(applied.digest(text), {}))) for name, text in texts]
     return [render("applied.html.j2", listed=listed)] if listed else []

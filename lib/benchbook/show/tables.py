@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchbook.compare import words
+from benchbook.compare import seconds, words
 from benchbook.core.audit import Audit
 from benchbook.core.findings import ByThreads, Contrast, Finding, Findings, Level
+from benchbook.core.runfolder import EVIDENCE, RunFolder
 from benchbook.show import numbers, opposite
-from benchbook.show.load_tables import dips, leaders, parts, stability
+from benchbook.show.evidence import Evidence
 from benchbook.show.markup import slug
-from benchbook.show.run_tables import cell_anchor, cells
+from benchbook.show.run_tables import cell_anchor
+from benchbook.show.run_tables import cells as cells
 from benchbook.show.shape import ORDER
 from benchbook.show.table import Column, Notes, Table, long, tabulated
 
 _NO_ARMS: Mapping[str, str] = {}
-
-__all__ = [
-    "asked", "cells", "checks", "contrast", "differences", "dips", "effects", "facts", "leaders",
-    "loading", "parts", "scaling", "stability", "threads",
-]  # fmt: skip
+UNISTORE = "unistore"
 
 
 def effects(findings: Findings) -> Table:
@@ -101,19 +100,16 @@ def facts(
 ) -> Table:
     """List what servers and hosts reported of themselves, one row a fact; nested names are joined by dots.
 
-    If the facts stand below the arms' names (or below `arms`), each arm has a column. A setting that was
-    asked for and read back takes one row, with who asked for it. `arms` has readable names.
+    What stands below the `arms`, given with their readable names, has a column for each. A setting that was
+    asked for and read back takes one row, with who asked for it.
     """
     tree = tree or {}
-    below = tree["arms"] if isinstance(tree.get("arms"), Mapping) else tree
-    named = [arm for arm in arms if isinstance(below.get(arm), Mapping)]
-    shared = {key: value for key, value in tree.items() if key != "arms" and key not in named}
-    sides = {arm: dict(_leaves(below[arm])) for arm in named} or {"Value": {}}
-    own = dict.fromkeys(name for side in sides.values() for name in side)
-    rows = [[name, *(_value(side.get(name)) for side in sides.values())] for name in own]
-    for name, value in _leaves(shared if named else tree):
-        rows += [[name, *[_value(value)] * len(sides)]] if name else []
-    columns = [Column("Fact"), *(long(arms.get(side, side)) for side in sides)]
+    sides = {arm: dict(_leaves(tree["arms"][arm])) for arm in arms if arm in tree["arms"]}
+    names = dict.fromkeys(name for side in sides.values() for name in side)
+    rows = [[name, *(_value(side.get(name)) for side in sides.values())] for name in names]
+    shared = {key: value for key, value in tree.items() if not sides or key != "arms"}
+    rows += [[name, *[_value(value)] * max(len(sides), 1)] for name, value in _leaves(shared) if name]
+    columns = [Column("Fact"), *([long(arms[arm]) for arm in sides] or [long("Value")])]
     return Table(anchor, title, columns, rows, empty="Not recorded.", is_folded=True)
 
 
@@ -153,3 +149,79 @@ def loading(dataset: Mapping[str, Any] | None, names: Mapping[str, str]) -> list
         copies.setdefault((load["index"], load["seconds"]), []).append(names.get(arm, arm))
     given = {"is_shared": any(len(arms) > 1 for arms in copies.values())}
     return [tabulated("loading", copies.items(), many=dataset["tables"] * dataset["table_size"], **given)]
+
+
+def parts(seen: Evidence) -> Table:
+    """List what client, proxy and server used in each cell: medians over its runs.
+
+    Bytes are those that TCP carried, without headers. A proxy's are of both its sides. The facts say what the
+    stores of a cluster are: on one machine unistore, which speaks TiKV's protocol.
+    """
+    runs, _ = seen.drawn
+    engines = [arm.get("engine") or {} for arm in seen.facts["arms"].values()]
+    is_unistore = any(str(engine.get("storage") or "").startswith(UNISTORE) for engine in engines)
+    stores = f"store ({UNISTORE})" if is_unistore else "TiKV"
+    present = [name for name in runs if runs[name].notna().any()]
+    cells_of = runs.groupby(["workload", "threads", "arm"], sort=True)
+    return tabulated("parts", cells_of, stores=stores, present=present)
+
+
+def stability(seen: Evidence) -> list[Table]:
+    """List every run of five minutes or more: its slowest second, its stalls, and the levels it stayed at.
+
+    No table where all runs are shorter.
+    """
+    runs, _ = seen.drawn
+    about = runs.set_index("run_id")
+    rows = [(about.loc[one.run_id], one) for one in seconds.long_runs(runs, seen.intervals)]
+    return [tabulated("stability", rows)] if rows else []
+
+
+def dips(seen: Evidence) -> list[Table]:
+    """List what an event in the middle of each run cost, beside runs without it over the same seconds.
+
+    No table where no arm has an event.
+    """
+    about = seen.runs.set_index("run_id")
+    found = seconds.dips(seen.runs, seen.intervals, seconds.events(seen.facts["arms"]))
+    rows = [(about.loc[one.run_id], one) for one in found]
+    return [tabulated("dips", rows, arms=seen.named)] if rows else []
+
+
+def leaders(seen: Evidence) -> list[Table]:
+    """Return how many regions each store led, and how many of them beside TiDB, as a table; none for a study
+    without clusters."""
+    arms, names = seen.facts["arms"], words.labels(seen.findings, "arms")
+    rows = []
+    for arm, looks in _looks(seen).items():
+        own = arms.get(arm) or arms.get(arm.removesuffix(words.AGAIN)) or {}
+        # The store that each TiDB shares a zone with, where there are zones; each TiDB is asked as much.
+        zones = ((own.get("engine") or {}).get("cluster") or {}).get("zones") or {}
+        beside = zones.get("tidb_beside") or ()
+        near = [sum(look[store] for store in beside) / look.total() for look in looks if beside]
+        share = numbers.decimal(100 * sum(near) / len(near) / len(beside)) if beside else ""
+        stores = sorted(set().union(*looks))
+        led = ", ".join(f"{store} {_span([look[store] for look in looks])}" for store in stores)
+        regions = _span([look.total() for look in looks])
+        rows.append([names.get(arm, arm), len(looks), regions, led, share])
+    return [tabulated("leaders", rows, has_zones=any(row[-1] for row in rows))] if rows else []
+
+
+def _looks(seen: Evidence) -> dict[str, list[Counter[str]]]:
+    """Return how many regions each store led before each run, by arm."""
+    found: dict[str, list[Counter[str]]] = {}
+    if not seen.runs.cpu_tidb_cores.notna().any():
+        return found
+    for arm, name in zip(seen.runs.arm, seen.runs.folder, strict=True):
+        folder = RunFolder(seen.folder / name)
+        told = folder.evidence() if (folder.path / EVIDENCE).is_file() else {}
+        cluster = (told.get("arrangement") or {}).get("cluster") or {}
+        led = [store for store in ((cluster.get("before") or {}).get("leaders") or {}).values() if store]
+        if led:
+            found.setdefault(arm, []).append(Counter(led))
+    return found
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return str(low) if low == high else f"{low} to {high}"
