@@ -26,8 +26,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-# Where each name lies: it is loaded when it is asked for, so that `import benchbook` takes no time in a program
-# that wants only a floor of it. `__init__.pyi` tells editors what each takes and returns.
+# Where each name lies: it is loaded when it is asked for, so that `import benchbook` takes no time in a
+# program that wants only a floor of it. `__init__.pyi` tells editors what each takes and returns.
 _FUNCTIONS = {
     "calibration": "api.calibration",
     "columns": "api.columns",

@@ -13,6 +13,7 @@ from benchbook.compare.pooled_words import words_in
 from benchbook.core import pooled as core
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Findings
+from benchbook.core.record import Superseded
 from tests.compare.sessions import TURIN, XEON, finding, part, session, sessions
 from tests.found import changed, findings, level
 from tests.found import finding as findable
@@ -98,7 +99,8 @@ def test_a_session_that_is_there_twice_is_refused():
 
 def test_superseded_and_other_designs_stand_beside_with_the_reason():
     own = sessions(0.1, 0.1)
-    old = session(finding(part(0.3, 0.01)), measured="2026-11-09T01:00", superseded="its cold arm was warm")
+    why = Superseded(reason="its cold arm was warm", commit="1234567")
+    old = session(finding(part(0.3, 0.01)), measured="2026-11-09T01:00", superseded=why)
     other = session(
         finding(part(0.4, 0.01)), measured="2026-11-10T01:00", design="b2", differs="run_s 8 instead of 5"
     )

@@ -84,7 +84,7 @@ def test_the_finding_in_readme_is_what_the_sessions_of_the_record_say_together()
         pooled.brought(
             *(one, entry.measured, entry.design, Findings.model_validate(held(file, "findings.json"))),
             facts=held(file, "facts.json")["arms"],
-            superseded=entry.superseded.reason if entry.superseded else None,
+            superseded=entry.superseded,
         )
         for one, entry in known.sessions.items()
         for file in [paths.recorded("quick", one).archive]

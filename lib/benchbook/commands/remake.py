@@ -238,8 +238,7 @@ def pool(name: str, index: record.Index) -> bool:
                 *(one, entry.measured, entry.design, Findings.read(where.findings)),
                 facts=facts.arms,
                 probes=facts.probes,
-                superseded=entry.superseded.reason if entry.superseded else None,
-                gone=entry.superseded.arms if entry.superseded else (),
+                superseded=entry.superseded,
                 differs="; ".join(design.differing(_kept(name, one).design, newest)),
             )
         )

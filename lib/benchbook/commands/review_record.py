@@ -98,12 +98,11 @@ def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], Path]) -> 
         try:
             told, facts = archive.documents(file, "findings.json", "facts.json")
             findings = Findings.parse(told, file)
+            superseded = record.Superseded(**why) if (why := entry.get("superseded")) else None
         except (BenchbookError, ValueError):
             continue  # It is not there, damaged, or of an older form.
-        reason = (entry.get("superseded") or {}).get("reason")
-        brought.append(
-            pooled.brought(session, entry["measured"], entry["design"], findings, facts["arms"], reason)
-        )
+        of = session, entry["measured"], entry["design"], findings, facts["arms"]
+        brought.append(pooled.brought(*of, superseded))
     try:
         return pooled.pool(name, brought)
     except (ValueError, KeyError):

@@ -21,6 +21,7 @@ from benchbook.core import canonical
 from benchbook.core.errors import given
 from benchbook.core.findings import ByThreads, Finding, Findings, Level
 from benchbook.core.pooled import Contrast, Label, LeftOut, Occasion, Pooled, PooledEffect, Seen, Session
+from benchbook.core.record import Superseded
 
 SIGNIFICANT_DIGITS = 6
 PROBES = (
@@ -52,14 +53,13 @@ def brought(
     design: str,
     findings: Findings,
     facts: Mapping[str, Mapping[str, Any]],
-    superseded: str | None = None,
-    gone: Sequence[str] = (),
+    superseded: Superseded | None = None,
     probes: Mapping[str, Any] | None = None,
     differs: str = "",
 ) -> Brought:
     """Bring a session: processor, cores, kernel, steal and versions are taken from its findings and facts.
 
-    `superseded` says why it is not pooled, or why these arms of it, `gone`, are not.
+    `superseded` says why it is not pooled, or why some arms of it are not.
     `facts` are one mapping by arm, as `facts.json` has under `arms`; the first arm's machine counts.
     """
     arms = list(facts.values())
@@ -78,19 +78,20 @@ def brought(
         engine=known or None,
         proxies={str(one["name"]): str(one.get("version")) for one in proxies if one.get("name")},
         probes={name: probes[name] for name in PROBES if probes and probes.get(name) is not None},
-        superseded=None if gone else superseded,
+        superseded=superseded.reason if superseded and not superseded.arms else None,
     )
-    if gone:
-        findings = without(findings, gone, f"superseded: {superseded}")
+    if superseded and superseded.arms:
+        findings = without(findings, superseded)
     return Brought(session, findings, facts, differs)
 
 
-def without(findings: Findings, arms: Sequence[str], reason: str) -> Findings:
-    """Return findings in which the effects of some arms have a reason in place of a number."""
-    blank = {"effect": None, "low": None, "high": None, "label": None, "reason": reason}
+def without(findings: Findings, superseded: Superseded) -> Findings:
+    """Return findings in which the effects of superseded arms have the reason in place of a number."""
+    blank: dict[str, Any] = dict.fromkeys(("effect", "low", "high", "label"))
+    blank["reason"] = f"superseded: {superseded.reason}"
 
     def one(found: Finding) -> Finding:
-        if not {found.treatment, found.baseline} & {*arms}:
+        if not {found.treatment, found.baseline} & {*superseded.arms}:
             return found
         levels = [part.model_copy(update=blank) for part in _parts(found)]
         return found.model_copy(update={**blank, "levels": levels})

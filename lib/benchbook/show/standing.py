@@ -297,6 +297,5 @@ def _sessions(study: str) -> list[Brought]:
             facts = files.read_json(where.facts)["arms"]
             own = Findings.read(where.findings)
             why = known[session.id].superseded if session.id in known else None
-            own = without(own, why.arms, f"superseded: {why.reason}") if why else own
-            found.append(Brought(session, own, facts))
+            found.append(Brought(session, without(own, why) if why else own, facts))
     return found
