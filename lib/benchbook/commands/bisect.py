@@ -108,19 +108,19 @@ def run(
         raise BenchbookError(f"git can't list the commits of {how.repo} after {good}; see `git fsck` there")
     if not (after := listed.split()):
         raise InputErrors([f"--bad: {bad}: no commit after {good}; write a later one"])
-    print(f"bisect: {len(after)} commits after {first[:10]}", flush=True)
+    print(f"bisect: {len(after)} commits after {first[:10]}")
     with built.builder(how, work) as build:
         baseline = build(first)
 
         def ask(commit: str, minutes: float, margin: float) -> Told:
             of_commits = built.arms(asked.study, {GOOD: baseline, ASKED: build(commit)})
             of = dataclasses.replace(asked, study=of_commits, minutes=minutes, margin=margin)
-            found = gate.measure(of, say=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
+            found = gate.measure(of, say=lambda line: print(f"  {line}", file=sys.stderr))
             effects = "; ".join(f"{one.workload} {gate_report.effect(one)}" for one in found.decisions)
             slower = (given(one.interval.log_high) for one in found.decisions if one.answer == "slower")
             return Told(found.answer, effects, -math.expm1(min(slower, default=0.0) / 2))
 
-        search = Search(after, ask, asked.minutes, asked.margin, partial(print, flush=True))
+        search = Search(after, ask, asked.minutes, asked.margin)
         left = narrowed(search)
     print(told(search, left, lambda commit: says("log", "-1", "--format=%h %s", commit) or commit))
     return 0 if len(left) == 1 else NOT_FOUND

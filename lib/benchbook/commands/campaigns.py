@@ -79,17 +79,16 @@ def known(repetitions: int, engines: tuple[str, ...] = tuple(EFFECTS)) -> Iterat
     places = count()
     for number in range(1, repetitions + 1):
         for engine in engines:
-            for what, workload, order in product(EFFECTS[engine], MADE_OF["workloads"], (TURNS, RUNS)):
-                name = f"known-{engine}-{what}-{workload}-{order}-{number}"
-                arms = {"one": {}, "other": EFFECTS[engine][what]}
-                parts = {"arms": arms, "workloads": {workload: {}}, **MADE_OF["engines"][engine]}
-                of = calibration.study(parts, **_plan(order, number, next(places)))
-                yield Campaign(name, KNOWN, what, of)
-            for order in (TURNS, RUNS) if engine in MADE_OF["rows"] else ():
+            asked: list[tuple[str, str, dict[str, Any]]] = [
+                (what, f"{what}-{load}", {"arms": {"one": {}, "other": other}, "workloads": {load: {}}})
+                for (what, other), load in product(EFFECTS[engine].items(), MADE_OF["workloads"])
+            ]
+            if rows := MADE_OF["rows"].get(engine):
+                asked.append((ROWS, ROWS, {"workloads": rows}))
+            for (what, name, parts), order in product(asked, (TURNS, RUNS)):
                 plan = _plan(order, number, next(places))
-                parts = {"workloads": MADE_OF["rows"][engine], **MADE_OF["engines"][engine]}
-                of = calibration.study(parts, **plan)
-                yield Campaign(f"known-{engine}-{ROWS}-{order}-{number}", KNOWN, ROWS, of)
+                of = calibration.study({**parts, **MADE_OF["engines"][engine]}, **plan)
+                yield Campaign(f"known-{engine}-{name}-{order}-{number}", KNOWN, what, of)
 
 
 def lengths(repetitions: int) -> Iterator[Campaign]:

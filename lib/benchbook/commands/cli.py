@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
+import io
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
@@ -35,6 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     given = vars(_parser(words[0] if words else "").parse_args(words))
     name, run = given.pop("command"), given.pop("run")
+    # What is said stands in a file or a pipe at once, too.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     surroundings.close()
     with end_signals.Command(name, name in HOLDING) as command:
         code = _run(name, partial(run, **given), command)

@@ -17,7 +17,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import fabric
@@ -62,7 +61,7 @@ def run(study: str, on: Path, sessions: int | None, setup: str, anyway: bool) ->
         tree, token = pack(Path(folder) / "tree.tar.gz"), secrets.token_hex(4)
         asked = (study, token, tree, setup, "--anyway" if anyway else "")
         if place is not None:
-            taken = fleet_cluster.InCluster(place, *asked, say=partial(print, flush=True)).measure(due)
+            taken = fleet_cluster.InCluster(place, *asked).measure(due)
         else:
             taken = OnHosts(*asked, targets=[*targets.values()]).measure(due)
     print(f"{taken} of {count(due, 'session')} are recorded; {recording.COMMIT}")
@@ -102,10 +101,10 @@ class OnHosts:
             try:
                 for done in as_completed(due):
                     try:
-                        print(recording.take(done.result()), flush=True)
+                        print(recording.take(done.result()))
                         taken += 1
                     except BenchbookError as error:
-                        print(error, flush=True)
+                        print(error)
             finally:
                 # A session that still runs ends with its connection.
                 self.is_over = True
@@ -189,4 +188,4 @@ def pack(file: Path) -> Path:
 
 
 def _say(target: Target, text: str) -> None:
-    print(f"{target.name}: {text}", flush=True)
+    print(f"{target.name}: {text}")

@@ -87,7 +87,7 @@ class InCluster:
     tree: Path
     setup: str
     words: str
-    say: Callable[[str], None]
+    say: Callable[[str], None] = print
     cluster: Cluster = field(init=False)
     batch: client.BatchV1Api = field(init=False)
     job: tuple[str, str] = field(init=False)

@@ -15,7 +15,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -99,7 +98,7 @@ def run(
         asked = ask(study, slower, minutes, arm, keep)
         with built.compared(asked.study, **commits) as of_commits:
             asked = dataclasses.replace(asked, study=of_commits)
-            found = measure(asked, keep, partial(print, flush=True))
+            found = measure(asked, keep)
         for file, text in ((junit, gate_report.junit), (markdown, gate_report.markdown)):
             if file is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ def doctor(noise: bool) -> int:
     if noise and all(ability.ok for ability in abilities if ability.is_needed):
         from benchbook.commands import calibration
 
-        print("noise: the same server is measured against itself, in turns, for half a minute …", flush=True)
+        print("noise: the same server is measured against itself, in turns, for half a minute …")
         load_1min, percent = os.getloadavg()[0], 100 * calibration.noise()
         print(
             f"noise: an effect of about {percent:.1f} % can be seen in {calibration.MINUTES} minutes now "
@@ -48,7 +48,7 @@ def up(study: str) -> int:
                 continue
             endpoint = site.up(arm)
             print(f"{arm}: {endpoint.place}, database {endpoint.database}, account in {endpoint.secret}")
-        print("held until Ctrl-C", flush=True)
+        print("held until Ctrl-C")
         site.hold()
     return 0
 

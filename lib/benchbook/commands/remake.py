@@ -100,9 +100,9 @@ def make(submit: parallel.Submit) -> list[str]:
         told = "taken from its archive, whose SHA-256 is the recorded one"
         told = "made again from its raw files, as recorded" if is_newest else told
         told = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else told
-        print(f"record {count} of {len(due)}: {name} {session}: {told}", flush=True)
+        print(f"record {count} of {len(due)}: {name} {session}: {told}")
     refused += _pages_of(index, due, submit, made_with)
-    print(_summary(index, there, due), flush=True)
+    print(_summary(index, there, due))
     all_there = [_kept(*one).outcome for one in there]
     refused += [text for outcome in all_there for text in outcome.refused]
     return [*refused, *(text for outcome in all_there for text in outcome.differs)]
@@ -157,7 +157,7 @@ def _pages_of(
     tasks = {submit(_show, name, made_with, told[name]): name for name in asked}
     failed = dict.fromkeys(newest - {*told}, "not rendered: its newest session could not be made again")
     for done in as_completed(tasks):
-        print(f"page of {tasks[done]}: {done.result() or 'rendered'}", flush=True)
+        print(f"page of {tasks[done]}: {done.result() or 'rendered'}")
         failed |= {tasks[done]: done.result()} if done.result() else {}
     return [f"page of {name}: {why}" for name, why in failed.items()]
 

@@ -44,7 +44,7 @@ ENDING_S = 30.0
 def command(words: list[str]) -> int:
     """Run the pipeline; return an exit code."""
     if HELP & {*words}:
-        print("usage: benchbook repro [--study NAME] [words for `dvc repro`, which are these:]\n", flush=True)
+        print("usage: benchbook repro [--study NAME] [words for `dvc repro`, which are these:]\n")
     return run(words[2:], words[1]) if words[:1] == ["--study"] else run(words)
 
 
@@ -67,9 +67,9 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
         if wrong:
             raise InputErrors(wrong)
         if not (is_asking := ASKING & set(arguments)):
-            print(f"this machine now: {machine.busy()}", flush=True)
+            print(f"this machine now: {machine.busy()}")
             for line in [line for name in chosen for line in _expected(name)]:
-                print(line, flush=True)
+                print(line)
         code, is_stopped = _repro(root, list(arguments), study)
         if is_stopped:
             print(f"\n{answer.ended('stopped', chosen)}", file=sys.stderr)
@@ -124,7 +124,7 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     if code or is_stopped:
         made.stand_in(root)
     if code and not is_stopped:
-        print(answer.ended(FAILED, chosen), file=sys.stderr, flush=True)
+        print(answer.ended(FAILED, chosen), file=sys.stderr)
         return 1 if code == DVC_FAILED else code, False
     if is_stopped or ASKING & set(arguments):
         return code, is_stopped
@@ -132,7 +132,7 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     if not (is_whole or targets):
         return code, False
     # Nobody waits half a minute for an answer that stands.
-    print("\nThe pages that it leads to are being made …", flush=True)
+    print("\nThe pages that it leads to are being made …")
     return made.make(with_record=False), False
 
 
@@ -160,7 +160,7 @@ def _tell(root: Path, names: Sequence[str]) -> None:
     for study in names:
         if output := answer.text(study):
             page = root / "reports" / "studies" / f"{study}.html"
-            print("\n".join(["", *output, *([f"Report: {page}"] if page.is_file() else [])]), flush=True)
+            print("\n".join(["", *output, *([f"Report: {page}"] if page.is_file() else [])]))
 
 
 @contextlib.contextmanager

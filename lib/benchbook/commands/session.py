@@ -39,7 +39,7 @@ def run(study: str | None, minutes: float, anyway: bool, given_up: str | None, b
         raise InputErrors(["--because: says why --give-up STUDY; name the study"])
     with repro.alone(paths.root()):
         names = [study] if study else _most_needed(60 * minutes)
-        print(f"this machine now: {machine.busy()}", flush=True)
+        print(f"this machine now: {machine.busy()}")
         busy = [] if anyway else machine.beyond_use(load.params().limits.steal_pct)
         if wrong := [*sorted({why for name in names for why in recording.edited(name)}), *busy]:
             raise InputErrors([f"session: {reason}" for reason in wrong])
@@ -101,7 +101,7 @@ def _most_needed(seconds: float) -> list[str]:
         *(f"  {one.sentence}" for one in fitting),
         *(f"  not {text}" for text in (*late, *skipped)),
     ]
-    print("\n".join(lines), flush=True)
+    print("\n".join(lines))
     return [*open_, *(one.study for one in fitting)]
 
 
@@ -161,7 +161,7 @@ def _seconds(study: Study) -> float:
 
 def _measured(name: str) -> bool:
     """Measure a session of a study, or what is left of it, and record it; say what keeps it out."""
-    print(f"\n{name}: {'goes on' if is_open(name) else 'a session begins'}", flush=True)
+    print(f"\n{name}: {'goes on' if is_open(name) else 'a session begins'}")
     try:
         _begin(name)
         for one in STAGES:
@@ -172,7 +172,7 @@ def _measured(name: str) -> bool:
                 if code > stage.ENDED_BY:
                     raise KeyboardInterrupt
                 raise BenchbookError(f"{one} failed")
-        print(recording.add(name), flush=True)
+        print(recording.add(name))
         return True
     except BenchbookError as error:
         print(error if isinstance(error, InputErrors) else f"{name}: {error}", file=sys.stderr)

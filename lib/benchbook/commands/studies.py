@@ -83,12 +83,11 @@ def write_size(name: str) -> None:
     where, whole, wanted = paths.study(name), paths.study(study), sizes.text(name, study)
     if not where.file.is_file():
         files.write_text(whole.file.with_name(f"{name}.yaml"), wanted)
-        print(f"{where.shown}: written from {whole.shown}; commit it before its first run", flush=True)
+        print(f"{where.shown}: written from {whole.shown}; commit it before its first run")
     elif where.file.read_text(encoding="utf-8") != wanted:
         print(
             f"{where.shown} differs from this size in {whole.shown}, and is measured as it is; "
             "delete it to have it written again",
-            flush=True,
         )
 
 
@@ -100,7 +99,7 @@ def complete(name: str) -> None:
     if absent:
         lines = "".join(f"{key}: {text}\n" for key, text in absent.items())
         files.write_text(where.file, where.file.read_text(encoding="utf-8").rstrip("\n") + f"\n{lines}")
-        print(f"{where.shown}: {', '.join(absent)} written with their defaults; commit it", flush=True)
+        print(f"{where.shown}: {', '.join(absent)} written with their defaults; commit it")
 
 
 def unlisted(root: Path) -> list[str]:
@@ -128,7 +127,7 @@ def enlist(root: Path, study: str) -> bool:
     indent = re.match(r"\s*", found["items"])[0]  # type: ignore[index]
     text = f"{text[: found.end()]}{indent}{line}\n{text[found.end() :]}"
     files.write_text(file, text)
-    print(f"params.yaml: {study} added under studies, what the pipeline measures", flush=True)
+    print(f"params.yaml: {study} added under studies, what the pipeline measures")
     return True
 
 
