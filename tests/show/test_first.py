@@ -28,12 +28,12 @@ def finding(effect: float, low: float, high: float, label: str, **more: Any) -> 
     return found.finding(**{**CONTRAST, "effect": effect, "low": low, "high": high, "label": label, **more})
 
 
-def groups(*own: Finding, pooled: first.Pooled | None = None) -> list[first.Group]:
+def groups(*own: Finding, pooled: dict[str, Pooled] | None = None) -> list[first.Group]:
     study = Measured("lab", found.findings(*own, **STUDY), True)
-    return first.groups(Standing([], [study], {}), {"lab": "tidb-cluster"}, pooled)
+    return first.groups(Standing([], [study], {}, pooled=pooled or {}), {"lab": "tidb-cluster"})
 
 
-def line(*own: Finding, pooled: first.Pooled | None = None) -> Line:
+def line(*own: Finding, pooled: dict[str, Pooled] | None = None) -> Line:
     return groups(*own, pooled=pooled)[0].rows[0].lines[0]
 
 
@@ -75,7 +75,7 @@ def session(effect: float, label: str, reason: str | None = None) -> Seen:
     return Seen(session="s", effect=effect, label=label, reason=reason, **ends)
 
 
-def pooled(*seen: Seen, **more: Any) -> first.Pooled:
+def pooled(*seen: Seen, **more: Any) -> dict[str, Pooled]:
     whole = PooledEffect(
         threads=None, seen=seen, occasions=(), processors=2, label="depends on the machine", headline="",
         short="", **{"range_low": -0.17, "range_high": 0.27, **more},
@@ -139,14 +139,14 @@ def test_an_arm_that_no_row_above_tells_of_has_its_own_beside_the_published_find
     own = found.findings(finding(0.24, 0.2, 0.3, "higher"), pod, **STUDY)
     shown = {"pod": ["tidb-kubernetes/host-network"]}
     study = Measured("quick", own, True, illustrates=shown)
-    (group,) = first.groups(Standing([audit], [study], {}), {"quick": ""}, {})
+    (group,) = first.groups(Standing([audit], [study], {}), {"quick": ""})
     top, last = group.rows[0], group.rows[-1]
     assert top.question.startswith("Host network") and [one.treatment for one in top.lines] == ["pod"]
     assert last.question == STUDY["title"] and [one.treatment for one in last.lines] == ["haproxy"]
     assert last.claims == (), "the claim stands above"
     by_id = {one.id: one.claim for one in audit.claims}
     alone = Measured("quick", found.findings(pod, **STUDY), True, illustrates=shown)
-    (group,) = first.groups(Standing([audit], [alone], {}), {"quick": ""}, {})
+    (group,) = first.groups(Standing([audit], [alone], {}), {"quick": ""})
     assert [row.question for row in group.rows] == [by_id[name] for name in HEADLINES]
 
 
@@ -154,7 +154,7 @@ def test_what_was_measured_here_stands_beside_what_is_recorded_with_its_own_numb
     known = pooled(session(-0.17, "lower"), session(0.27, "higher"))
     one = found.findings(finding(0.9, 0.8, 1.0, "higher"), **STUDY)
     studies = [Measured("lab", one), Measured("lab", one, True)]
-    (group,) = first.groups(Standing([], studies, {}), {"lab": "proxies"}, known)
+    (group,) = first.groups(Standing([], studies, {}, pooled=known), {"lab": "proxies"})
     here, recorded = group.rows
     assert here.question == f"{STUDY['title']} (measured in this clone)" != recorded.question
     assert told(here.lines[0].told) == "+90 %" and here.sessions == "one session on one machine"
@@ -220,8 +220,9 @@ def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
         contrast(effect("holds elsewhere", 4)), contrast(effect("one session", 1)),
         contrast(effect("not shown", 4), effect("same direction", 2), effect("depends on the machine", 2)),
     )})}  # fmt: skip
-    assert told(answer(Standing([audit.model_copy(update={"claims": claims})], [], {}), known)) == (
+    audits = [audit.model_copy(update={"claims": claims})]
+    assert told(answer(Standing(audits, [], {}, pooled=known))) == (
         "Of 4 published claims, their own tables bear out 2, contradict 1 and leave 1 open. Of 3 effects "
         "measured in several sessions, 2 keep one direction, 1 depend on the machine, and 0 stay open."
     )
-    assert answer(Standing([], [], {}), {}) == ""
+    assert answer(Standing([], [], {})) == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchbook.compare.pooled import pool
 from benchbook.show import story
 from benchbook.show.forest import on_throughput
@@ -13,18 +15,19 @@ NOTHING = Standing([], [], {})
 
 
 def test_without_a_record_it_says_what_makes_one():
-    assert "run `make pages` first" in story.opening(NOTHING, []).text
-    assert story.forest([]).rows == () and story.labels([]).rows == []
+    assert "run `make pages` first" in story.opening(NOTHING).text
+    assert story.forest(NOTHING).rows == () and story.labels(NOTHING).rows == []
 
 
 def test_an_effect_of_several_sessions_is_drawn_and_counted_by_how_far_it_carries():
     """Log ratios of −0.2 and −0.21 on two occasions: both lost a fifth, one direction."""
     found = pool("made", sessions(-0.2, -0.21))
-    counted = {row[0].text.partition(">")[2].partition("<")[0]: row[1] for row in story.labels([found]).rows}
+    seen = replace(NOTHING, pooled={"made": found})
+    counted = {row[0].text.partition(">")[2].partition("<")[0]: row[1] for row in story.labels(seen).rows}
     assert sum(counted.values()) == len(list(on_throughput([found])))
-    (row,) = story.forest([found]).rows
+    (row,) = story.forest(seen).rows
     assert row.name == "HAProxy on point selects (made)" and len(row.dots) == 2
-    assert "2 sessions" in story.opening(NOTHING, [found]).text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "2 sessions" in story.opening(seen).text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_first_page():
@@ -37,8 +40,8 @@ def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_firs
     seen = Standing(
         [sources.audited("tidb-kubernetes")], [Measured("quick", own, True, illustrates=shown)], {}
     )
-    (of_sessions,) = story.measured(seen, [over]).rows
-    (of_one,) = story.measured(seen, []).rows
+    (of_sessions,) = story.measured(replace(seen, pooled={"quick": over})).rows
+    (of_one,) = story.measured(seen).rows
     assert (
         of_sessions[4].replace("\N{NO-BREAK SPACE}", " ") == "−18.5 %"
         and contrast.whole.label in of_sessions[5].text
@@ -48,6 +51,7 @@ def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_firs
 
 def test_what_no_session_shows_is_counted_as_not_shown_and_not_drawn():
     apart = pool("made", sessions(0.05, -0.05, error=0.02))
-    (row,) = story.labels([apart]).rows
+    seen = replace(NOTHING, pooled={"made": apart})
+    (row,) = story.labels(seen).rows
     assert "not shown" in row[0].text and row[1] == 1
-    assert story.forest([apart]).rows == ()
+    assert story.forest(seen).rows == ()

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchbook.compare import laws, machines, words
 from benchbook.compare.claims.grades import nearest
-from benchbook.compare.joined import elsewhere, joined
 from benchbook.core import paths, traits
-from benchbook.core import pooled as core
 from benchbook.core.audit import Claim
 from benchbook.core.findings import Finding, Findings
 from benchbook.core.pooled import LABELS, Contrast
-from benchbook.core.pooled import Pooled as OfStudy
 from benchbook.show import causes, forest, numbers, opposite
 from benchbook.show.lines import ONE_SESSION, Line, effect_of, effects_of, over_sessions
 from benchbook.show.markup import Html, slug
@@ -30,18 +26,15 @@ _ALIKE = ("holds elsewhere", "same direction")
 
 def page(seen: Standing) -> Html:
     """Write the first page: the answer, what Benchbook is, and every question with its own answer."""
-    known = {one.study: one for one in core.several()}
     base = paths.root() / "studies"
-    files = {name: paths.study(name).file.relative_to(base) for name in paths.studies()}
-    found = groups(seen, {name: "/".join(file.parts[:-1]) for name, file in files.items()}, known)
-    return render(
-        "first.html.j2", answer=answer(seen, known), groups=found, mini=mini, axis=forest.axis(SCALE)
-    )
+    places = {name: paths.study(name).file.parent.relative_to(base).parts for name in paths.studies()}
+    found = groups(seen, {name: "/".join(place) for name, place in places.items()})
+    return render("first.html.j2", answer=answer(seen), groups=found, mini=mini, axis=forest.axis(SCALE))
 
 
-def answer(seen: Standing, known: Pooled) -> str:
+def answer(seen: Standing) -> str:
     """Say how many claims hold in their own tables, and how many effects keep their sign elsewhere."""
-    effects = (one for _, _, one in forest.on_throughput(known.values()))
+    effects = (one for _, _, one in forest.on_throughput(seen.pooled.values()))
     labels = Counter[str](one.standing for one in effects if len(one.occasions) > 1)
     held = Counter(claim.verdict for claim in seen.claims)
     return render("held.html.j2", held=held, labels=labels, alike=sum(labels[label] for label in _ALIKE)).text
@@ -64,7 +57,6 @@ _NOTHING = {"not shown", "not computed"}
 # From what says most of another machine to what says that each has its own answer.
 _ORDER: list[str] = sorted(LABELS, key=lambda label: label == "depends on the machine")
 _NO = ("opposite", "not seen", "depends on the machine")
-Pooled = Mapping[str, OfStudy]
 # The four findings of the first document, which the page opens with.
 HEADLINES = tuple(
     f"tidb-kubernetes/{claim}" for claim in ("host-network", "load-balancer", "c2-machines", "ubuntu")
@@ -105,57 +97,12 @@ class Group:
         return " · ".join(f"{name}: {' / '.join(dict.fromkeys(several))}" for name, several in told.items())
 
 
-@dataclass(frozen=True)
-class _Seen(Standing):
-    """What is known, with what the sessions of each study say together."""
-
-    pooled: Pooled = field(default_factory=dict)
-
-    def contrasts(self, study: Measured, own: Sequence[Finding]) -> list[Contrast]:
-        """Return what several sessions say of findings; nothing where one of them has a single session."""
-        of = self.pooled.get(study.name) if study.is_recorded else None
-        known = {one.id: one for one in of.contrasts} if of else {}
-        found = [known.get(one.id) for one in own]
-        several = [one for one in found if one and len(one.whole.sessions) > 1]
-        return several if len(several) == len(own) else []
-
-    def beyond(self, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
-        """Say on how many sessions a row rests, and whether it carries over, as far as they say it."""
-        if not studies:
-            return {}
-        seen = {label for line in lines for label in line.standing}
-        known = sorted(seen - _NOTHING or seen, key=_ORDER.index)
-        labels = dict.fromkeys([*known[:1], *known[-1:]])
-        one, *others = studies
-        told = ONE_SESSION
-        if others:
-            told = f"{len(studies)} studies" + ("" if labels else f", each {told}")
-        elif labels:
-            several = [each.processor for each in self.pooled[one.name].sessions]
-            processors = numbers.count(machines.models(several), "processor")
-            told = f"{numbers.count(len(several), 'session')}, {processors}"
-        way = f"{one.page}#answer" if labels else ""
-        told_as = [f"partly {label}" if len(labels) > 1 else label for label in labels]
-        if "depends on the machine" not in labels and {study.name for study in studies} & {*self.opposed}:
-            told_as.append("opposite sign in other studies")
-        carried = {"carries": ", ".join(told_as), "carries_way": way}
-        return {**_why(studies, lines), "sessions": told, **carried}
-
-    @cached_property
-    def opposed(self) -> list[str]:
-        """The studies whose question has the opposite answer in sessions of another one."""
-        rows = joined(list(self.pooled.values()))
-        return [name for name in self.pooled if elsewhere(name, rows)]
-
-
-def groups(seen: Standing, folders: Mapping[str, str], pooled: Pooled | None = None) -> list[Group]:
+def groups(seen: Standing, folders: Mapping[str, str]) -> list[Group]:
     """Return the published findings, then the studies by folder; `folders` has the folder of each study.
 
-    `pooled` has what the sessions of a study say together, by its name, as pooled.json holds it. An arm
-    whose effects stand in a row above is not named again. Studies that lie in no folder, such as `quick`,
-    stand with the published findings.
+    An arm whose effects stand in a row above is not named again. Studies that lie in no folder, such as
+    `quick`, stand with the published findings.
     """
-    seen = _Seen(seen.audits, seen.studies, seen.shipped, seen.grades, pooled or {})
     known = {claim.id: claim for claim in seen.claims}
     first = [_headline(seen, known[name]) for name in HEADLINES if name in known]
     above = _above(seen, [name for name in HEADLINES if name in known])
@@ -178,6 +125,37 @@ def _above(seen: Standing, claims: Sequence[str]) -> dict[str, set[str]]:
             every = {one.treatment for one in study.found.findings}
             found.setdefault(study.page, set()).update(own or every)
     return found
+
+
+def _contrasts(seen: Standing, study: Measured, own: Sequence[Finding]) -> list[Contrast]:
+    """Return what several sessions say of findings; nothing where one of them has a single session."""
+    of = seen.pooled.get(study.name) if study.is_recorded else None
+    known = {one.id: one for one in of.contrasts} if of else {}
+    found = [known.get(one.id) for one in own]
+    several = [one for one in found if one and len(one.whole.sessions) > 1]
+    return several if len(several) == len(own) else []
+
+
+def _beyond(seen: Standing, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
+    """Say on how many sessions a row rests, and whether it carries over, as far as they say it."""
+    if not studies:
+        return {}
+    standing = {label for line in lines for label in line.standing}
+    known = sorted(standing - _NOTHING or standing, key=_ORDER.index)
+    labels = dict.fromkeys([*known[:1], *known[-1:]])
+    one, *others = studies
+    told = ONE_SESSION
+    if others:
+        told = f"{len(studies)} studies" + ("" if labels else f", each {told}")
+    elif labels:
+        several = [each.processor for each in seen.pooled[one.name].sessions]
+        processors = numbers.count(machines.models(several), "processor")
+        told = f"{numbers.count(len(several), 'session')}, {processors}"
+    carries = [f"partly {label}" if len(labels) > 1 else label for label in labels]
+    if "depends on the machine" not in labels and {study.name for study in studies} & {*seen.opposed}:
+        carries.append("opposite sign in other studies")
+    carried = {"carries": ", ".join(carries), "carries_way": f"{one.page}#answer" if labels else ""}
+    return {**_why(studies, lines), "sessions": told, **carried}
 
 
 def _why(studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, str]:
@@ -220,57 +198,42 @@ def _behind(seen: Standing, claim: str) -> list[Measured]:
     return list({study.page: study for study in own}.values())
 
 
-def _headline(seen: _Seen, claim: Claim) -> Row:
-    lines = [line for study in _behind(seen, claim.id) for line in _of_claim(seen, study, claim)]
-    way = f"claims.html#claim-{slug(claim.id)}"
-    ways = seen.shipped.get(claim.id, ())
+def _headline(seen: Standing, claim: Claim) -> Row:
+    studies, ways = _behind(seen, claim.id), seen.shipped.get(claim.id, ())
+    lines = [line for study in studies for line in _of_claim(seen, study, claim)]
     would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
-    return Row(
-        claim.claim,
-        way,
-        (claim,),
-        tuple(lines),
-        would=would,
-        **{**seen.beyond(_behind(seen, claim.id), lines), **_graded(seen, claim.id)},
-    )
+    known = {**_beyond(seen, studies, lines), **_graded(seen, claim.id)}
+    way = f"claims.html#claim-{slug(claim.id)}"
+    return Row(claim.claim, way, (claim,), tuple(lines), would=would, **known)
 
 
 def _graded(seen: Standing, claim: str) -> dict[str, str]:
     """Return what the sessions of the nearest study that was measured say of a claim, and how near it is."""
     own = seen.grades.get(claim, {})
-    for study in nearest(own):
-        if own[study].occasions:
-            one = own[study]
+    for one in map(own.__getitem__, nearest(own)):
+        if one.occasions:
             word = "Yes" if one.carries_over else "No" if one.outcome in _NO else "Open"
             told = f"{word}, {_NEAR[one.closeness]}: {one.outcome}"
             return {"carries": told, "carries_way": f"claims.html#claim-{slug(claim)}"}
     return {}
 
 
-def _of_claim(seen: _Seen, study: Measured, claim: Claim) -> Iterator[Line]:
-    name = claim.id
-    own = [*study.answers(name), *study.shows(name)]
+def _of_claim(seen: Standing, study: Measured, claim: Claim) -> Iterator[Line]:
+    name = study.name if study.is_recorded else f"{study.name} here"
     pairs: dict[tuple[str, str], list[Finding]] = {}
-    for found in own:
+    for found in (*study.answers(claim.id), *study.shows(claim.id)):
         pairs.setdefault((found.treatment, found.baseline), []).append(found)
     for group in pairs.values():
-        turned = opposite.of_pair(group, claim.shares)
-        line = _line(seen, study, _whose(study), group)
-        if line is not None:
-            yield replace(line, is_opposite=turned == "all")
-    for one in study.asked(name):
+        if line := _line(seen, study, name, group):
+            yield replace(line, is_opposite=opposite.of_pair(group, claim.shares) == "all")
+    for one in study.asked(claim.id):
         known = [part for part in one.parts if part.scale == "share" and numbers.is_known(part.low)]
         if known and one.kind == "effect":
             way = f"{study.page}#finding-{slug(one.claim)}"
-            yield Line(_whose(study), way, tuple(map(effect_of, known)), opposite.parts(one) == "all")
+            yield Line(name, way, tuple(map(effect_of, known)), opposite.parts(one) == "all")
 
 
-def _whose(study: Measured) -> str:
-    """Return a study's name, with a word for the one that was measured in this clone."""
-    return study.name if study.is_recorded else f"{study.name} here"
-
-
-def _study(seen: _Seen, study: Measured, own: Sequence[Finding], claims: Sequence[Claim]) -> Row:
+def _study(seen: Standing, study: Measured, own: Sequence[Finding], claims: Sequence[Claim]) -> Row:
     """Return the row of a study by its findings, with those of the claims that it speaks to."""
     contrasts: dict[tuple[str, str, str], list[Finding]] = {}
     for found in () if laws.broken(study.found.causes) else own:
@@ -289,14 +252,14 @@ def _study(seen: _Seen, study: Measured, own: Sequence[Finding], claims: Sequenc
         tuple(one for one in claims if study in _behind(seen, one.id)),
         tuple(lines[:_MOST_LINES]),
         more=max(len(lines) - _MOST_LINES, 0),
-        **seen.beyond([study], lines),
+        **_beyond(seen, [study], lines),
     )
 
 
-def _line(seen: _Seen, study: Measured, name: str, own: Sequence[Finding]) -> Line | None:
+def _line(seen: Standing, study: Measured, name: str, own: Sequence[Finding]) -> Line | None:
     way = f"{study.page}#finding-{slug(own[0].id)}"
     treatment = own[0].treatment
-    if contrasts := seen.contrasts(study, own):
+    if contrasts := _contrasts(seen, study, own):
         return Line(name, way, treatment=treatment, **over_sessions(contrasts))
     effects = tuple(effects_of(own))
     return Line(name, way, effects, treatment=treatment) if effects else None

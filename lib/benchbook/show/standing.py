@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from benchbook.compare.claims import grades
 from benchbook.compare.claims.grades import Grade, nearest
+from benchbook.compare.joined import elsewhere, joined
 from benchbook.compare.pooled import Brought, without
-from benchbook.core import files, paths, pooled, record, source, traits, yamlfile
+from benchbook.core import files, paths, record, source, traits, yamlfile
 from benchbook.core import load as study_files
 from benchbook.core.audit import Audit, Claim
 from benchbook.core.errors import InputErrors
 from benchbook.core.findings import Answer, Finding, Findings
+from benchbook.core.pooled import FILE, Pooled, several
 from benchbook.core.study_arm import UNMEASURED, without_presentation
 from benchbook.show import causes, doubts
 from benchbook.show.markup import slug
@@ -106,12 +109,21 @@ class Shipped:
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known: audits of sources in order, studies with findings, and study files by claim."""
+    """What is known: audits of sources in order, studies with findings, study files and grades by claim, and
+    what the sessions of each study say together.
+    """
 
     audits: Sequence[Audit]
     studies: Sequence[Measured]
     shipped: Mapping[str, Sequence[Shipped]]
     grades: Grades = field(default_factory=dict)
+    pooled: Mapping[str, Pooled] = field(default_factory=dict)
+
+    @cached_property
+    def opposed(self) -> list[str]:
+        """The studies whose question has the opposite answer in sessions of another one."""
+        rows = joined([*self.pooled.values()])
+        return [name for name in self.pooled if elsewhere(name, rows)]
 
     @property
     def claims(self) -> list[Claim]:
@@ -156,7 +168,7 @@ def load(source: str = "") -> Standing:
     ways = shipped()
     known = {claim.id for audit in chosen for claim in audit.claims}
     asked = {claim: [way.name for way in own] for claim, own in ways.items() if claim in known}
-    return Standing(chosen, measured(), ways, graded(asked))
+    return Standing(chosen, measured(), ways, graded(asked), {one.study: one for one in several()})
 
 
 def measured() -> list[Measured]:
@@ -287,11 +299,11 @@ def is_counted(grade: Grade | None) -> bool:
 def _sessions(study: str) -> list[Brought]:
     """Return the pooled sessions of a study with their findings and facts; none where it has no record."""
     folder = paths.root() / "data" / "recorded" / study
-    if not (folder / pooled.FILE).is_file():
+    if not (folder / FILE).is_file():
         return []
     found, index = [], record.read().studies
     known = index[study].sessions if study in index else {}
-    for session in pooled.Pooled.read(folder / pooled.FILE).sessions:
+    for session in Pooled.read(folder / FILE).sessions:
         where = paths.StudyPaths(study, folder / session.id)
         if where.findings.is_file() and where.facts.is_file():
             facts = files.read_json(where.facts)["arms"]
