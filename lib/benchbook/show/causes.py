@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from benchbook.compare import laws, words
@@ -230,7 +229,14 @@ def _panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Pan
         labels = ["\n".join(name) + f" · {bar.threads}" for name, bar in zip(names, bars, strict=True)]
         height = 0.35 if any("\n" in label for label in labels) else 0.25
         figure, axes = theme.canvas(theme.WIDTH, 1.0 + height * len(bars))
-        _stack(axes, bars)
+        for place, bar in enumerate(bars):
+            end, full = 0.0, _full(bar)
+            for part in bar.parts:
+                width, shade = part.a_query["cpu_us"].value, theme.PARTS[part.part]
+                hatch: dict[str, Any] = {"hatch": "////", "edgecolor": theme.PAPER}
+                style = hatch if part.part in full else {}
+                axes.barh(place, width, left=end, height=0.72, color=shade, linewidth=0, **style)
+                end += width
         axes.set_yticks(range(len(bars)), labels)
         axes.tick_params(axis="y", labelcolor=theme.INK, labelsize=theme.SMALLEST)
         axes.set(ylim=(len(bars) - 0.4, -0.6), title="\n".join(textwrap.wrap(name, 24)))
@@ -241,16 +247,6 @@ def _panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Pan
         handles = [Patch(facecolor=shade, label=part) for part, shade in theme.PARTS.items()]
         figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1.0)
     return Panel(figure, f"{name}, processor time of a query. {' '.join(_told(bar, arms) for bar in bars)}")
-
-
-def _stack(axes: Axes, bars: Sequence[CellCosts]) -> None:
-    for place, bar in enumerate(bars):
-        end, full = 0.0, _full(bar)
-        for part in bar.parts:
-            width = part.a_query["cpu_us"].value
-            style: dict[str, Any] = {"hatch": "////", "edgecolor": theme.PAPER} if part.part in full else {}
-            axes.barh(place, width, left=end, height=0.72, color=theme.PARTS[part.part], linewidth=0, **style)
-            end += width
 
 
 def _full(bar: CellCosts) -> set[str]:

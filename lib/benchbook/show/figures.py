@@ -13,7 +13,7 @@ from matplotlib.ticker import NullLocator
 from benchbook.compare import machines, words
 from benchbook.compare.seconds import STALL_SHARE
 from benchbook.core import paths
-from benchbook.core.findings import Findings, Rungs
+from benchbook.core.findings import Findings
 from benchbook.core.turns import TURNS
 from benchbook.show import causes, curves, forest, numbers, sessions, theme
 from benchbook.show.evidence import Evidence
@@ -26,13 +26,20 @@ def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
     """Draw queries per second over threads, a panel a workload: runs as points, geometric means as a line."""
     panels = []
     for workload, part in runs[runs.qps > 0].groupby("workload", sort=True):
-        of_arms = by_arm(part, arms)
-        present = [*of_arms]
-        means = {arm: np.exp(np.log(own.qps).groupby(own.threads).mean()) for arm, own in of_arms.items()}
+        present, told = by_arm(part, arms), []
         with theme.style():
             figure, axes = theme.canvas()
-            for arm, own in of_arms.items():
-                _line(axes, own, means[arm], arm, present, arms)
+            for place, (arm, own) in enumerate(present.items()):
+                means = np.exp(np.log(own.qps).groupby(own.threads).mean())
+                # Equal points of several arms stand beside each other.
+                aside, shade = 1.05 ** (place - (len(present) - 1) / 2), theme.colour(arm, arms)
+                axes.plot(means.index * aside, means, color=shade, linewidth=1.5, zorder=2)
+                axes.plot(
+                    own.threads * aside, own.qps, theme.marker(arm, arms), color=shade, markersize=4.5,
+                    alpha=0.75, markeredgecolor=theme.PAPER, markeredgewidth=0.5, zorder=3,
+                )  # fmt: skip
+                at = [f"{numbers.significant(y)} at {numbers.count(x, 'thread')}" for x, y in means.items()]
+                told.append(f"{arm}: {', '.join(at)}.")
             levels = sorted(part.threads.unique())
             axes.set(xscale="log", xlabel="threads", xlim=(levels[0] / 1.4, levels[-1] * 1.4))
             axes.xaxis.set_minor_locator(NullLocator())
@@ -40,30 +47,10 @@ def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
             axes.set(title=theme.short(workload), ylabel="queries per second")
             axes.set_ylim(0, 1.08 * part.qps.max())
             axes.yaxis.set_major_formatter("{x:,.0f}")
-            theme.legend(figure, present, arms)
-        told = " ".join(_told(arm, own) for arm, own in means.items())
-        panels.append(Panel(figure, f"{workload}, queries per second. {told}"))
+            theme.legend(figure, [*present], arms)
+        panels.append(Panel(figure, f"{workload}, queries per second. {' '.join(told)}"))
     caption = "Every point is one run; the line joins the geometric means of the runs at each thread count."
     return Picture("throughput", "Throughput by threads", tuple(panels), caption)
-
-
-def _line(
-    axes: Axes, own: pd.DataFrame, means: pd.Series, arm: str, present: Sequence[str], arms: Sequence[str]
-) -> None:
-    # Equal points of several arms stand beside each other.
-    aside = 1.05 ** (present.index(arm) - (len(present) - 1) / 2)
-    shade = theme.colour(arm, arms)
-    axes.plot(means.index * aside, means, color=shade, linewidth=1.5, zorder=2)
-    axes.plot(
-        own.threads * aside, own.qps, theme.marker(arm, arms), color=shade, markersize=4.5, alpha=0.75,
-        markeredgecolor=theme.PAPER, markeredgewidth=0.5, zorder=3,
-    )  # fmt: skip
-
-
-def _told(arm: str, means: pd.Series) -> str:
-    """Say the geometric mean of an arm at every thread count."""
-    told = [f"{numbers.significant(one)} at {numbers.count(level, 'thread')}" for level, one in means.items()]
-    return f"{arm}: {', '.join(told)}."
 
 
 def seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
@@ -166,16 +153,14 @@ def ladder(findings: Findings) -> list[object]:
     own = findings.ladder
     if not own:
         return []
-    tables = [_table(found, place) for place, found in enumerate(own.workloads, 1)]
+    tables = []
+    for place, found in enumerate(own.workloads, 1):
+        labels = [
+            {(one.baseline, one.treatment): one.label for one in pairs}
+            for pairs in (found.against_first, found.against_neighbour, found.pairs)
+        ]
+        given = {"labels": labels, "levels": confidence(found.pairs), "sentence": found.sentence}
+        tables.append(tabulated("ladder", found.pairs, f"ladder-{place}", **given))
     if not tables:
         return [tabulated("ladder-of-none", [], "ladder", skipped=own.skipped)]
     return [*map(forest.ladder, own.workloads), *tables]
-
-
-def _table(found: Rungs, place: int) -> Table:
-    labels = [
-        {(one.baseline, one.treatment): one.label for one in own}
-        for own in (found.against_first, found.against_neighbour, found.pairs)
-    ]
-    given = {"labels": labels, "levels": confidence(found.pairs), "sentence": found.sentence}
-    return tabulated("ladder", found.pairs, f"ladder-{place}", **given)

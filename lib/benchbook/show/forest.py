@@ -168,13 +168,16 @@ def over_sessions(found: Pooled, without: Container[str] = ()) -> Forest:
 
 def by_session(found: Pooled, contrasts: Sequence[pooled.Contrast] | None = None) -> Forest:
     """Draw each session of contrasts, all unless given, on a line of its own, with its date and processor."""
-    rows = [
-        row
-        for one in (found.contrasts if contrasts is None else contrasts)
-        for effect in one.told
-        if effect.sessions
-        for row in (Row(place(one, effect), kind="heading"), *_sessions(found, effect))
-    ]
+    rows: list[Row] = []
+    shown = found.contrasts if contrasts is None else contrasts
+    known = ((one, effect) for one in shown for effect in one.told if effect.sessions)
+    for of, effect in known:
+        rows.append(Row(place(of, effect), kind="heading"))
+        for seen in sorted(effect.sessions, key=lambda each: found.session(each.session).measured):
+            session, ends, value = found.session(seen.session), numbers.ends(seen), seen.effect or 0.0
+            name = f"{session.measured[:16].replace('T', ' ')}, {machines.name(session.processor)}"
+            told = pooled_words.percent(value) + (f" ({pooled_words.span(*ends)})" if ends else "")
+            rows.append(Row(name, told, ((value, _is_decided(seen)),), ends, kind="level"))
     return Forest("by-session", "Session by session", tuple(rows), CAPTION, is_folded=True)
 
 
@@ -252,16 +255,6 @@ def expected(effect: PooledEffect) -> Ends | None:
         if low is not None and high is not None:
             return low, high
     return None
-
-
-def _sessions(found: Pooled, effect: PooledEffect) -> Iterator[Row]:
-    for seen in sorted(effect.sessions, key=lambda one: found.session(one.session).measured):
-        session = found.session(seen.session)
-        day = session.measured[:16].replace("T", " ")
-        name = f"{day}, {machines.name(session.processor)}"
-        ends = numbers.ends(seen)
-        told = pooled_words.percent(seen.effect or 0.0) + (f" ({pooled_words.span(*ends)})" if ends else "")
-        yield Row(name, told, ((seen.effect or 0.0, _is_decided(seen)),), ends, kind="level")
 
 
 def scale_of(rows: Sequence[Row]) -> Scale:
