@@ -291,33 +291,28 @@ def _forget(index: record.Index) -> None:
 
 
 def _one(name: str, session: str, made_with: Code) -> Outcome:
-    """Make one session again, and write down what it was made with."""
-    index, where = record.read(), paths.recorded(name, session)
-    shutil.rmtree(where.base, ignore_errors=True)
-    where.base.mkdir(parents=True)
-    described: dict[str, Any] = {}
-    try:
-        outcome, described = _remade(where, index.studies[name])
-    except BenchbookError as error:
-        told = f"data/record/{name}/{session}.tar.xz: {error}"
-        outcome = Outcome(refused=[told] if index.studies[name].sessions[session].is_pooled else [])
-    _keep(name, session, index, made_with, outcome, described)
-    return outcome
-
-
-def _remade(where: paths.RecordedPaths, study: record.Recorded) -> tuple[Outcome, dict[str, Any]]:
-    """Make a session again below its own root; return what became of it, and its design."""
+    """Make one session again below a root of its own, and write down what it was made with."""
     from benchbook.evidence import sessions
 
-    entry = study.sessions[where.session_id]
-    if where.session_id != study.newest:
-        # Only the newest has a page: of earlier ones what their archives say of themselves is enough.
-        described, refused = sessions.taken(where, entry, where.base)
-        return Outcome(refused=refused), described
-    described, refused, differs = sessions.from_raw(where, entry, where.base)
+    index, where = record.read(), paths.recorded(name, session)
+    study = index.studies[name]
+    entry = study.sessions[session]
+    shutil.rmtree(where.base, ignore_errors=True)
+    where.base.mkdir(parents=True)
+    design, refused, differs = dict[str, Any](), list[str](), list[str]()
+    try:
+        if session == study.newest:
+            design, refused, differs = sessions.from_raw(where, entry, where.base)
+        else:
+            # Only the newest has a page: of earlier ones what their archives say of themselves is enough.
+            design, refused = sessions.taken(where, entry, where.base)
+    except BenchbookError as error:
+        refused = [f"data/record/{name}/{session}.tar.xz: {error}"] if entry.is_pooled else []
     more = len(differs) - _SHOWN
-    rest = [f"{where.name} {where.session_id}: and {more} more values"] if more > 0 else []
-    return Outcome(refused=refused, differs=[*differs[:_SHOWN], *rest]), described
+    rest = [f"{name} {session}: and {more} more values"] if more > 0 else []
+    outcome = Outcome(refused=refused, differs=[*differs[:_SHOWN], *rest])
+    _keep(name, session, index, made_with, outcome, design)
+    return outcome
 
 
 def _keep(

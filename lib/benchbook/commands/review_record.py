@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.compare import pooled
-from benchbook.compare.words import metric
 from benchbook.core import git, paths, record
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Findings
@@ -17,6 +16,7 @@ from benchbook.core.pooled import Pooled, PooledEffect
 from benchbook.core.wording import count
 from benchbook.evidence import archive
 from benchbook.show import numbers
+from benchbook.show.forest import place
 from benchbook.show.registration import keys_of
 from benchbook.show.table import Table, tabulated
 
@@ -67,8 +67,11 @@ def _together(name: str, commit: str, then: Sessions, now: Sessions) -> Table:
         before = _pooled(name, then, _at(commit, Path(folder)))
         same = _pooled(name, {one: now[one] for one in then if one in now}, _here)
         after = _pooled(name, now, _here)
-    old, again, new = map(_effects, (before, same, after))
-    rows = [(place, [one.get(place) for one in (old, again, new)]) for place in dict.fromkeys([*new, *old])]
+    old, again, new = (
+        {place(one, part): part for one in (found.contrasts if found else ()) for part in one.told}
+        for found in (before, same, after)
+    )
+    rows = [(of, [one.get(of) for one in (old, again, new)]) for of in dict.fromkeys([*new, *old])]
     given = {"study": name, "many": [count(len(one), "session") for one in (then, now)]}
     return tabulated("record-then-and-now", rows, f"record-{name}", change=_change, **given)
 
@@ -107,17 +110,6 @@ def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], Path]) -> 
         return pooled.pool(name, brought)
     except (ValueError, KeyError):
         return None
-
-
-def _effects(found: Pooled | None) -> dict[str, PooledEffect]:
-    if found is None:
-        return {}
-    return {
-        f"{one.names.treatment} on {one.names.workload}, {metric(one.metric)}"
-        + ("" if part.threads is None else f", {count(part.threads, 'thread')}"): part
-        for one in found.contrasts
-        for part in one.told
-    }
 
 
 def _change(old: PooledEffect | None, again: PooledEffect | None, new: PooledEffect | None) -> str:

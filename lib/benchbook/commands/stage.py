@@ -44,16 +44,17 @@ def run(stage: str, name: str, is_here: bool = False) -> int:
     load.params()
     where = paths.study(name)
     here = is_here or stage in SHOWING
-    code = execute(STAGES[stage], where.notebooks, where.failed, here, study=name)
+    notebook = STAGES[stage]
+    code = execute(notebook, where.notebooks, where.failed, here, study=name)
     if stage in MEASURING and code > ENDED_BY and site.kind == "local":
         from benchbook.sites.arms import clean
         from benchbook.sites.lab import lab_folder
 
         # Its process has seconds to end its servers, and a killed one has none for its namespaces and rules.
         clean.after_kill(lab_folder(paths.root(), name))
-    pages = {"report": where.report, "runs": where.run_pages / "index.html"}
-    if stage in pages and code == 0:
-        _render(where.notebooks / f"{STAGES[stage]}.ipynb", pages[stage], name)
+    if stage in SHOWING and code == 0:
+        page = where.report if stage == "report" else where.run_pages / "index.html"
+        _render(where.notebooks / f"{notebook}.ipynb", page, name)
     if stage == "report" and code == 0:
         summarise(name, commit(), edited())
     return code
@@ -61,21 +62,21 @@ def run(stage: str, name: str, is_here: bool = False) -> int:
 
 def audit(source: str) -> int:
     """Execute the audit of a published source and render its page; return an exit code."""
-    load.params()
     where = paths.source(source)
-    code = execute("audit", where.notebooks, where.failed, source=where.name)
-    if code == 0:
-        _render(where.notebooks / "audit.ipynb", where.report)
-    return code
+    return _page("audit", where.notebooks, where.failed, where.report, source=where.name)
 
 
 def page(name: str) -> int:
     """Execute a notebook about everything, one of `PAGES`, and render it; return an exit code."""
-    load.params()
     folder = paths.root() / "data" / "site"
-    code = execute(name, folder / "notebooks", folder / "failed")
+    return _page(name, folder / "notebooks", folder / "failed", paths.reports() / PAGES[name])
+
+
+def _page(notebook: str, into: Path, failed: Path, page: Path, **given: str) -> int:
+    load.params()
+    code = execute(notebook, into, failed, **given)
     if code == 0:
-        _render(folder / "notebooks" / f"{name}.ipynb", paths.reports() / PAGES[name])
+        _render(into / f"{notebook}.ipynb", page)
     return code
 
 
