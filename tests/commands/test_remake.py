@@ -24,7 +24,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone with two recorded studies, one of them in two sessions, made in this process."""
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
-    monkeypatch.setattr(remake, "_remade", make)
+    monkeypatch.setattr(sessions, "from_raw", make)
+    monkeypatch.setattr(sessions, "taken", lambda *given: make(*given)[:2])
     monkeypatch.setattr(remake, "pool", pool)
     monkeypatch.setattr(recorded_pages, "render", render)
     monkeypatch.setattr(sessions, "doubled", lambda index: ())
@@ -44,10 +45,10 @@ def write(more: dict[str, object]) -> None:
     record.write(index)
 
 
-def make(where: paths.RecordedPaths, study: record.Recorded) -> tuple[remake.Outcome, dict[str, str]]:
+def make(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> tuple[dict, list[str], list[str]]:
     files.write_json(where.findings, {"of": where.archive.read_text()})
     is_other = "other" in where.archive.read_text()
-    return remake.Outcome(differs=["qps: 1 in the archive, 2 here"] if is_other else []), {}
+    return {}, [], ["qps: 1 in the archive, 2 here"] if is_other else []
 
 
 def pool(name: str, index: record.Index) -> bool:

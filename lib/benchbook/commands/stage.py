@@ -74,7 +74,7 @@ def page(name: str) -> int:
 
 def _page(notebook: str, into: Path, failed: Path, page: Path, **given: str) -> int:
     load.params()
-    code = execute(notebook, into, failed, **given)
+    code = execute(notebook, into, failed, True, **given)
     if code == 0:
         _render(into / f"{notebook}.ipynb", page)
     return code
@@ -143,7 +143,7 @@ def execute(notebook: str, into: Path, failed: Path, is_here: bool = True, **giv
 
 
 def _papermill(words: list[str], log: Path) -> int:
-    """Run papermill, its progress to the terminal at once: people get its words, and one line on failure."""
+    """Run papermill: people get its progress at once and one line on failure, and the log all else."""
     os.environ.update(
         BENCHBOOK_ROOT=str(paths.root()),
         PYTHONHASHSEED="0",
@@ -151,16 +151,7 @@ def _papermill(words: list[str], log: Path) -> int:
         JUPYTER_PREFER_ENV_PATH="1",
         PYDEVD_DISABLE_FILE_VALIDATION="1",
     )
-    sys.stderr.flush()
-    terminal = os.dup(2)
-    with log.open("wb") as stream:
-        os.dup2(stream.fileno(), 2)
-    try:
-        return supervise.run([sys.executable, "-m", "benchbook.commands.papermill", *words])
-    finally:
-        sys.stderr.flush()
-        os.dup2(terminal, 2)
-        os.close(terminal)
+    return supervise.run([sys.executable, "-m", "benchbook.commands.papermill", *words], log)
 
 
 def commit() -> str | None:

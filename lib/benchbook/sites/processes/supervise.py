@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from benchbook.sites.processes import before_exec, procfs
 from benchbook.sites.processes.before_exec import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
@@ -27,9 +28,10 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
 
 
-def run(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str], log: Path | None = None) -> int:
     """Run a stage's command to its end and return its exit code; 128 + n if signal n ended it or us.
 
+    What it writes of errors goes to `log`, if one is given.
     INT, TERM and HUP become TERM for all descendants and KILL for those left after three seconds.
     """
     watched = _launchers()
@@ -38,7 +40,7 @@ def run(argv: Sequence[str]) -> int:
     wanted = [signum for signum in ENDING if signal.getsignal(signum) is not signal.SIG_IGN]
     signals = Signals([*wanted, signal.SIGCHLD])
     try:
-        return _watch(argv, signals, watched)
+        return _watch(argv, log, signals, watched)
     finally:
         for handle in watched:
             os.close(handle)
@@ -46,10 +48,13 @@ def run(argv: Sequence[str]) -> int:
         signals.close()
 
 
-def _watch(argv: Sequence[str], signals: Signals, watched: list[int]) -> int:
+def _watch(argv: Sequence[str], log: Path | None, signals: Signals, watched: list[int]) -> int:
     try:
         env = {**os.environ, OWNER: str(os.getpid())}
-        child = before_exec.popen(argv, stdin=subprocess.DEVNULL, start_new_session=True, env=env)
+        with log.open("wb") if log else contextlib.nullcontext() as errors:
+            child = before_exec.popen(
+                argv, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True, env=env
+            )
     except OSError as error:
         print(f"{argv[0]}: cannot be started: {error.strerror}; check that it is installed", file=sys.stderr)
         return 127
