@@ -100,23 +100,18 @@ def _settings(values: Mapping[str, Any]) -> str:
 
 def printed(audit: Audit) -> Html:
     """Write every table of the document, digit for digit."""
-    return join(map(_printed, audit.tables))
-
-
-def _printed(table: Printed) -> Table:
-    units = table.units
-    is_number = [
-        all(cell.replace(".", "", 1).isdigit() for cell in column if cell)
-        for column in zip(*table.rows, strict=True)
-    ]
-    columns = [
-        number(*_headed(heading, units.get(heading) or "")) if numeric else long(heading.replace("_", " "))
-        for heading, numeric in zip(table.columns, is_number, strict=True)
-    ]
-    told = [f"{table.stands}.", _settings(table.at), table.note or ""]
-    told += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table.means.items()]
-    caption = " ".join(part if part.endswith(".") else f"{part}." for part in told if part)
-    return Table(f"table-{table.name}", table.title, columns, table.rows, caption)
+    made = []
+    for table in audit.tables:
+        columns = []
+        for heading, *cells in zip(table.columns, *table.rows, strict=True):
+            is_number = all(cell.replace(".", "", 1).isdigit() for cell in cells if cell)
+            unit = table.units.get(heading) or ""
+            columns.append(number(*_headed(heading, unit)) if is_number else long(heading.replace("_", " ")))
+        told = [f"{table.stands}.", _settings(table.at), table.note or ""]
+        told += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table.means.items()]
+        caption = " ".join(part if part.endswith(".") else f"{part}." for part in told if part)
+        made.append(Table(f"table-{table.name}", table.title, columns, table.rows, caption))
+    return join(made)
 
 
 def _headed(heading: str, unit: str) -> tuple[str, str]:

@@ -42,8 +42,17 @@ def render(
     root: Path | None = None,
     edited: int = 0,
 ) -> Path:
-    """Write the page of an executed notebook; see `html`. Links in it are relative to the page's place."""
-    crumbs = _crumbs(page, root / "reports", study) if root else ()
+    """Write the page of an executed notebook; see `html`. Links in it are relative to the page's place.
+
+    With `root` it leads to the places that every page leads to, and those of its study.
+    """
+    places = [("Findings", "index.html"), ("Story", "story.html"), ("Claims", "claims.html")]
+    places += [("Studies", "claims.html#studies"), ("Sources", "claims.html#sources")]
+    places += [(study, f"studies/{study}.html")] if study else []
+    runs = f"runs/{study}/index.html" if study else "claims.html#runs"
+    places += [("Runs", runs), ("Method", "method.html")]
+    ways = [(name, root / "reports" / place) for name, place in places] if root else []
+    crumbs = [(name, os.path.relpath(way, page.parent)) for name, way in ways if way != page]
     text = html(nbformat.read(notebook, as_version=4), None, study, commit, root, crumbs, edited)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text, encoding="utf-8")
@@ -94,18 +103,6 @@ def edited_code(commit: str | None, edited: int) -> str:
         f"This page was made by {since} with {count(edited, 'changed file')} in its code. No commit has that "
         "code: commit it and render the page again."
     )
-
-
-def _crumbs(page: Path, site: Path, study: str | None) -> list[tuple[str, str]]:
-    """Give the places that every page leads to, and those of its study, without the page itself."""
-    places = [("Findings", "index.html"), ("Story", "story.html"), ("Claims", "claims.html")]
-    places += [("Studies", "claims.html#studies"), ("Sources", "claims.html#sources")]
-    places += [(study, f"studies/{study}.html")] if study else []
-    runs = f"runs/{study}/index.html" if study else "claims.html#runs"
-    places += [("Runs", runs), ("Method", "method.html")]
-    return [
-        (name, os.path.relpath(site / place, page.parent)) for name, place in places if site / place != page
-    ]
 
 
 class _Exporter(HTMLExporter):
@@ -272,20 +269,16 @@ def canonical(notebook: NotebookNode, root: Path | None = None) -> NotebookNode:
             continue
         cell.execution_count = None
         for output in cell.outputs:
-            _clean_output(output, root)
+            if "execution_count" in output:
+                output.execution_count = None
+            if output.output_type == "stream":
+                output.text = _mask(output.text, root)
+            elif output.output_type == "error":
+                output.traceback = [_mask(line, root) for line in output.traceback]
+                output.evalue = _mask(output.evalue, root)
+            elif "text/plain" in output.data:
+                output.data["text/plain"] = _mask(output.data["text/plain"], root)
     return clean
-
-
-def _clean_output(output: NotebookNode, root: Path | None) -> None:
-    if "execution_count" in output:
-        output.execution_count = None
-    if output.output_type == "stream":
-        output.text = _mask(output.text, root)
-    elif output.output_type == "error":
-        output.traceback = [_mask(line, root) for line in output.traceback]
-        output.evalue = _mask(output.evalue, root)
-    elif "text/plain" in output.data:
-        output.data["text/plain"] = _mask(output.data["text/plain"], root)
 
 
 def _mask(text: str, root: Path | None) -> str:

@@ -22,14 +22,13 @@ def tables(first: Findings, kept: Sequence[Rerun]) -> list[Table]:
 
     `kept` are the files of data/reruns (see `benchbook.commands.archives.read`).
     """
-    return [_table(first, one) for one in kept] or [tabulated("reruns", [])]
-
-
-def _table(first: Findings, kept: Rerun) -> Table:
-    anchor = f"rerun-{slug(kept.name)}"
-    given = {"kept": kept, "care": [*cares(kept), *twins(first, kept.findings)], "rule": RULE}
-    rows = judged(first, kept.findings)
-    return tabulated("rerun", rows, anchor, notes=Notes(anchor), contrast=contrast, note=note, **given)
+    made = []
+    for one in kept:
+        anchor, rows = f"rerun-{slug(one.name)}", judged(first, one.findings)
+        care = [*cares(one), *twins(first, one.findings)]
+        given = {"kept": one, "care": care, "rule": RULE, "contrast": contrast, "note": note}
+        made.append(tabulated("rerun", rows, anchor, notes=Notes(anchor), **given))
+    return made or [tabulated("reruns", [])]
 
 
 def markdown(first: Findings, kept: Rerun) -> str:

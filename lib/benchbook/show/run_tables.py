@@ -49,12 +49,8 @@ def runs(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
     are not linked.
     """
     rows = table.sort_values("position", kind="stable").itertuples(index=False)
-    given = {"anchor_of": anchor, "doubts": _doubts, "raw": partial(_raw, folder), "link": link}
+    given = {"anchor_of": anchor, "raw": partial(_raw, folder), "link": link}
     return tabulated("valid-runs", rows, notes=Notes("runs"), **given)
-
-
-def _doubts(run: Any) -> list[str]:
-    return [*run.warnings.split(";"), *([] if run.ledger == "agrees" else [f"ledger {run.ledger}"])]
 
 
 def cells(table: pd.DataFrame, pages: str) -> Table:
