@@ -11,7 +11,7 @@ import importlib
 import io
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,32 +22,27 @@ from benchbook.sites.processes import end_signals
 
 KNOWN = Path(__file__).with_name("commands.toml")
 TYPES: dict[str, Callable[[str], Any]] = {"path": Path, "int": int, "float": float}
-# Words after these are somebody else's, such as dvc's --force.
-PASSED_ON = ("repro",)
-# Studies are measured by these: the accounts of servers that others run stay in their environment.
-MEASURING = ("repro", "stage", "session")
-# These start servers, and end them in their own order when they are stopped.
-HOLDING = ("stage", "session", "up", "down", "doctor", "calibrate", "gate", "bisect", "cluster")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; print errors without a traceback. Exit codes: 0, 1 failed, 2 an input is wrong,
     130 it was stopped, by whichever signal."""
     words = list(sys.argv[1:] if argv is None else argv)
-    given = vars(_parser(words[0] if words else "").parse_args(words))
+    known = tomllib.loads(KNOWN.read_text(encoding="utf-8"))
+    given = vars(_parser(known, words[0] if words else "").parse_args(words))
     name, run = given.pop("command"), given.pop("run")
     # What is said stands in a file or a pipe at once, too.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     surroundings.close()
-    with end_signals.Command(name, name in HOLDING) as command:
-        code = _run(name, partial(run, **given), command)
+    with end_signals.Command(name, known[name].get("holds", False)) as command:
+        code = _run(known[name], partial(run, **given), command)
     return end_signals.STOPPED if command.is_stopped else code
 
 
-def _run(name: str, run: Callable[[], object], command: end_signals.Command) -> int:
+def _run(known: Mapping[str, Any], run: Callable[[], object], command: end_signals.Command) -> int:
     try:
-        if name not in MEASURING:
+        if not known.get("measures"):
             surroundings.hide()
         done = run()
         if isinstance(done, int):
@@ -74,15 +69,15 @@ def _run(name: str, run: Callable[[], object], command: end_signals.Command) -> 
         raise
 
 
-def _parser(asked: str) -> argparse.ArgumentParser:
+def _parser(known: Mapping[str, Any], asked: str) -> argparse.ArgumentParser:
     """Return the parser of all commands, with the options of the one that was asked for."""
     parser = argparse.ArgumentParser(
         prog="benchbook",
         description="Reproducible database benchmarks: study files, six notebooks, one report.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    for name, one in tomllib.loads(KNOWN.read_text(encoding="utf-8")).items():
-        form: dict[str, Any] = {"prefix_chars": "+", "add_help": False} if name in PASSED_ON else {}
+    for name, one in known.items():
+        form: dict[str, Any] = {"prefix_chars": "+", "add_help": False} if one.get("passes_on") else {}
         made = commands.add_parser(name, help=one["about"], description=one["about"], **form)
         if name != asked:
             continue
