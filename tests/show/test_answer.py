@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -236,7 +237,7 @@ def test_a_study_of_fewer_blocks_than_a_decision_needs_says_what_its_runs_did(ma
 
 def test_an_aa_pair_without_an_interval_is_no_comfort(made):
     aa = changed(made.findings.aa, low=None, high=None, n=2, label="not shown")
-    text = _text(doubts.doubts(changed(made.findings, aa=aa), made.runs))
+    text = _text(doubts.doubts(replace(made, findings=changed(made.findings, aa=aa))))
     assert "2\xa0blocks. Without an interval it shows nothing yet." in text and "as it should be" not in text
 
 
@@ -261,6 +262,6 @@ def test_names_are_escaped_everywhere(made):
     evil = "<script>alert(1)</script>"
     hostile = _with(made.findings, treatment=evil, workload=evil, sentence=evil, claim=evil, warnings=[evil])
     hostile = changed(hostile, title=evil, question=evil, scope=evil, warnings=[doubt(evil)], aa=None)
-    for shown in (answer.opening(hostile), doubts.doubts(hostile, made.runs)):
+    for shown in (answer.opening(hostile), doubts.doubts(replace(made, findings=hostile))):
         assert "<script" not in shown.text
         assert "&lt;script&gt;" in shown.text

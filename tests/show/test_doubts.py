@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import pandas as pd
 
@@ -12,8 +13,12 @@ from tests.found import changed
 APART = "arms were voided at different rates: that itself is a finding"
 
 
+def _points(findings, runs, warm_up=None):
+    return points(SimpleNamespace(findings=findings, runs=runs, warm_up=warm_up))
+
+
 def _by_name(findings, runs):
-    return {doubt.name: doubt for doubt in points(findings, runs)}
+    return {doubt.name: doubt for doubt in _points(findings, runs)}
 
 
 def test_a_sound_study_asks_for_care_only_where_it_warns(made):
@@ -73,15 +78,15 @@ def test_a_check_without_anything_to_check_neither_passed_nor_failed(made):
 
 def test_a_warm_up_without_steady_state_asks_for_care(made):
     warm_up = {"is_steady": False, "reason": "a pilot of 5 s is too short to judge"}
-    (doubt,) = [one for one in points(made.findings, made.runs, warm_up) if one.name == "Warm-up"]
+    (doubt,) = [one for one in _points(made.findings, made.runs, warm_up) if one.name == "Warm-up"]
     assert doubt.is_care and "a pilot of 5 s is too short" in doubt.text
-    known = points(made.findings, made.runs, {"is_steady": True})
+    known = _points(made.findings, made.runs, {"is_steady": True})
     assert not [one for one in known if one.name == "Warm-up"]
 
 
 def test_a_study_without_pilots_does_not_say_that_they_showed_something(made):
     warm_up = asdict(steady.discard_advice(pd.DataFrame(columns=["arm", "workload", "threads"])))
-    (doubt,) = [one for one in points(made.findings, made.runs, warm_up) if one.name == "Warm-up"]
+    (doubt,) = [one for one in _points(made.findings, made.runs, warm_up) if one.name == "Warm-up"]
     assert doubt.is_care and doubt.text.startswith("No pilot was run")
     assert "did not show a steady state" not in doubt.text
 
@@ -119,11 +124,11 @@ def test_what_a_pair_and_voids_came_to_is_told_once_and_nothing_of_an_arm_withou
     )
     aa = changed(made.findings.aa, label="not shown", low=-0.192, high=0.137)
     found = changed(made.findings, aa=aa, voids=voids, warnings=said, findings=[skipped])
-    told = list(points(found, made.runs))
+    told = _points(found, made.runs)
     assert not [one for one in told if "as findings have it" in one.text or "no pair" in one.text]
     care = {one.name for one in told if one.is_care}
     assert {"A/A", "Voids"} <= care and "different rates" in _by_name(found, made.runs)["Voids"].text
-    assert "A/A" not in {one.name for one in points(made.findings, made.runs) if one.is_care}
+    assert "A/A" not in {one.name for one in _points(made.findings, made.runs) if one.is_care}
     note = "voided runs cannot be compared between arms"
     alone = _by_name(changed(found, voids=voids | {"fisher_p": None, "note": note}), made.runs)["Voids"]
     assert alone.is_care and alone.text.endswith(" Voided runs cannot be compared between arms.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,7 +111,7 @@ def test_a_note_on_a_claim_that_no_source_has_any_more_and_other_notes_stay_as_t
 def test_the_doubts_of_a_page_have_the_sentence_beside_the_note(made: Any):
     warning = {"title": "Illustrated claim", "text": NOTE, "favours": []}
     noted = changed(made.findings, findings=upgraded((-0.32, -0.27)).findings, warnings=[warning])
-    (doubt,) = [one for one in points(noted, made.runs) if one.name == "Illustrated claim"]
+    (doubt,) = [one for one in points(replace(made, findings=noted)) if one.name == "Illustrated claim"]
     assert doubt.text == f"{NOTE} The direction is opposite to the published one."
 
 

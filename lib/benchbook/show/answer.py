@@ -242,7 +242,7 @@ def markdown(seen: Evidence, more: Sequence[Doubt] = ()) -> str:
     `more` are doubts that the findings don't know, such as the pre-registration.
     """
     found = seen.findings
-    known = list(points(found, seen.runs, seen.warm_up, more))
+    known = list(points(seen, more))
     first = [doubt for doubt in known if doubt.name in ("A/A", *(one.name for one in more))]
     given = {
         "rows": [one for one in (*found.findings, found.aa) if one],

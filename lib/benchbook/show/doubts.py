@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
 
 from benchbook.compare import edges, pairs, words
 from benchbook.compare import turns as of_turns
 from benchbook.compare.doubts import FISHER_P, leaves_zero_out
 from benchbook.compare.verdicts import MARGIN
 from benchbook.core import paths
-from benchbook.core.findings import Findings
 from benchbook.core.wording import sentence
 from benchbook.show import forest, numbers, opposite, shape
+from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html
 
 # In the root of a recorded session: the values that came out otherwise than recorded, a line each.
@@ -53,26 +50,17 @@ def differing() -> list[Doubt]:
     return [Doubt("Not as recorded", f"Made again here, values differ: {first}{more}.", True)]
 
 
-def doubts(
-    findings: Findings,
-    runs: pd.DataFrame,
-    warm_up: Mapping[str, Any] | None = None,
-    more: Sequence[Doubt] = (),
-) -> Html:
+def doubts(seen: Evidence, more: Sequence[Doubt] = ()) -> Html:
     """Write the points: those that matter in a line, each to be opened, then how it was measured, folded."""
-    return shape.render("doubts.html.j2", doubts=points(findings, runs, warm_up, more))
+    return shape.render("doubts.html.j2", doubts=points(seen, more))
 
 
-def points(
-    findings: Findings,
-    runs: pd.DataFrame,
-    warm_up: Mapping[str, Any] | None = None,
-    more: Sequence[Doubt] = (),
-) -> list[Doubt]:
+def points(seen: Evidence, more: Sequence[Doubt] = ()) -> list[Doubt]:
     """Return every point, from the A/A pair over blocks, runs, voids and checks to the warnings.
 
     Their words stand in the template `points.j2`. `more` are doubts that the findings don't know.
     """
+    findings, runs, warm_up = seen.findings, seen.runs, seen.warm_up or {}
     made: list[Doubt] = []
 
     def point(name: str, is_care: object = False, *, caller: Callable[[], str]) -> str:
@@ -83,7 +71,7 @@ def points(
     for arm, parts in findings.turns.stopped.items() if findings.turns else ():
         if not arm.endswith(words.AGAIN):
             stopped.setdefault(numbers.listing(parts), []).append(findings.names.arms.get(arm, arm))
-    pilots = [_SHORT.match(str(one.get("reason"))) for one in (warm_up or {}).get("pilots") or ()]
+    pilots = [_SHORT.match(str(one.get("reason"))) for one in warm_up.get("pilots") or ()]
     voids = findings.voids
     given = {
         "warned": any(one.title == "A/A" for one in findings.warnings),
