@@ -175,8 +175,13 @@ def test_a_study_that_is_built_needs_no_words_and_is_measured_by_its_programs():
 
 
 def test_a_gate_that_names_one_commit_alone_measures_nothing(capsys):
-    assert cli.main(["gate", "gate", "--base", "main"]) == gate.FAILED
+    assert cli.main(["gate", "gate", "--base", "main"]) == 3
     assert "--head: missing; a base and a head are compared" in capsys.readouterr().err
+
+
+def test_a_search_that_could_not_begin_has_no_exit_code_of_one_that_left_several(capsys):
+    assert cli.main(["bisect", "gate", "--good", "v1", "--bad", "main"]) == 3 != bisect.NOT_FOUND
+    assert "--repo: missing" in capsys.readouterr().err
 
 
 @needs_a_compiler

@@ -127,14 +127,16 @@ def test_the_answer_is_the_exit_code(answer, code, found, monkeypatch, tmp_path,
     assert f"gate: {answer}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("error", [BenchbookError("no server"), ZeroDivisionError("a mistake of ours")])
+@pytest.mark.parametrize("error", [BenchbookError("no server"), ZeroDivisionError("ours"), OSError("a port")])
 def test_a_failure_is_never_taken_for_an_answer(error, monkeypatch, capsys):
     def fails(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(gate, "measure", fails)
-    assert cli.main(["gate", "gate"]) == gate.FAILED
+    assert cli.main(["gate", "gate"]) == 3
     assert str(error) in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="3"):
+        cli.main(["gate", "gate", "--slowr", "3%"])
 
 
 @pytest.mark.parametrize(

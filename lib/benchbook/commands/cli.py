@@ -11,6 +11,7 @@ import importlib
 import io
 import sys
 import tomllib
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,11 +26,16 @@ TYPES: dict[str, Callable[[str], Any]] = {"path": Path, "int": int, "float": flo
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; print errors without a traceback. Exit codes: 0, 1 failed, 2 an input is wrong,
-    130 it was stopped, by whichever signal."""
+    """Run one command; print errors without a traceback. Exit codes: 0, 1 failed, 2 an input is wrong, or
+    what the command has for both; 130 it was stopped, by whichever signal."""
     words = list(sys.argv[1:] if argv is None else argv)
     known = tomllib.loads(KNOWN.read_text(encoding="utf-8"))
-    given = vars(_parser(known, words[0] if words else "").parse_args(words))
+    asked = words[0] if words else ""
+    try:
+        given = vars(_parser(known, asked).parse_args(words))
+    except SystemExit as error:
+        # Words that can't be read are no answer either.
+        raise SystemExit(error.code and known.get(asked, {}).get("failed", error.code)) from None
     name, run = given.pop("command"), given.pop("run")
     # What is said stands in a file or a pipe at once, too.
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -49,24 +55,32 @@ def _run(known: Mapping[str, Any], run: Callable[[], object], command: end_signa
             return done
         print(done)
         return 0
-    except InputErrors as error:
-        print("\n".join(error.errors), file=sys.stderr)
-        return 2
-    except BenchbookError as error:
-        print(f"benchbook: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        said = f"no space left on the disk ({error.filename or 'which one is not known'})"
-        print(f"benchbook: {said}; what was complete is kept: free some space, run it again", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         return end_signals.STOPPED
-    except BaseException:
+    except BaseException as error:
+        code = _said(error)
         if command.is_stopped:
             return end_signals.STOPPED
-        raise
+        if code is None and ("failed" not in known or not isinstance(error, Exception)):
+            raise
+        if code is None:
+            traceback.print_exc()
+        return int(known.get("failed", code))
+
+
+def _said(error: BaseException) -> int | None:
+    """Print an error that says what to do; return its exit code, None for one that does not."""
+    told, code = f"benchbook: {error}", 1
+    if isinstance(error, InputErrors):
+        told, code = "\n".join(error.errors), 2
+    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        place = error.filename or "which one is not known"
+        told = f"benchbook: no space left on the disk ({place}); what was complete is kept: "
+        told += "free some space, run it again"
+    elif not isinstance(error, BenchbookError):
+        return None
+    print(told, file=sys.stderr)
+    return code
 
 
 def _parser(known: Mapping[str, Any], asked: str) -> argparse.ArgumentParser:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
-import sys
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -38,8 +36,6 @@ from benchbook.sites import open_site, provision
 from benchbook.sites.arms import obstacles
 
 EXIT = {"not slower": 0, "slower": 1, "undecided": 2}
-FAILED = 3
-"""Nothing was measured, or the gate itself failed: no answer, and not to be taken for one."""
 PILOT_S, MOST_RUN_S = 3, 60
 LONGER_MS = (200,)
 """Turns for a machine that is too busy for those that the study has."""
@@ -93,26 +89,16 @@ def run(
     keep: Path | None,
     **commits: Any,
 ) -> int:
-    """Measure and decide; return 0 not slower, 1 slower, 2 undecided, 3 where there is no measurement."""
-    try:
-        asked = ask(study, slower, minutes, arm, keep)
-        with built.compared(asked.study, **commits) as of_commits:
-            asked = dataclasses.replace(asked, study=of_commits)
-            found = measure(asked, keep)
-        for file, text in ((junit, gate_report.junit), (markdown, gate_report.markdown)):
-            if file is not None:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                files.write_text(file, text(found))
-        print(gate_report.text(found))
-        return EXIT[found.answer]
-    except InputErrors as error:
-        print("\n".join(error.errors), file=sys.stderr)
-    except BenchbookError as error:
-        print(f"benchbook gate: {error}", file=sys.stderr)
-    except Exception:
-        # Python's own exit code after an exception is 1, which would say `slower`.
-        traceback.print_exc()
-    return FAILED
+    """Measure and decide; return 0 not slower, 1 slower, 2 undecided."""
+    asked = ask(study, slower, minutes, arm, keep)
+    with built.compared(asked.study, **commits) as of_commits:
+        found = measure(dataclasses.replace(asked, study=of_commits), keep)
+    for file, text in ((junit, gate_report.junit), (markdown, gate_report.markdown)):
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            files.write_text(file, text(found))
+    print(gate_report.text(found))
+    return EXIT[found.answer]
 
 
 def ask(name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Path | None = None) -> Asked:
