@@ -91,7 +91,12 @@ def markdown(found: Any) -> str:
     """Return a summary for a pull request."""
     ranked = sorted(found.decisions, key=lambda one: (ORDER.index(one.answer), one.interval.log_mean or 0.0))
     given = {"marks": MARKS, "effect": effect, "figure": figure, "remedy": remedy(found, found.decisions)}
-    told = {"worst": ranked[0], "headline": headline(found), "servers": servers(found.facts)}
+    engines = {arm: one.get("engine") or {} for arm, one in found.facts.items()}
+    servers = {
+        arm: " ".join(str(one.get(key) or "") for key in ("name", "version")).strip()
+        for arm, one in engines.items()
+    }
+    told = {"worst": ranked[0], "headline": headline(found), "servers": servers}
     return shape.text("gate.md.j2", found=found, margin=percent(-found.asked.margin), **given, **told)
 
 
@@ -136,12 +141,4 @@ def record(found: Any) -> dict[str, Any]:
             | {key: getattr(one.interval, key) for key in ("n", "level", "effect", "low", "high")}
             for one in found.decisions
         ],
-    }
-
-
-def servers(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return each arm's server in words, such as `mariadb 10.11.6`."""
-    return {
-        arm: " ".join(str(one.get("engine", {}).get(key) or "") for key in ("name", "version")).strip()
-        for arm, one in facts.items()
     }

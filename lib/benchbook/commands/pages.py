@@ -104,7 +104,7 @@ def _looks(root: Path, found: Sequence[Path]) -> str:
 
 _WAY = re.compile(r'<a\b[^>]*\bhref="([^"]*)"')
 # Pages stand in reports/ beside data/; published, data/ stands in the site's own folder: one step fewer up.
-_UP_TO_DATA = re.compile(r'(<a\b[^>]*\bhref=")((?:\.\./)+)(data/)')
+_UP_TO_DATA = re.compile(r'(<a\b[^>]*\bhref="(?:\.\./)*)\.\./(data/)')
 # Keeps hosts from running Jekyll over the pages.
 _PLAIN = ".nojekyll"
 
@@ -133,7 +133,7 @@ def publish(to: Path | None) -> str:
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".html" and reports in file.parents:
             text = file.read_text(encoding="utf-8")
-            target.write_text(_UP_TO_DATA.sub(_one_step_fewer, text), encoding="utf-8")
+            target.write_text(_UP_TO_DATA.sub(r"\1\2", text), encoding="utf-8")
             pages += 1
             linked = {link: Path(os.path.normpath(file.parent / link)) for link in local_links(text)}
             there = {one for one in linked.values() if root in one.parents and one.is_file()}
@@ -156,10 +156,6 @@ def publish(to: Path | None) -> str:
         f"{into}: {pages} pages and {len(seen) - pages} files they link to, {size / 1e6:.1f} MB; "
         f"begin at {into / 'index.html'}"
     )
-
-
-def _one_step_fewer(found: re.Match[str]) -> str:
-    return f"{found[1]}{found[2].removesuffix('../')}{found[3]}"
 
 
 def local_links(text: str) -> list[str]:

@@ -134,6 +134,7 @@ def leaves_open(audit: Audit) -> Html:
 
 
 Points = dict[str, list[tuple[float, float]]]
+Lines = list[tuple[Printed, Number]]
 
 NOT_ALONG = ("arm", "workload", "processes", "threads_per_process")
 # One of each group is drawn, the first that is printed.
@@ -171,25 +172,23 @@ def _groups(audit: Audit, tables: Mapping[str, Printed]) -> list[list[str]]:
 
 
 def _picture(tables: Sequence[Printed]) -> Picture:
+    by_load: dict[str, Lines] = {}
+    for table in tables:
+        for line in table.numbers:
+            by_load.setdefault(str(line.at.get("workload", "")), []).append((table, line))
     panels = []
-    loads = dict.fromkeys(_load_of(line) for table in tables for line in table.numbers)
-    for load in loads:
-        for choice in DRAWN:
-            present = {line.metric for table in tables for line in table.numbers if _load_of(line) == load}
-            metric = next((one for one in choice if one in present), None)
+    for load, lines in by_load.items():
+        present = {line.metric for _, line in lines}
+        for metric in (next((one for one in choice if one in present), None) for choice in DRAWN):
             if metric:
-                panels += _panel(tables, load, metric)
+                panels += _panel([one for one in lines if one[1].metric == metric], load, metric)
     titles, anchor = [table.title for table in tables], slug("-".join(table.name for table in tables))[:80]
     title = numbers.listing(titles) if len(tables) < 4 else f"{len(tables)} tables compared"
     return Picture(f"figure-{anchor}", title, tuple(panels), CAPTION)
 
 
-def _load_of(line: Number) -> str:
-    return str(line.at.get("workload", ""))
-
-
-def _panel(tables: Sequence[Printed], load: str, metric: str) -> list[Panel]:
-    along, points = _points(tables, load, metric)
+def _panel(lines: Lines, load: str, metric: str) -> list[Panel]:
+    along, points = _points(lines)
     if along is None or max(map(len, points.values()), default=0) < 2:
         return []
     with theme.style():
@@ -210,10 +209,8 @@ def _panel(tables: Sequence[Printed], load: str, metric: str) -> list[Panel]:
     return [Panel(figure, f"{load}, {LABELS[metric]} over {along.replace('_', ' ')}. {told}")]
 
 
-def _points(tables: Sequence[Printed], load: str, metric: str) -> tuple[str | None, Points]:
+def _points(lines: Lines) -> tuple[str | None, Points]:
     """Return the key that varies and the series over it; report lines count from the first printed one."""
-    lines = [(table, line) for table in tables for line in table.numbers
-             if line.metric == metric and _load_of(line) == load]  # fmt: skip
     levels: dict[str, set[Any]] = {}
     for _, line in lines:
         for key, value in line.at.items():

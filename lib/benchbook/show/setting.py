@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.core import applied, traits
@@ -23,7 +23,14 @@ def of(seen: Evidence) -> list[str]:
     """Return what facts.json and dataset.json hold of it; nothing of what they do not hold."""
     arms = list(seen.facts["arms"].values())
     programs = [f"{name} {numbers.listing(known)}" for name, known in _programs(arms).items()]
-    machines = list(dict.fromkeys(_machines(arms)))
+    machines = list(
+        dict.fromkeys(
+            f"{one['cores']:g}{numbers.NBSP}core{'s' if one['cores'] != 1 else ''} of {one['cpu_model']}"
+            for arm in arms
+            for one in (arm.get("machine"), *(arm.get("hosts") or {}).values())
+            if one and one.get("cores") and one.get("cpu_model")
+        )
+    )
     if len(machines) > _MOST_MACHINES:
         machines = [f"{len(machines)} kinds of machine"]
     odd = [about for about, alike, *_ in _meant(seen) if alike == DIFFERS]
@@ -104,14 +111,6 @@ def _programs(arms: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
         if version and short not in found.setdefault(name, []):
             found[name].append(short)
     return found
-
-
-def _machines(arms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for arm in arms:
-        for one in (arm.get("machine"), *(arm.get("hosts") or {}).values()):
-            if one and one.get("cores") and one.get("cpu_model"):
-                cores = f"{one['cores']:g}{numbers.NBSP}core{'s' if one['cores'] != 1 else ''}"
-                yield f"{cores} of {one['cpu_model']}"
 
 
 def files(seen: Evidence) -> list[Html]:
