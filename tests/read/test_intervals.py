@@ -7,7 +7,7 @@ import re
 import pytest
 
 from benchbook.read import grammar, intervals
-from benchbook.read.intervals import Intervals, columns, database_interval, parse_interval_line
+from benchbook.read.intervals import Intervals, columns, parse_interval_line
 from benchbook.read.sysbench_log import parse
 from tests.read import synthetic
 from tests.read.corpus import cases
@@ -22,8 +22,7 @@ def test_columns_have_the_bits_that_the_text_says():
     values = (f"{whole}.{part:02d}" for whole in (0, 7, 10, 999999999) for part in range(100))
     lines = "".join(LINE.format(s=second, tps=value) for second, value in enumerate(values, 1))
     assert grammar.REPORTS.fullmatch(lines)
-    matches = [grammar.INTERVAL.fullmatch(line) for line in lines.splitlines()]
-    apart = [database_interval(14 + at, match.groups()) for at, match in enumerate(matches)]
+    apart = [parse_interval_line(line, 14 + at) for at, line in enumerate(lines.splitlines())]
     found = Intervals([columns(lines, 14)])
     assert list(found) == apart
     assert [type(value) for value in found[0]] == [type(value) for value in apart[0]]
@@ -64,8 +63,8 @@ COMMON = (
 )
 
 
-def test_a_common_line_with_blanks_around():
-    report = parse_interval_line(f"   {COMMON} \r\n")
+def test_a_common_line():
+    report = parse_interval_line(COMMON)
     assert (report.second, report.threads, report.tps, report.qps) == (10, 64, 1.5, 30.0)
     assert (report.reads_per_s, report.writes_per_s, report.other_per_s) == (21.0, 6.0, 3.0)
     assert (report.percentile, report.latency_percentile_ms) == (99, 7.17)
@@ -98,6 +97,7 @@ def test_version_0_5():
         "tps: 1.50",
         COMMON[:-1],
         COMMON + " x",
+        f" {COMMON}",
         COMMON.replace("1.50", "1,50"),
         COMMON + "\n" + COMMON,
         "[ 1s ] queue length: 3, concurrency: 2",
@@ -105,6 +105,10 @@ def test_version_0_5():
 )
 def test_anything_else_is_none(text):
     assert parse_interval_line(text) is None
+
+
+def test_blanks_around_a_published_line_are_none_of_it():
+    assert intervals.numbers(f"   {COMMON} \r\n", "t", {}) == intervals.numbers(COMMON, "t", {})
 
 
 def test_a_second_that_is_printed_twice_names_the_line_that_has_it_first():

@@ -97,30 +97,22 @@ def _rows(part: Columns) -> Iterator[Interval]:
     return (Interval(**dict(zip(part, values, strict=True))) for values in zip(*lists, strict=True))
 
 
-NO_DB = ("second", "threads", "tps", "percentile", "latency_percentile_ms")
-OF_05 = ("second", "threads", "tps", "reads_per_s", "writes_per_s", "latency_percentile_ms", "percentile",
-         "errors_per_s", "reconnects_per_s")  # fmt: skip
+# The forms of a report line, each with what it says in its order.
+FORMS = (
+    (grammar.INTERVAL, (*FIELDS[:9], "is_hook", *FIELDS[9:])),
+    (grammar.INTERVAL_NO_DB, ("second", "threads", "tps", "percentile", "latency_percentile_ms")),
+    (grammar.INTERVAL_05, ("second", "threads", "tps", "reads_per_s", "writes_per_s",
+                           "latency_percentile_ms", "percentile", "errors_per_s", "reconnects_per_s")),
+)  # fmt: skip
 
 
-def parse_interval_line(text: str) -> Interval | None:
-    """Return one report line of sysbench 0.5, 1.0 or 1.1, cut out of any document, or None if it is none."""
-    line = text.strip()
-    if (match := grammar.INTERVAL.fullmatch(line)) is not None:
-        return database_interval(1, match.groups())
-    for form, names in ((grammar.INTERVAL_NO_DB, NO_DB), (grammar.INTERVAL_05, OF_05)):
+def parse_interval_line(line: str, number: int = 1) -> Interval | None:
+    """Return line `number` if it is a report line of sysbench 0.5, 1.0 or 1.1, or None."""
+    for form, names in FORMS:
         if (match := form.fullmatch(line)) is not None:
-            told = {
-                name: KINDS.get(name, float)(value) for name, value in zip(names, match.groups(), strict=True)
-            }
-            return Interval(line=1, **told)
+            pairs = zip(names, match.groups(), strict=True)
+            return Interval(number, **{name: KINDS.get(name, float)(value) for name, value in pairs})
     return None
-
-
-def database_interval(number: int, matched: tuple[str, ...]) -> Interval:
-    """Return the report line of a database test from what `grammar.INTERVAL` caught in line `number`."""
-    numbers = zip(FIELDS, (*matched[:9], *matched[10:]), strict=True)
-    told = {name: KINDS.get(name, float)(value) for name, value in numbers}
-    return Interval(line=number, **told, is_hook=not matched[9])
 
 
 # What a report line counts in a second, and which total it adds to.
@@ -140,8 +132,7 @@ def numbers(text: str, table: str, at: Mapping[str, Any]) -> tuple[list[Number],
     wrong: list[tuple[int, str, str]] = []
     seen: dict[float, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        interval = parse_interval_line(line)
-        if interval is None:
+        if (interval := parse_interval_line(line.strip(), number)) is None:
             what = "not a report line of sysbench; copy the line as printed, one a line"
             wrong.append((number, line, what))
             continue

@@ -7,14 +7,14 @@ numbers are held against each other.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from benchbook.core.histogram import buckets_of_printed
-from benchbook.read import arithmetic, grammar, intervals
-from benchbook.read.intervals import Columns, Interval, Intervals, columns, database_interval
+from benchbook.read import arithmetic, grammar
+from benchbook.read.intervals import Columns, Interval, Intervals, columns, parse_interval_line
 from benchbook.read.log import Concern, Header, Histogram, Level, Message, Problem, Summary, SysbenchLog
 
 
@@ -82,6 +82,7 @@ def _histogram(reader: Reader) -> Histogram | None:
 SHOWN = 120
 LEVELS: dict[str, Level] = {"FATAL": "fatal", "ALERT": "alert", "WARNING": "warning", "DEBUG": "debug"}
 BLOCK_STARTS = frozenset({"histogram", "sql", "general", "throughput", "unfinished"})
+OF_HEADER = frozenset(one.name for one in fields(Header))
 
 
 class Reader:
@@ -108,13 +109,13 @@ class Reader:
 
     def lines(self, lines: list[str], before: int) -> int:
         """Take lines one by one; return the number of the last."""
-        interval, bar = grammar.INTERVAL.fullmatch, grammar.BAR.fullmatch
+        bar = grammar.BAR.fullmatch
         for number, line in enumerate(lines, before + 1):
             # Most lines are of two kinds, which are known at first sight.
             if line[12:14] == " |" and (match := bar(line)) is not None and self.takes_bars:
                 self.bars.append(match.groups())
-            elif line[:2] == "[ " and (match := interval(line)) is not None:
-                self.interval(database_interval(number, match.groups()))
+            elif line[:2] == "[ " and (report := parse_interval_line(line, number)) is not None:
+                self.interval(report)
             else:
                 self.other(number, line)
         return before + len(lines)
@@ -134,13 +135,13 @@ class Reader:
         self.reports[-1].append(interval)  # type: ignore[union-attr]
 
     def other(self, number: int, line: str) -> None:
-        """Take any line that is neither a common interval line nor a bar of the histogram."""
+        """Take any line that is neither a report line nor a bar of the histogram."""
         if line == "" and self.state in grammar.BLANK_AFTER:
             self.state += "~"
             return
-        for kind in grammar.FOLLOWERS.get(self.state, ()):
-            if (matched := kind.match(line)) is not None:
-                self.take(kind.name, number, matched)
+        for name in grammar.FOLLOWERS.get(self.state, ()):
+            if (said := grammar.said(name, line)) is not None:
+                self.take(name, number, said)
                 return
         if (mark := grammar.MARKED.search(line)) is not None:
             self.message(number, line, mark.start(), LEVELS[mark.group(1)])
@@ -148,19 +149,17 @@ class Reader:
             self.repeated(number, line)
         elif line in grammar.CHATTER:
             self.last_chatter_line = number
-        elif not (self.reported(number, line) or self.continued(number, line)):
+        elif not (self.queued(number, line) or self.continued(number, line)):
             self.misplaced(number, line)
 
-    def take(self, name: str, number: int, matched: tuple[str | None, ...]) -> None:
+    def take(self, name: str, number: int, said: dict[str, Any]) -> None:
         """Enter the state of a line and keep what it says."""
-        # The bars are so many that `parse` takes them itself, from the heading on.
+        # The bars are so many that `lines` takes them itself, from the heading on.
         self.takes_bars = name == "histogram_head"
         self.state = "bar" if self.takes_bars else name
-        if name in grammar.OF_HEADER:
-            self.header.update(grammar.values_of(grammar.OF_HEADER[name], matched))
-        elif name == "started":
+        if name == "started":
             self.is_started = True
-        elif name == "warming" and int(matched[0] or 0) != self.header.get("warm_up_s"):
+        elif name == "warming" and said["warm_up_s"] != self.header.get("warm_up_s"):
             self.object("grammar", number, "a warm-up that the options do not have")
         elif name == "checkpoint" or (name in BLOCK_STARTS and self.block is None):
             if self.is_over:
@@ -169,8 +168,10 @@ class Reader:
             self.block = {"line": number, "is_checkpoint": name == "checkpoint"}
         if name == "histogram":
             self.bars_line = number
-        if name in grammar.OF_TOTALS and self.block is not None:
-            self.block.update(grammar.values_of(grammar.OF_TOTALS[name], matched))
+        if said.keys() <= OF_HEADER:
+            self.header |= said
+        elif self.block is not None:
+            self.block |= said
         if name == "thread_time":
             self.is_over = self.is_over or (self.block is not None and not self.block["is_checkpoint"])
             self.close_block()
@@ -196,41 +197,37 @@ class Reader:
         else:
             self.messages.append((number, "repeated", [line]))
 
-    def reported(self, number: int, line: str) -> bool:
-        """Take the rarer report lines: queues of `--rate`, tests without a database."""
-        if (match := grammar.QUEUE.fullmatch(line)) is not None:
-            second, queue, concurrency = match.groups()
-            part = self.reports[-1] if self.reports else []
-            rows = part if isinstance(part, list) else []
-            last = rows[-1] if rows else None
-            if last is None or last.second != float(second) or last.queue_length is not None:
-                self.object("grammar", number, f"a queue line without its report line: {shown(line)}")
-            else:
-                rows[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
-            return True
-        interval = intervals.parse_interval_line(line)
-        if interval is not None:
-            self.interval(interval._replace(line=number))
-            return True
-        return False
+    def queued(self, number: int, line: str) -> bool:
+        """Take the queue line of `--rate`, which belongs to the report line before it."""
+        if (match := grammar.QUEUE.fullmatch(line)) is None:
+            return False
+        second, queue, concurrency = match.groups()
+        part = self.reports[-1] if self.reports else []
+        rows = part if isinstance(part, list) else []
+        last = rows[-1] if rows else None
+        if last is None or last.second != float(second) or last.queue_length is not None:
+            self.object("grammar", number, f"a queue line without its report line: {shown(line)}")
+        else:
+            rows[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
+        return True
 
     def continued(self, number: int, line: str) -> bool:
         """Take a further line of a message that spans several (a failing statement is printed as it is)."""
         follows = self.messages and self.last_message_line == number - 1
         if not follows or self.messages[-1][1] not in grammar.FAILURES:
             return False
-        if any(kind.match(line) is not None for kind in grammar.KINDS.values()):
+        if any(grammar.said(name, line) is not None for name in grammar.KINDS):
             return False
         self.messages[-1][2].append(line)
         self.last_message_line = number
         return True
 
     def misplaced(self, number: int, line: str) -> None:
-        for kind in grammar.KINDS.values():
-            if (matched := kind.match(line)) is not None:
+        for name in grammar.KINDS:
+            if (said := grammar.said(name, line)) is not None:
                 after = self.state.rstrip("~")
                 self.object("grammar", number, f"{shown(line)} can't come after {after!r}")
-                self.take(kind.name, number, matched)
+                self.take(name, number, said)
                 return
         what = "a blank line too many" if line == "" else f"no line of sysbench: {shown(line)}"
         self.object("grammar", number, what)
