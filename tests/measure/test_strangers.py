@@ -141,7 +141,7 @@ def test_a_quiet_walk_accuses_no_stranger_and_its_new_fields_stand_in_the_table(
     store.walk()
     said = "\n".join(reasons for _, reasons in store.voids().values())
     assert "V12" not in said and "V13" not in said and "V14" not in said
-    table = [name for entry in disclosed.fields() for name in entry.get("evidence.json", ())]
+    table = [name for entry in disclosed.known()["open"] for name in entry.get("evidence.json", ())]
     for folder in store.kept():
         seen = folder.evidence()
         new = {name: seen[name] for name in ("strangers",)} | {"state": {"unasked": seen["state"]["unasked"]}}

@@ -39,12 +39,10 @@ def write(folder: Path, applied: Iterable[tuple[str, str]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     known: dict[str, tuple[str, str]] = {}
     for name, text in applied:
-        known.setdefault(digest(text), (name, text))
-    # The name has the first letters of the digest: my.cnf is kept as my-14bcbd2ddc46.cnf.
-    kept = {
-        f"{Path(name).stem}-{sha256[:_LETTERS]}{Path(name).suffix}": text
-        for sha256, (name, text) in known.items()
-    }
+        # The name has the first letters of the digest: my.cnf is kept as my-14bcbd2ddc46.cnf.
+        sha256, file = digest(text), Path(name)
+        known.setdefault(sha256, (f"{file.stem}-{sha256[:_LETTERS]}{file.suffix}", text))
+    kept = dict(known.values())
     for file in folder.iterdir():
         if file.name not in kept:
             file.unlink()

@@ -111,29 +111,27 @@ def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tup
     that key is compared.
     """
     loose = {"arm", *THREADS} if compared & THREADS else {"arm"}
-    shared = (_keys_of(baseline) | _keys_of(treatment)) - compared - loose
+    shared = {key for cell in (*baseline, *treatment) for key in cell.place} - compared - loose
+
+    def at(cell: Cell) -> tuple[Any, ...]:
+        return tuple(cell.place.get(key) for key in shared)
+
+    there: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in baseline:
+        there.setdefault(at(cell), []).append(cell)
     pairs: list[Pair] = []
-    used: set[int] = set()
     alone: list[Cell] = []
     for cell in treatment:
-        match = [
-            (number, other)
-            for number, other in enumerate(baseline)
-            if all(other.place.get(key) == cell.place.get(key) for key in shared)
-        ]
+        match = there.get(at(cell), [])
         if len(match) > 1:
             raise Ambiguous(
                 f"{len(match)} baseline cells for {shown(cell.place)}; name the key that tells them apart"
             )
-        if not match:
-            alone.append(cell)
-            continue
-        used.add(match[0][0])
-        pairs.append(
-            Pair({key: value for key, value in cell.place.items() if key != "arm"}, match[0][1], cell)
-        )
-    alone += [cell for number, cell in enumerate(baseline) if number not in used]
-    return pairs, alone
+        place = {key: value for key, value in cell.place.items() if key != "arm"}
+        pairs += [Pair(place, other, cell) for other in match]
+        alone += [] if match else [cell]
+    paired = {at(one.treatment) for one in pairs}
+    return pairs, alone + [cell for cell in baseline if at(cell) not in paired]
 
 
 def shown(place: Mapping[str, Any]) -> str:
@@ -171,7 +169,3 @@ def _distinct(found: list[Cell]) -> list[Cell]:
                 f"{cell.table}; the claim must name its table"
             )
     return list(kept.values())
-
-
-def _keys_of(found: list[Cell]) -> set[str]:
-    return {key for cell in found for key in cell.place}

@@ -101,8 +101,15 @@ def used(study: Study, orders: set[str]) -> list[str]:
 def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """Say in words what differs between two designs as `described` gives them; nothing if they are one."""
     before, after = dict(_flat(first)), dict(_flat(second))
-    keys = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
-    return [_told(key, before.get(key), after.get(key)) for key in keys]
+    found = []
+    for key in sorted({*before, *after}):
+        was, now = before.get(key), after.get(key)
+        section, _, name = key.partition(".")
+        words = f"{key.replace('_', ' ')}:"
+        if section == "methods":
+            words = f"{_METHODS[name][1] if name in _METHODS else name}: number"
+        found += [f"{words} {_word(was)} against {_word(now)}"] if was != now else []
+    return found
 
 
 def versions(arms: Arms) -> dict[str, list[str]]:
@@ -133,14 +140,6 @@ def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     items: Any = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
     for key, one in items:
         yield from _flat(one, f"{place}.{key}" if place else str(key))
-
-
-def _told(key: str, before: Any, after: Any) -> str:
-    first, _, rest = key.partition(".")
-    if first == "methods":
-        _, words = _METHODS.get(rest, (0, rest))
-        return f"{words}: number {_word(before)} against {_word(after)}"
-    return f"{key.replace('_', ' ')}: {_word(before)} against {_word(after)}"
 
 
 def _word(value: Any) -> str:

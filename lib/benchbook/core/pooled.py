@@ -5,6 +5,7 @@ Effects and their ends are fractions (0.061 is +6.1 %); what ends in `_pct` is p
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal, get_args
 
 from pydantic import Field
@@ -188,24 +189,19 @@ class Pooled(Model, Document):
         return next(one for one in self.sessions if one.id == name)
 
 
-def several() -> list[Pooled]:
-    """Return what the sessions of each recorded study say together, by name, as far as it is made again.
-
-    The root may be the clone or that of one recorded session.
-    """
+def _folder() -> Path:
+    """Return the folder of all recorded studies; the root may be the clone or one recorded session."""
     root = paths.root()
     # pooled.json lies beside the sessions of its study, one of which the root may be.
-    folder = root.parent.parent if (root.parent / FILE).is_file() else root / "data" / "recorded"
-    return [Pooled.read(file, REMEDY) for file in sorted(folder.glob(f"*/{FILE}"))]
+    return root.parent.parent if (root.parent / FILE).is_file() else root / "data" / "recorded"
+
+
+def several() -> list[Pooled]:
+    """Return what the sessions of each recorded study say together, by name, as far as it is made again."""
+    return [Pooled.read(file, REMEDY) for file in sorted(_folder().glob(f"*/{FILE}"))]
 
 
 def of(study: str) -> Pooled | None:
-    """Return what the recorded sessions of a study say together; None where none is made again.
-
-    The root may be the clone or that of one recorded session, which lies beside the study's pooled.json.
-    """
-    root = paths.root()
-    for folder in (root / "data" / "recorded" / study, root.parent):
-        if folder.name == study and (folder / FILE).is_file():
-            return Pooled.read(folder / FILE, REMEDY)
-    return None
+    """Return what the recorded sessions of a study say together; None where none is made again."""
+    file = _folder() / study / FILE
+    return Pooled.read(file, REMEDY) if file.is_file() else None

@@ -91,19 +91,13 @@ def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
     elif kind == "object" and "properties" in shape:
         words = "section"
     elif kind == "object":
-        words = _named(whole, of_names(shape))
+        inside = of_names(shape)
+        named = "" if "anyOf" in inside else _value(whole, inside)
+        words = {"": "settings", "section": "sections by name"}.get(named, f"by name: {named}")
     else:
         plain = {"integer": "integer", "number": "number", "string": "text", "boolean": "true, false"}[kind]
         words = " ".join([plain, *_limits(shape)])
     return words + (", null" if may_be_null else "")
-
-
-def _named(whole: dict[str, Any], inside: dict[str, Any]) -> str:
-    """Say what stands behind names of one's own."""
-    if "anyOf" in inside:
-        return "settings"
-    words = _value(whole, inside)
-    return "sections by name" if words == "section" else f"by name: {words}"
 
 
 def _limits(shape: dict[str, Any]) -> list[str]:

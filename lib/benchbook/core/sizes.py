@@ -23,12 +23,9 @@ WIDTH = 4096
 OPENING = ("site", "engine", "arms", "aa", "dataset", "workloads", "threads", "plan", "warm_up", "claims")
 
 
-def names(study: str) -> list[str]:
+def names(study: str, file: Path | None = None) -> list[str]:
     """Return the names of a study at its other sizes, each STUDY-SIZE, in the order of its file."""
-    return _names(study, paths.study(study).file)
-
-
-def _names(study: str, file: Path) -> list[str]:
+    file = file or paths.study(study).file
     # To parse a file takes a tenth of a second; in quotes, a backslash could stand for a letter of the word.
     raw = file.read_bytes() if file.is_file() else b""
     if raw and SECTION.encode() not in raw and b"\\" not in raw:
@@ -48,7 +45,7 @@ def origin(name: str, written: Mapping[str, Sequence[Path]] | None = None) -> st
     written = paths.study_files() if written is None else written
     near = [study for study in written if name.startswith(f"{study}-")]
     closest_first = sorted(near, key=len, reverse=True)
-    return next((study for study in closest_first if name in _names(study, written[study][0])), None)
+    return next((study for study in closest_first if name in names(study, written[study][0])), None)
 
 
 def document(name: str, study: str) -> yamlfile.Document:

@@ -113,7 +113,14 @@ def _of_site(study: Any) -> Iterator[str]:
     if kind == "kubernetes":
         yield from _of_cluster(study)
     elif kind == "existing":
-        yield from _of_existing(study)
+        # Nobody stops a server that others run: it would go on in the turns of others.
+        for name in sorted(registry.engines(study)):
+            if traits.engine(name).has_own_work:
+                yield f"engine.name: {name}: its own work goes on after it has answered"
+        for name in study.workloads:
+            if study.script(name) in scripts.WRITING:
+                late = "what a server flushes and purges late falls into the turns of others"
+                yield f"workloads.{name}: {late}"
     elif kind != "local":
         yield f"site.kind: {kind}: turns are taken by clients on this machine or in the load pod of a cluster"
     if study.plan.run_s > LONGEST_RUN_S:
@@ -153,16 +160,6 @@ def _of_cluster(study: Any) -> Iterator[str]:
                 f"workloads.{name}: a server in a pod is not stopped with its client, so what one arm's "
                 "server flushes and purges late would be paid for in the turns of others"
             )
-
-
-def _of_existing(study: Any) -> Iterator[str]:
-    """Yield what a server would go on with in the turns of others: nobody stops one that others run."""
-    for name in sorted(registry.engines(study)):
-        if traits.engine(name).has_own_work:
-            yield f"engine.name: {name}: its own work goes on after it has answered"
-    for name in study.workloads:
-        if study.script(name) in scripts.WRITING:
-            yield f"workloads.{name}: what a server flushes and purges late falls into the turns of others"
 
 
 def _of_arms(study: Any) -> Iterator[str]:

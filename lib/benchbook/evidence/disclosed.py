@@ -78,20 +78,15 @@ def _of_study_here(held: Unpacked, ours: Path) -> Iterator[str]:
         yield f"{here.shown}: {', '.join(differing)}: not as this clone has it"
 
 
-def _known() -> dict[str, Any]:
+def known() -> dict[str, Any]:
+    """Return what nothing holds: sentences that are `always` said, and in `open` fields by file, with why."""
     return yamlfile.read(Path(__file__).with_name("fields.yaml")).data
-
-
-def fields() -> list[dict[str, Any]]:
-    """Return the table of fields that nothing holds: a sentence on them, and their patterns by file."""
-    found: list[dict[str, Any]] = _known()["open"]
-    return found
 
 
 def unproven(held: Unpacked) -> Iterator[str]:
     """Yield a line for each part of an archive that no proof covers."""
-    yield from _known()["always"]
-    for one in fields():
+    yield from known()["always"]
+    for one in known()["open"]:
         for file, names in one.items():
             if file != "says" and (file != "session.json" or held.session):
                 yield f"{file}: {one['says']} ({', '.join(names)})"

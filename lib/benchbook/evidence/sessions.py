@@ -62,12 +62,8 @@ def session_id(held: Unpacked) -> str:
 
     It follows from the raw runs alone, so it stays what it is under any name of a file.
     """
-    return id_of(minute(begun(held)), manifests(held))
-
-
-def manifests(held: Unpacked) -> dict[str, str]:
-    """Return the SHA-256 of the manifest of each raw run, by run id."""
-    return {one.name: files.sha256(one.path / runfolder.MANIFEST) for one in held.folders}
+    runs = {one.name: files.sha256(one.path / runfolder.MANIFEST) for one in held.folders}
+    return id_of(minute(begun(held)), runs)
 
 
 def id_of(measured: str, runs: Mapping[str, str]) -> str:
@@ -183,8 +179,7 @@ def from_raw(
     found = [*remake.compared(study, root, 1)]
     with paths.at(root):
         held = Unpacked(root, study)
-        shown, parts = follows(held), described(held)
-        session = id_of(shown["measured"], manifests(held))
+        shown, session, parts = follows(held), session_id(held), described(held)
     refused = [*other_archive(where, entry), *_otherwise(where, entry, session, shown)]
     tables = tidy.load(held.where.tidy)
     found += [f"tidy/{text}" for text in canonical.table_differences(entry.made, tables)]

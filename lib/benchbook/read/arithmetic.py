@@ -36,20 +36,18 @@ REST_S = 0.1
 
 def disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
     """Return every sum that does not add up in a log whose lines are all known and in order."""
-    if no_numbers := tuple(_no_numbers(log)):
+    told = [(None, vars(log.header)), *((block.line, vars(block)) for block in log.summaries)]
+    # Whatever is held against NaN agrees with it, and sysbench counts nothing that may be below zero.
+    no_numbers = tuple(
+        Problem("numbers", line, f"{name} is {value}")
+        for line, values in told
+        for name, value in values.items()
+        if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0)
+    )
+    if no_numbers:
         return no_numbers
     parts = (_in_blocks, _over_blocks, _in_histogram, _in_intervals, _of_intervals)
     return tuple(problem for part in parts for problem in part(log))
-
-
-def _no_numbers(log: SysbenchLog) -> Iterator[Problem]:
-    """Yield what is NaN, infinite or negative: whatever is held against NaN agrees with it, and sysbench
-    counts nothing that may be below zero."""
-    told = [(None, vars(log.header)), *((block.line, vars(block)) for block in log.summaries)]
-    for line, values in told:
-        for name, value in values.items():
-            if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
-                yield Problem("numbers", line, f"{name} is {value}")
 
 
 def _in_blocks(log: SysbenchLog) -> Iterator[Problem]:

@@ -95,7 +95,9 @@ def _of_latencies(run: Evidence) -> Iterator[str]:
         return
     threads, blocks = run.asked("threads"), run.log.summaries
     longest_s = max(printed(block.latency_max_ms, "longest latency") for block in blocks) / 1000
-    carried_s = _carried_s(run, longest_s)
+    # Of the longest transactions of the window each thread may have carried one over.
+    bars = run.log.histogram
+    carried_s = spent_ms(longest(bars.full(), threads)) / threads / 1000 if bars else longest_s
     before, whole = 0.0, 0.0
     for block in blocks:
         ended = printed(block.total_time_s, "total time")
@@ -111,16 +113,6 @@ def _of_latencies(run: Evidence) -> Iterator[str]:
             yield f"latencies of {filled:.3f} s for each thread in a {name} of {window:.3f} s"
     if whole > before + OUTSIDE_S:
         yield f"latencies of {whole:.3f} s for each thread in {before:.3f} s"
-
-
-def _carried_s(run: Evidence, longest_s: float) -> float:
-    """Return the most that a thread can have carried over the checkpoint, as a mean over threads, in seconds:
-    each may have had one of the longest transactions of the window."""
-    threads = run.asked("threads")
-    if run.log.histogram is None:
-        return longest_s
-    taken = longest(run.log.histogram.full(), threads)
-    return spent_ms(taken) / threads / 1000
 
 
 def _gap(run: Evidence) -> float:

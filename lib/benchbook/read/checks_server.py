@@ -322,7 +322,9 @@ def _changed(run: Evidence, kind: str) -> Iterator[str]:
     ):
         if was != now:
             items = sorted((seen.get(key) or {}).items())
-            yield from (f"{_sentence(name, *change)} {when}" for name, change in items)
+            for name, (had, has) in items:
+                changed = f"removed (it was {had})" if has is None else f"{had}, is {has}"
+                yield f"{name} was {f'added ({has})' if had is None else changed} {when}"
             if not items:
                 yield f"{kind}: the digest changed {when}"
 
@@ -331,12 +333,6 @@ def _unasked(run: Evidence, kind: str) -> list[tuple[str, str]]:
     """Return what a stranger had made when the server was first seen; older runs have no such list."""
     told = (run.get("state").get("unasked") or {}).get(kind) or {}
     return sorted(told.items())
-
-
-def _sentence(name: str, was: Any, now: Any) -> str:
-    if was is None:
-        return f"{name} was added ({now})"
-    return f"{name} was removed (it was {was})" if now is None else f"{name} was {was}, is {now}"
 
 
 def _between(run: Evidence) -> Iterator[str]:

@@ -110,7 +110,22 @@ def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
 
 def by_part(run: Evidence, monitor: str) -> dict[str, Columns]:
     """Return what each part used in a second in which its arm ran."""
-    return _in_turns(run) if run.is_in_turns else _in_seconds(run, monitor)
+    if run.is_in_turns:
+        return _in_turns(run)
+    table = csv.read_csv(pa.py_buffer(monitor.encode()), csv.ReadOptions(use_threads=False))
+    seconds = table["second"].to_numpy().astype(float)
+    begin, end = run.clock_s[0], printed(run.final.total_time_s, "total time")
+    # A sample covers the second before it.
+    inside = (seconds >= begin + 0.5) & (seconds <= end + 0.5)
+    parts = np.array(table["part"].to_pylist(), dtype=object)
+    found = {}
+    for part in PARTS:
+        mine = inside & (parts == part)
+        if not mine.any():
+            continue
+        found[part] = {name: unit * _mean(table, column, mine) for name, (column, unit) in OF_SECOND.items()}
+        found[part]["threads"] = _mean(table, "threads", mine)
+    return found
 
 
 def _in_turns(run: Evidence) -> dict[str, Columns]:
@@ -125,23 +140,6 @@ def _in_turns(run: Evidence) -> dict[str, Columns]:
         }
         found[part] |= dict.fromkeys(("received_bytes", "sent_bytes"), math.nan)
         found[part]["threads"] = number(told.get("threads"))
-    return found
-
-
-def _in_seconds(run: Evidence, monitor: str) -> dict[str, Columns]:
-    table = csv.read_csv(pa.py_buffer(monitor.encode()), csv.ReadOptions(use_threads=False))
-    seconds = table["second"].to_numpy().astype(float)
-    begin, end = run.clock_s[0], printed(run.final.total_time_s, "total time")
-    # A sample covers the second before it.
-    inside = (seconds >= begin + 0.5) & (seconds <= end + 0.5)
-    parts = np.array(table["part"].to_pylist(), dtype=object)
-    found = {}
-    for part in PARTS:
-        mine = inside & (parts == part)
-        if not mine.any():
-            continue
-        found[part] = {name: unit * _mean(table, column, mine) for name, (column, unit) in OF_SECOND.items()}
-        found[part]["threads"] = _mean(table, "threads", mine)
     return found
 
 

@@ -7,7 +7,7 @@ second where every client has one; their percentiles can't be put together and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -255,7 +255,7 @@ def _summaries(logs: Sequence[SysbenchLog], bars: Histogram | None) -> tuple[Sum
 def _summary(blocks: Sequence[Summary], threads: Sequence[int], bars: Histogram | None) -> Summary:
     first = blocks[0]
     of_all = {name: [getattr(block, name) for block in blocks] for name in Summary.__dataclass_fields__}
-    events = of_all["events"]
+    events, least, most = (of_all[name] for name in ("events", "latency_min_ms", "latency_max_ms"))
     percentile, value = None, None
     if len(set(of_all["percentile"])) == 1 and bars is not None and not first.is_checkpoint:
         percentile = first.percentile
@@ -266,9 +266,9 @@ def _summary(blocks: Sequence[Summary], threads: Sequence[int], bars: Histogram 
         checkpoint_s=first.checkpoint_s,
         total_time_s=_weighted(of_all["total_time_s"], [1] * len(blocks)),
         **{name: _sum(of_all[name]) for name in ADDED},
-        latency_min_ms=_known(min, of_all["latency_min_ms"]),
+        latency_min_ms=None if None in least else min(least),
         latency_avg_ms=_weighted(of_all["latency_avg_ms"], events),
-        latency_max_ms=_known(max, of_all["latency_max_ms"]),
+        latency_max_ms=None if None in most else max(most),
         percentile=percentile,
         latency_percentile_ms=value,
         thread_events_avg=_weighted(of_all["thread_events_avg"], threads),
@@ -298,10 +298,6 @@ def _sum(values: Sequence[Any]) -> Any:
     if None in values:
         return None
     return canonical.total(values) if any(isinstance(one, float) for one in values) else sum(values)
-
-
-def _known(choose: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> Any:
-    return None if None in values else choose(values)
 
 
 def _weighted(values: Sequence[float | None], weights: Sequence[int | None]) -> float | None:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchbook.core import paths, source
 from benchbook.core.cells import both_metrics, select, selector_errors
-from benchbook.core.claim import Claim, Selector
+from benchbook.core.claim import Claim
 from benchbook.core.errors import InputErrors, did_you_mean
 from benchbook.core.explain import validate
 from benchbook.core.source import SCALES, Number, Published, Source, keys
@@ -108,6 +108,7 @@ def _place_errors(
 
 
 def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[Place, str]]:
+    metrics = {one.metric for one in numbers}
     parts: list[tuple[Place, Any]] = [((), claim)]
     parts += [(("where", index), one) for index, one in enumerate(claim.where)]
     parts += [(("beside", index), one) for index, one in enumerate(claim.beside)]
@@ -125,8 +126,15 @@ def _claim_errors(claim: Claim, numbers: Sequence[Number]) -> Iterator[tuple[Pla
                 yield (*place, name), f"{key}: no table has this key; {did_you_mean(key, keys(numbers))}"
         for side in ("baseline", "treatment", "one", "other", "cells"):
             common = None if side == "cells" else getattr(part, "cells", None)
-            chosen = getattr(part, side, None)
-            yield from _side_errors((*place, side), chosen, common, part.metric, numbers)
+            selector = getattr(part, side, None)
+            wrong_keys = list(selector_errors(numbers, selector))
+            yield from (((*place, side, key), wrong) for key, wrong in wrong_keys)
+            if selector is None or wrong_keys or list(selector_errors(numbers, common)):
+                continue
+            absent = metrics - {one.metric for one in select(numbers, selector, common)}
+            for metric in (one for one in both_metrics(part.metric or "") if one in absent):
+                wrong = f"{dict(selector)}: no cell with {metric} has all of these"
+                yield (*place, side), f"{wrong}; drop a key or correct its value"
 
 
 def _metric_errors(expression: str | None, numbers: Sequence[Number]) -> Iterator[str]:
@@ -139,25 +147,3 @@ def _metric_errors(expression: str | None, numbers: Sequence[Number]) -> Iterato
         for part in parts
         if part not in present
     )
-
-
-def _side_errors(
-    path: Place,
-    selector: Selector | None,
-    common: Selector | None,
-    metric: str | None,
-    numbers: Sequence[Number],
-) -> Iterator[tuple[Place, str]]:
-    if selector is None:
-        return
-    wrong = list(selector_errors(numbers, selector))
-    yield from (((*path, key), text) for key, text in wrong)
-    if wrong or list(selector_errors(numbers, common)):
-        return
-    chosen = select(numbers, selector, common)
-    for part in both_metrics(metric) if metric else ():
-        if part in {one.metric for one in numbers} - {one.metric for one in chosen}:
-            yield (
-                path,
-                f"{dict(selector)}: no cell with {part} has all of these; drop a key or correct its value",
-            )

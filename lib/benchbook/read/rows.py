@@ -147,11 +147,12 @@ def _load(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any
     used = {name: costs.mean(cores[at[name]]) for name in parts}
     stolen = costs.mean(monitor["steal_pct"].to_numpy()[at["machine"]])
     memory, hops = monitor["rss_mib"].to_numpy(), ("proxy", "server")
+    most = {name: np.fmax.reduce(memory[at[name]], initial=math.nan) for name in (*hops, *OF_CLUSTER)}
     carried = {f"{way}_{name}_mib_s": (way, name) for name in hops for way in ("received", "sent")}
     return {
         **{f"cpu_{name}_cores": used[name] for name in ("client", "proxy", "server", *OF_CLUSTER)},
         "cpu_machine_pct": 100 * used["machine"] / seen.get("machine_cores", math.nan),
-        **{f"memory_{name}_mib": _most(memory[at[name]]) for name in (*hops, *OF_CLUSTER)},
+        **{f"memory_{name}_mib": float(mib) for name, mib in most.items()},
         **{
             column: costs.mean(monitor[f"{way}_mib_s"].to_numpy()[at[name]])
             for column, (way, name) in carried.items()
@@ -167,8 +168,3 @@ def _lowest(judged: Judgement) -> float:
     whole = len(qps) // LOWEST_S
     five = qps[: whole * LOWEST_S].reshape(whole, LOWEST_S)
     return min(map(canonical.mean, five)) if whole else math.nan
-
-
-def _most(values: np.ndarray) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.max()) if known.size else math.nan

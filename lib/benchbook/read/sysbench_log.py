@@ -144,7 +144,10 @@ class Reader:
                 self.take(name, number, said)
                 return
         if (mark := grammar.MARKED.search(line)) is not None:
-            self.message(number, line, mark.start(), LEVELS[mark.group(1)])
+            if mark.start():
+                self.object("grammar", number, f"a message inside another line: {shown(line)}")
+            self.messages.append((number, LEVELS[mark.group(1)], [line[mark.start() :]]))
+            self.last_message_line = number
         elif grammar.REPEATED.fullmatch(line):
             self.repeated(number, line)
         elif line in grammar.CHATTER:
@@ -180,12 +183,6 @@ class Reader:
         if self.block is not None:
             self.summaries.append(Summary(**self.block))
             self.block = None
-
-    def message(self, number: int, line: str, start: int, level: Level) -> None:
-        if start:
-            self.object("grammar", number, f"a message inside another line: {shown(line)}")
-        self.messages.append((number, level, [line[start:]]))
-        self.last_message_line = number
 
     def repeated(self, number: int, line: str) -> None:
         # Equal successive messages are printed once; a blank line at the end of one block swallows the blank

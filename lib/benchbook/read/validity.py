@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -58,29 +58,6 @@ def counted(run: Evidence) -> Iterator[str]:
     asked, ran = several.clients(run.plan.get("arm_setting")), len(run.seen.get("clients") or [run])
     if ran != asked:
         yield f"{ran} clients ran, {asked} asked"
-
-
-def _each(check: Find, kind: str, views: Sequence[Evidence], limits: Limits) -> list[str]:
-    faults: list[str] = []
-    missing: list[str] = []
-    excused: list[str] = []
-    for number, view in enumerate(views):
-        whose = f"{kind} {number}: " if len(views) > 1 else ""
-        try:
-            # One by one: what was found stays found when the check then meets a gap.
-            for fault in check(view, limits):
-                faults.append(f"{whose}{fault}")
-        except Excused as excuse:
-            excused.append(str(excuse))
-        except Missing as lack:
-            missing.append(f"{whose}{lack}")
-    if faults:
-        return faults + missing
-    if missing:
-        raise Missing("; ".join(missing))
-    if excused:
-        raise Excused("; ".join(dict.fromkeys(excused)))
-    return []
 
 
 Status = Literal["valid", "invalid", "indeterminate"]
@@ -201,13 +178,27 @@ def judge(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None =
 
 
 def _check(evidence: Evidence, limits: Limits, id: str, name: str, find: Find) -> Check:
+    part = EACH.get(id, "")
+    faults: list[str] = []
+    missing: list[str] = []
+    excused: dict[str, None] = {}
     try:
-        part = EACH.get(id, "")
-        faults = _each(find, part, getattr(evidence, f"{part}s") if part else (evidence,), limits)
-    except Excused as excuse:
-        return Check(id, name, None, str(excuse), is_excused=True)
-    except Missing as missing:
-        return Check(id, name, None, str(missing))
+        views = getattr(evidence, f"{part}s") if part else (evidence,)
+        for number, view in enumerate(views):
+            whose = f"{part} {number}: " if len(views) > 1 else ""
+            try:
+                # One by one: what was found stays found when the check then meets a gap.
+                for fault in find(view, limits):
+                    faults.append(f"{whose}{fault}")
+            except Excused as excuse:
+                excused[str(excuse)] = None
+            except Missing as lack:
+                missing.append(f"{whose}{lack}")
+    except Missing as lack:
+        missing.append(str(lack))
     except (TypeError, ValueError, AttributeError, KeyError, ZeroDivisionError) as error:
         return Check(id, name, None, f"the evidence can't be used: {type(error).__name__}: {error}")
-    return Check(id, name, not faults, "; ".join(faults))
+    if faults:
+        return Check(id, name, False, "; ".join(faults + missing))
+    is_excused = bool(excused) and not missing
+    return Check(id, name, None if missing or excused else True, "; ".join(missing or excused), is_excused)
