@@ -21,10 +21,9 @@ import pytest
 
 from benchbook.commands import stage
 from benchbook.core import paths, runfolder
-from benchbook.core.errors import SiteError
+from benchbook.core.errors import BenchbookError, SiteError
 from benchbook.measure import dataset, matrix, preflight
 from benchbook.measure.ledger import session
-from benchbook.measure.preflight import NotReady
 from benchbook.sites.processes import process, procfs
 from tests import ports
 from tests.faults import leftovers
@@ -63,7 +62,7 @@ def test_a_server_that_cannot_take_the_study_is_refused(
     here.undo(lambda: here.sql(f"SET GLOBAL {name} = {usual}"))
     with (
         session(here.site) as connection,
-        pytest.raises(NotReady, match=r"^this can't be measured: .*" + said),
+        pytest.raises(BenchbookError, match=r"^this can't be measured: .*" + said),
     ):
         preflight.refuse(preflight.server(here.study, connection))
 
@@ -100,7 +99,9 @@ def test_too_little_space_is_refused_before_any_server_starts(
     where = paths.StudyPaths("test", tmp_path)
     runs = schedule.plan_runs("test", study, {})
     limits = LIMITS | {"free_mib": 10_000_000}
-    with pytest.raises(NotReady, match=r"MiB are free for raw logs, 10000000 are needed .*; free some space"):
+    with pytest.raises(
+        BenchbookError, match=r"MiB are free for raw logs, 10000000 are needed .*; free some space"
+    ):
         matrix.run("test", study, runs, {}, {}, where, lambda folder: None, limits)
     assert not (tmp_path / "lab").exists()
 
@@ -133,7 +134,7 @@ def test_a_full_disk_for_logs_costs_one_run(
     try:
         with preflight.told(here.raw):
             here.walk(fill, "before")
-    except NotReady as error:
+    except BenchbookError as error:
         said = str(error)
     here.settle()
     assert said == "" or "no space left on the disk of" in said
@@ -289,7 +290,7 @@ def test_a_server_that_is_started_again_between_runs_is_told_in_words(
     monkeypatch.setattr(dataset, "prewarm_all", kill)
     with (
         pytest.raises(
-            NotReady, match=r"ended, was restarted or refused while no run was going on .* are kept"
+            BenchbookError, match=r"ended, was restarted or refused while no run was going on .* are kept"
         ),
         preflight.told(here.raw),
     ):

@@ -94,7 +94,7 @@ def test_of_loaders_that_fail_the_first_three_are_named(make_study: Any):
     study = make_study(dataset={"tables": 5, "table_size": 200})
     site = stand_in.Site(study)
     site.spoil = lambda client, out: (1, "")
-    with pytest.raises(dataset.DatasetError) as error:
+    with pytest.raises(BenchbookError) as error:
         dataset.load(site, study)
     assert str(error.value).count("sysbench ended with exit code 1") == 3
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.measure import dataset
 from benchbook.measure.ledger import session
@@ -101,7 +102,7 @@ def test_data_that_cannot_be_what_was_recorded_is_refused(site: Any, make_study:
     known = dataset.ensure(site, study)
     recorded = known | {"fingerprint": "0", "checksums": {"sbtest1": 1, "sbtest2": 2}}
     with pytest.raises(
-        dataset.DatasetError, match=r"could not be brought back as it was: checksums is .*prepare@STUDY"
+        BenchbookError, match=r"could not be brought back as it was: checksums is .*prepare@STUDY"
     ):
         dataset.ensure(site, study, recorded)
 
@@ -113,7 +114,7 @@ def test_a_server_that_does_not_write_fails_the_stage(site: Any, make_study: Mak
     with session(site) as connection:
         connection.exec_driver_sql("SET GLOBAL read_only = ON")
         try:
-            with pytest.raises(dataset.DatasetError, match=r"prepare failed: sbtest1 is missing; .*1290"):
+            with pytest.raises(BenchbookError, match=r"prepare failed: sbtest1 is missing; .*1290"):
                 dataset.load(site, make_study())
         finally:
             connection.exec_driver_sql("SET GLOBAL read_only = OFF")
@@ -133,7 +134,7 @@ def test_an_account_without_the_right_fails_the_stage(site: Any, make_study: Mak
         ]
         connection.exec_driver_sql("REVOKE CREATE ON sbtest.* FROM benchbook@'127.0.0.1'")
         try:
-            with pytest.raises(dataset.DatasetError, match=r"prepare failed: sbtest1 is missing; .*1142"):
+            with pytest.raises(BenchbookError, match=r"prepare failed: sbtest1 is missing; .*1142"):
                 dataset.load(site, make_study())
         finally:
             connection.exec_driver_sql(grants)

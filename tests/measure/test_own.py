@@ -12,6 +12,7 @@ import pytest
 
 from benchbook import sites
 from benchbook.core import paths
+from benchbook.core.errors import BenchbookError
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
 from benchbook.measure import dataset, matrix, warm_up
@@ -174,7 +175,7 @@ def test_a_prepare_that_fails_ends_the_stage_with_its_words(of_scripts, lab, tmp
     file = tmp_path / "mine.lua"
     file.write_text(file.read_text().replace("balance INT,", "balance NOTHING,"))
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
-    with sites.open_site(study, lab) as site, pytest.raises(dataset.DatasetError) as caught:
+    with sites.open_site(study, lab) as site, pytest.raises(BenchbookError) as caught:
         dataset.load(site, study)
     assert "workloads.mine: its prepare failed: FATAL" in str(caught.value)
     assert "Unknown data type" in str(caught.value)
@@ -188,5 +189,5 @@ def test_a_changed_module_is_refused_before_the_first_run(of_scripts, lab, tmp_p
         known = warm_up.own_found(site, study)
         dataset.ensure_own(site, study, known)
         (tmp_path / "common.lua").write_text(COMMON + "-- another\n")
-        with pytest.raises(dataset.DatasetError, match=r"workloads\.mine\.script: common\.lua is not what"):
+        with pytest.raises(BenchbookError, match=r"workloads\.mine\.script: common\.lua is not what"):
             dataset.ensure_own(site, study, known)

@@ -14,9 +14,10 @@ import pytest
 
 from benchbook.core import files, paths, runfolder
 from benchbook.core.document import Facts
+from benchbook.core.errors import BenchbookError
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger, matrix, preflight, servers, warm_up
+from benchbook.measure import dataset, ledger, matrix, servers, warm_up
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.engines import dialect
@@ -400,7 +401,7 @@ def test_data_that_is_there_is_restored_and_compared_with_what_was_recorded(make
     assert found["events"] == ["the prepared copy is gone; the tables are loaded again from the study's seed"]
     assert found["fingerprint"] == known["fingerprint"]
     other = known | {"fingerprint": "0", "rows": {"sbtest1": 1, "sbtest2": 200}}
-    with pytest.raises(dataset.DatasetError, match=r"rows is .* prepare recorded .*'sbtest1': 1"):
+    with pytest.raises(BenchbookError, match=r"rows is .* prepare recorded .*'sbtest1': 1"):
         dataset.ensure(site, study, other)
 
 
@@ -424,7 +425,7 @@ def test_a_loader_that_fails_fails_the_stage(make_study, said, fault):
     study = make_study()
     site = stand_in.Site(study)
     site.spoil = lambda client, out: said if "--table-number=2" in client.argv else None
-    with pytest.raises(dataset.DatasetError, match=f"prepare failed: {fault}"):
+    with pytest.raises(BenchbookError, match=f"prepare failed: {fault}"):
         dataset.load(site, study)
     assert not site.kept
 
@@ -468,7 +469,7 @@ def test_a_run_brings_the_site_up_only_if_something_is_missing(store, monkeypatc
     facts = Facts(study="test", arms={"direct": {}})
     where = paths.StudyPaths("test", tmp_path)
     asked = ("test", made.study, made.runs, facts, known, where, validity.judge)
-    with pytest.raises(preflight.NotReady) as refused:
+    with pytest.raises(BenchbookError) as refused:
         matrix.run(*asked, {"free_mib": 10**9})
     for name, folder in (("raw logs", where.raw), ("the lab", "")):
         assert f"MiB are free for {name}, 1000000000 are needed" in str(refused.value), folder

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from benchbook.core import parallel
+from benchbook.core.errors import BenchbookError
 from benchbook.read import tidy
 from tests.read import synthetic
 from tests.read.test_tidy import plans, study, write
@@ -50,7 +51,7 @@ def test_batches_hold_what_the_tables_in_memory_hold(tmp_path):
 
 def test_a_stranger_stops_it_before_anything_is_written(tmp_path):
     raw, void, schedule = study(tmp_path, plans(4))
-    with pytest.raises(tidy.StrangersError, match=plans(4)[3]["run_id"]):
+    with pytest.raises(BenchbookError, match=plans(4)[3]["run_id"]):
         tidy.parse(raw, void, schedule[schedule.position != 3], tmp_path / "tidy")
     assert not (tmp_path / "tidy").exists()
 
@@ -62,11 +63,11 @@ def test_a_fifo_or_a_link_is_named_at_once_and_nothing_waits_for_it(tmp_path, pl
     (raw / run / place).unlink(missing_ok=True)
     os.mkfifo(raw / run / place)
     began = time.monotonic()
-    with pytest.raises(tidy.StrangersError, match=f"raw/{run}/{place} is a FIFO: run folders hold plain"):
+    with pytest.raises(BenchbookError, match=f"raw/{run}/{place} is a FIFO: run folders hold plain"):
         tidy.parse(raw, void, schedule, tmp_path / "tidy")
     (raw / run / place).unlink()
     (raw / run / place).symlink_to("/dev/zero")
-    with pytest.raises(tidy.StrangersError, match=f"raw/{run}/{place} is a symbolic link"):
+    with pytest.raises(BenchbookError, match=f"raw/{run}/{place} is a symbolic link"):
         tidy.parse(raw, void, schedule, tmp_path / "tidy")
     # The checks that run-matrix asks see it too, and do not wait either.
     refused = tidy.read_study(raw, void, schedule)["refused"].to_pylist()
@@ -78,7 +79,7 @@ def test_a_note_in_void_that_is_a_fifo_is_named_at_once(tmp_path):
     raw, void, schedule = study(tmp_path, plans(4))
     void.mkdir()
     os.mkfifo(void / "b01-read.a1.void.json")
-    with pytest.raises(tidy.StrangersError, match=r"void/b01-read\.a1\.void\.json is a FIFO"):
+    with pytest.raises(BenchbookError, match=r"void/b01-read\.a1\.void\.json is a FIFO"):
         tidy.parse(raw, void, schedule, tmp_path / "tidy")
 
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchbook.core import histogram, runfolder
+from benchbook.core.errors import BenchbookError
 from benchbook.read import costs, rows, tidy, validity
 from benchbook.read.schemas import SCHEMAS
 from tests.read import corpus, synthetic
@@ -187,7 +188,7 @@ def test_missing_runs_and_strangers_are_named(tmp_path):
         (runs[3]["run_id"], "stranger"),
     ]
     assert len(tables["runs"]) == 2
-    with pytest.raises(tidy.StrangersError, match=runs[3]["run_id"]):
+    with pytest.raises(BenchbookError, match=runs[3]["run_id"]):
         tidy.refuse_strangers(tables)
 
 

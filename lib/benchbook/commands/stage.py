@@ -203,7 +203,7 @@ def _short(path: Path, root: Path) -> str:
 
 BENCHBOOK_ERRORS = {
     BenchbookError.__name__, InputErrors.__name__, "SiteError", "LockHeld", "SettingsDiffer", "Refused",
-    "Unreachable", "AgentGone", "DatasetError", "NotReady", "NotThere", "StrangersError",
+    "Unreachable", "AgentGone", "NotThere",
 }  # fmt: skip
 
 

@@ -23,10 +23,6 @@ from benchbook.sites.engines import dialect
 CHECKSUM_UP_TO = 5_000_000
 
 
-class DatasetError(BenchbookError):
-    """The tables are not what the study asks for."""
-
-
 def ensure(
     site: Site, study: Study, known: dict[str, Any] | None = None, known_own: dict[str, Any] | None = None
 ) -> dict[str, Any]:
@@ -34,7 +30,7 @@ def ensure(
 
     `known` is what prepare recorded, `known_own` what warm-up did of own scripts and their tables. Data that
     are gone are loaded again from the study's seed; what differs is put back from the prepared copy.
-    DatasetError if it is still not as recorded. The result has the keys tables, table_size, seed, rows,
+    BenchbookError if it is still not as recorded. The result has the keys tables, table_size, seed, rows,
     indexes, checksums, fingerprint, `loads`, and `events`: what was found and done.
     """
     events: list[str] = []
@@ -61,7 +57,7 @@ def ensure(
             states[arm] = loaded[arm][0]
     wrong = [text for state in states.values() for text in _differs(state, known)]
     if wrong:
-        raise DatasetError(
+        raise BenchbookError(
             f"the data could not be brought back as it was: {'; '.join(wrong)}. "
             "Run `dvc repro -f prepare@STUDY` to start again"
         )
@@ -106,7 +102,7 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], dict[str,
         load = {"seconds": round(seconds, 2), "text": words.texts(connection, "sbtest1")}
     wrong = [*problems(state, study), *(f"{name} is not ours ({what})" for name, what in unasked.items())]
     if wrong or messages:
-        raise DatasetError(
+        raise BenchbookError(
             "prepare failed: "
             + "; ".join([*wrong, *messages[:3]])
             + ". Look at the server's log, then run the stage again"
@@ -183,14 +179,14 @@ def of_own(site: Any, study: Study) -> dict[str, dict[str, Any]]:
 
 
 def ensure_own(site: Any, study: Study, known: dict[str, Any] | None) -> None:
-    """Hold own scripts and their tables against what warm-up recorded; DatasetError names what differs."""
+    """Hold own scripts and their tables against what warm-up recorded; BenchbookError names what differs."""
     if not own_scripts.of(study):
         return
     wrong = own.changed(study, known or {})
     for arm, state in of_own(site, study).items() if not wrong else ():
         wrong += [f"{arm}: {said}" for said in own.differences(state, (known or {}).get("tables", {}))]
     if wrong:
-        raise DatasetError(
+        raise BenchbookError(
             f"own workloads are not as warm-up recorded: {'; '.join(wrong[:5])}. "
             "Run `dvc repro -f warm-up@STUDY` to start again"
         )
@@ -211,7 +207,7 @@ def prewarm(connection: Connection, tables: int) -> None:
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise
-            raise DatasetError(
+            raise BenchbookError(
                 f"sbtest{number} can't be read by its keys: {error.orig}; run `dvc repro -f prepare@STUDY`"
             ) from None
 
@@ -232,13 +228,13 @@ def label(study: Study) -> str:
 
 
 def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what all copies hold; DatasetError if they don't hold the same."""
+    """Return what all copies hold; BenchbookError if they don't hold the same."""
     first, *others = states
     wrong = [
         f"{arm}: {text}" for arm in others for text in _differs(states[arm], states[first], f"{first} has")
     ]
     if wrong:
-        raise DatasetError(f"the arms hold different data: {'; '.join(wrong)}; look at the servers' logs")
+        raise BenchbookError(f"the arms hold different data: {'; '.join(wrong)}; look at the servers' logs")
     return states[first]
 
 

@@ -32,10 +32,6 @@ GIVEN_UP, GIVEN_UP_SHARE = 3, 0.25
 Stop = Callable[[int], str | None]
 
 
-class NotHere(BenchbookError):
-    """The study can't be had on this machine as it is now."""
-
-
 @dataclass
 class Walk:
     """The state of one walk: what is to be run, where it goes, and who judges it; `site` once it is open."""
@@ -104,7 +100,7 @@ def run(
 
     `stop` is asked before each block, with the number of blocks before it, whether to leave the rest out, and
     why. Before the first run arms are held against `facts` and data against `data`; lost data is brought
-    back. NotHere if too many groups were given up.
+    back. BenchbookError if too many groups were given up.
     """
     state = Walk(study, runs, None, where.raw, where.void, judge, limits, stop=stop)
     with preflight.told(where.raw):
@@ -129,7 +125,7 @@ def run(
             except SiteError as error:
                 state.say(str(error))
     if state.not_here is not None:
-        raise NotHere(state.not_here)
+        raise BenchbookError(state.not_here)
     return state
 
 

@@ -32,14 +32,10 @@ NONE_AT_0 = frozenset({"max_prepared_stmt_count"})
 MIB = 1024 * 1024
 
 
-class NotReady(BenchbookError):
-    """Measuring would fail, and this says why before it begins."""
-
-
 def refuse(problems: list[str]) -> None:
-    """Raise NotReady with all problems, if there are any."""
+    """Raise BenchbookError with all problems, if there are any."""
     if problems:
-        raise NotReady("this can't be measured: " + "; ".join(problems))
+        raise BenchbookError("this can't be measured: " + "; ".join(problems))
 
 
 def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
@@ -95,13 +91,13 @@ def told(raw: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise NotReady(
+        raise BenchbookError(
             f"no space left on the disk of {raw} ({free_bytes(raw) // 1024} KiB free): the run that went on "
             "is lost, all before it are kept; free some space and run it again"
         ) from None
     except SQLAlchemyError as error:
         message = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
-        raise NotReady(
+        raise BenchbookError(
             "a server that is measured ended, was restarted or refused while no run was going on "
             f"({message}); the runs in {raw} are kept. See that no other program stops or starts it and that "
             "its disk has room, then run the stage again: it goes on where it stopped"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from benchbook.core import engines, own_scripts
+from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.measure import dataset, ledger, preflight, state
 from benchbook.measure.execute import counted
@@ -29,7 +30,7 @@ def begin(
     """Start the servers of arms again with the prepared data, and hold them against the study.
 
     Returns the rows on each server of arms that begin cold: to prove data reads it into memory, so that such
-    an arm is started again afterwards. DatasetError where data are missing.
+    an arm is started again afterwards. BenchbookError where data are missing.
     """
     site.down()
     if twin:
@@ -55,7 +56,7 @@ def _proven(connection: Connection, study: Study, block: int, is_cold: bool) -> 
     """Hold a server and its data against the study; return its rows if they are needed."""
     preflight.refuse(preflight.server(study, connection))
     if wrong := dataset.problems(dataset.counted(connection, study), study):
-        raise dataset.DatasetError(f"block {block}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`")
+        raise BenchbookError(f"block {block}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`")
     tables = counted(study.dataset.tables, study.dataset.table_size)
     return ledger.rows_of(connection, tables) if is_cold else {}
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchbook.core import canonical, files, own_scripts, runfolder
+from benchbook.core.errors import BenchbookError
 from benchbook.core.parallel import Each
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
@@ -49,10 +50,6 @@ PARQUET: dict[str, Any] = {
     "version": "2.6",
     "data_page_version": "1.0",
 }
-
-
-class StrangersError(Exception):
-    """The raw folder holds runs that the schedule does not have, or something that is no plain file."""
 
 
 def read_study(
@@ -135,13 +132,13 @@ def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]
 
 
 def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:
-    """Raise StrangersError if any run folder is not in the schedule, naming up to twenty."""
+    """Raise BenchbookError if any run folder is not in the schedule, naming up to twenty."""
     refused = tables["refused"].to_pylist()
     names = [row["folder"] for row in refused if row["status"] == "stranger"]
     if names:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         listed = f"{', '.join(names[:NAMED])}{more}"
-        raise StrangersError(f"not in the schedule: {listed}; move these folders away")
+        raise BenchbookError(f"not in the schedule: {listed}; move these folders away")
 
 
 def load(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
@@ -289,7 +286,7 @@ def parse(
     """Write the tables of `SCHEMAS` for a study, each complete or not at all, and say what was left out.
 
     `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed. `each` is `map`
-    or anything like it that keeps the order, such as one of several processes. Raise StrangersError,
+    or anything like it that keeps the order, such as one of several processes. Raise BenchbookError,
     before anything is read, if a run folder is not in the schedule or something there is no plain file.
     """
     _refuse_irregular(raw_dir, void_dir)
@@ -333,7 +330,7 @@ def _refuse_irregular(*folders: Path) -> None:
     ]
     if found:
         more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        raise StrangersError(
+        raise BenchbookError(
             f"{'; '.join(found[:NAMED])}{more}: run folders hold plain files only; put the files "
             "themselves there (`dvc config cache.type reflink,copy` and `dvc checkout --relink` do it for "
             "links into DVC's cache)"
