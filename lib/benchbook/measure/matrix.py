@@ -19,7 +19,7 @@ from benchbook.core.study import Study
 from benchbook.core.wording import count
 from benchbook.measure import dataset, preflight, servers
 from benchbook.measure.execute import Run, execute_together
-from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
+from benchbook.measure.store import Judge, attempts, tidy_up, void_group
 from benchbook.sites import open_site, provision
 from benchbook.sites.contract import Site
 from benchbook.sites.lab import lab_folder
@@ -233,7 +233,7 @@ def _group(state: Walk, members: list[PlannedRun], ready: servers.Ready) -> bool
             _gone(state, members, error)
             state.left.update(run.run_id for run in members)
             return False
-        verdicts: dict[str, Judgement] = {}
+        verdicts: dict[str, Any] = {}
         for run, folder in zip(batch, folders, strict=True):
             verdict = state.judge(folder)
             state.sysbench_s += folder.times().sysbench_s / len(batch)
@@ -261,13 +261,14 @@ def _of(state: Walk, run: PlannedRun, ready: servers.Ready) -> Run:
     return Run(run, state.opened, arm, first, state.limits, tuple(others), begins, ready.rows)
 
 
-def _tell(state: Walk, run: PlannedRun, verdict: Judgement, told: Collection[str]) -> None:
+def _tell(state: Walk, run: PlannedRun, verdict: Any, told: Collection[str]) -> None:
     left = len(state.left)
     outcome = verdict.status if verdict.qps is None else f"{verdict.qps:,.0f} qps, {verdict.status}"
-    left_s = left * (time.monotonic() - state.began) / state.done
+    minutes, seconds = divmod(int(left * (time.monotonic() - state.began) / state.done + 0.5), 60)
+    left_for = f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
     state.say(
         f"[{len(state.runs) - left}/{len(state.runs)}] block {run.block} · {run.workload} · "
-        f"{count(run.threads, 'thread')} · {run.arm}: {outcome} · {_clock(left_s)} left"
+        f"{count(run.threads, 'thread')} · {run.arm}: {outcome} · {left_for} left"
     )
     for reason in verdict.reasons if verdict.status != "valid" else ():
         if reason not in told:
@@ -287,8 +288,3 @@ def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
     for run in members:
         if (state.raw / run.run_id).is_dir():
             runfolder.void(state.raw / run.run_id, state.void, "partner", [reason])
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds + 0.5), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
