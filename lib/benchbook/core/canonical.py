@@ -88,6 +88,16 @@ def flat(tree: Mapping[str, Any], without: Collection[str] = (), above: str = ""
     return rows
 
 
+def unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return what two mappings hold by key, sorted, where it is not the same; None where one lacks the key.
+
+    >>> unlike({"a": 1, "b": 2}, {"b": 3, "c": 2})
+    {'a': (1, None), 'b': (2, 3), 'c': (None, 2)}
+    """
+    pairs = {key: (one.get(key), other.get(key)) for key in sorted({*one, *other})}
+    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+
+
 def is_same(one: float, other: float, decimals: int | None = None) -> bool:
     """Tell whether two numbers are at most one unit of the last stated digit apart.
 

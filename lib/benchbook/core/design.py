@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import turns
+from benchbook.core import canonical, turns
 from benchbook.core.document import Arms
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
@@ -102,13 +102,12 @@ def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """Say in words what differs between two designs as `described` gives them; nothing if they are one."""
     before, after = dict(_flat(first)), dict(_flat(second))
     found = []
-    for key in sorted({*before, *after}):
-        was, now = before.get(key), after.get(key)
+    for key, (was, now) in canonical.unlike(before, after).items():
         section, _, name = key.partition(".")
         words = f"{key.replace('_', ' ')}:"
         if section == "methods":
             words = f"{_METHODS[name][1] if name in _METHODS else name}: number"
-        found += [f"{words} {_word(was)} against {_word(now)}"] if was != now else []
+        found.append(f"{words} {_word(was)} against {_word(now)}")
     return found
 
 

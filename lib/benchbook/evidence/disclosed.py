@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core import paths, yamlfile
-from benchbook.core.canonical import short
+from benchbook.core.canonical import short, unlike
 from benchbook.core.explain import validate
 from benchbook.core.params import Params
 from benchbook.core.runfolder import Strangers
@@ -29,10 +29,9 @@ def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
     """Yield what the archive brings along and this clone has otherwise, and the checks that were not made."""
     here = validate(yamlfile.read(ours / "params.yaml", "params.yaml"), Params)
     for section in ("limits", "analysis"):
-        own, theirs = getattr(here, section).model_dump(), getattr(held.params, section).model_dump()
-        for name in own:
-            if own[name] != theirs[name]:
-                yield f"params.yaml: {section}.{name} is {theirs[name]} in the archive, {own[name]} here"
+        own, theirs = dict(getattr(here, section)), dict(getattr(held.params, section))
+        for name, (ours_is, is_held) in unlike(own, theirs).items():
+            yield f"params.yaml: {section}.{name} is {is_held} in the archive, {ours_is} here"
     limits = jsonable(held.params.limits.model_dump())
     for name, folder in ((folder.name, folder) for folder in held.folders):
         at_run = folder.evidence().get("limits") or {}

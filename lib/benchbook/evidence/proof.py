@@ -16,7 +16,7 @@ from pathlib import Path
 from benchbook.compare import steady
 from benchbook.core import applied, files, own_scripts, runfolder
 from benchbook.core import turns as words
-from benchbook.core.canonical import short
+from benchbook.core.canonical import short, unlike
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.model import PlannedRun
 from benchbook.core.runfolder import RunFolder
@@ -142,10 +142,9 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
     if "turns" not in held.warm_up:
         # Before there were turns; without them the plans of runs in turns do not follow.
         del made["turns"]
-    for name in sorted({*made, *held.warm_up} - {"analyze", "own"}):
-        if made.get(name) != held.warm_up.get(name):
-            said, due_is = short(held.warm_up.get(name)), short(made.get(name))
-            yield f"warm_up.json: {name}: not what the pilots give: {said}, due is {due_is}"
+    for name, (said, due_is) in unlike(held.warm_up, made).items():
+        if name not in ("analyze", "own"):
+            yield f"warm_up.json: {name}: not what the pilots give: {short(said)}, due is {short(due_is)}"
 
 
 def _of_own(held: Unpacked) -> Iterator[str]:

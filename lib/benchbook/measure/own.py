@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from benchbook.core import own_scripts, sysbench_options
+from benchbook.core import canonical, own_scripts, sysbench_options
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import Endpoint, fingerprint
 from benchbook.core.own_scripts import OwnScript
@@ -102,11 +102,8 @@ def found(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 def differences(now: dict[str, Any], known: dict[str, Any]) -> list[str]:
     """Return each table that is not as it was recorded, in words."""
-    return [
-        f"{name} has {now.get(name)}, recorded are {known.get(name)}"
-        for name in sorted({*now, *known})
-        if now.get(name) != known.get(name)
-    ]
+    other = canonical.unlike(now, known)
+    return [f"{name} has {has}, recorded are {was}" for name, (has, was) in other.items()]
 
 
 def changed(study: Study, known: dict[str, Any]) -> list[str]:
@@ -116,8 +113,7 @@ def changed(study: Study, known: dict[str, Any]) -> list[str]:
         now, then = one.digests(), known.get("scripts", {}).get(name, {}).get("sha256", {})
         wrong += [
             f"workloads.{name}.script: {file} is not what warm-up saw; run `dvc repro -f warm-up@STUDY`"
-            for file in sorted({*now, *then})
-            if now.get(file) != then.get(file)
+            for file in canonical.unlike(now, then)
         ]
     return wrong
 

@@ -77,12 +77,10 @@ def of_settings(arms: Arms, study: Study) -> Iterator[str]:
             name: words[value] if isinstance(value, bool) else str(value)
             for name, value in engine_of(study, arm).settings.items()
         }
-        for name in sorted({*shown, *asked}):
-            if shown.get(name) != asked.get(name):
-                yield (
-                    f"facts.json: arms.{arm}: the study asks for {name} = {asked.get(name)}, "
-                    f"the server was asked for {shown.get(name)}"
-                )
+        for name, (due, was) in canonical.unlike(asked, shown).items():
+            yield (
+                f"facts.json: arms.{arm}: the study asks for {name} = {due}, the server was asked for {was}"
+            )
 
 
 def of_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
@@ -106,11 +104,10 @@ def of_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") -> It
         if name not in known:
             yield f"{place}/{name}: no run that the study, the facts and the data ask for"
             continue
-        due = known[name]
         wrong = [
-            f"{key} is {json.dumps(plan.get(key))}, due is {json.dumps(due.get(key))}"
-            for key in sorted({*plan, *due} - {"position"})
-            if plan.get(key) != due.get(key)
+            f"{key} is {json.dumps(has)}, due is {json.dumps(due)}"
+            for key, (has, due) in canonical.unlike(plan, known[name]).items()
+            if key != "position"
         ]
         if wrong:
             yield f"{place}/{name}: plan.json: {'; '.join(wrong)}"

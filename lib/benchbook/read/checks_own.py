@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchbook.core import own_scripts
+from benchbook.core import canonical, own_scripts
 from benchbook.read.evidence import Evidence
 
 KINDS = ("reads", "writes", "other")
@@ -24,9 +24,8 @@ def files(run: Evidence) -> Iterator[str]:
     if not is_own(run) or "own" not in run.plan:
         return
     asked, found = run.asked("own")["files"], run.get("script")
-    for name in sorted({*asked, *found}):
-        if asked.get(name) != found.get(name):
-            yield f"the script's file {name} was {_short(found.get(name))}, {_short(asked.get(name))} asked"
+    for name, (due, was) in canonical.unlike(asked, found).items():
+        yield f"the script's file {name} was {_short(was)}, {_short(due)} asked"
 
 
 def work(run: Evidence) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchbook.core import canonical
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import Between
 from benchbook.core.study_arm import LOWEST_SHARES
@@ -273,9 +274,8 @@ def arm(run: Evidence) -> Iterator[str]:
 
 
 def _signs(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for name in sorted({*then, *now}):
-        if then.get(name) != now.get(name):
-            yield f"{name} changed from {then.get(name)!r} to {now.get(name)!r}"
+    for name, (was, has) in canonical.unlike(then, now).items():
+        yield f"{name} changed from {was!r} to {has!r}"
 
 
 def quotas(run: Evidence) -> Iterator[str]:
