@@ -34,7 +34,7 @@ def test_counters_grow_by_the_statements_between_two_readings(up: Any):
 def test_two_readings_with_nothing_between_agree(up: Any):
     with ledger.session(up) as mine:
         before, _ = ledger.snapshot(mine)
-        ledger.foreign_sessions(mine)
+        dialect.of(mine).foreign_sessions(mine)
         after, _ = ledger.snapshot(mine)
     compared = [name for name in before if name.startswith("Com_") or name == "Connections"]
     assert len(compared) >= 10
@@ -43,9 +43,9 @@ def test_two_readings_with_nothing_between_agree(up: Any):
 
 def test_sessions_of_others_are_counted(up: Any):
     with ledger.session(up) as mine:
-        assert ledger.foreign_sessions(mine) == 0
+        assert dialect.of(mine).foreign_sessions(mine) == 0
         with ledger.session(up), ledger.session(up):
-            assert ledger.foreign_sessions(mine) == 2
+            assert dialect.of(mine).foreign_sessions(mine) == 2
 
 
 def test_a_session_sees_what_others_have_just_written(up: Any):

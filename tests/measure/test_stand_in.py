@@ -358,9 +358,9 @@ def test_sessions_of_the_server_and_of_others_accounts_are_not_foreign(store):
     made = store()
     server = made.site.server(None)
     server.sessions.extend(["event_scheduler", "app", "sb"])
-    assert ledger.foreign_sessions(stand_in.Connection(server)) == 2
-    assert ledger.foreign_sessions(stand_in.Connection(server, {"only_user": "sb"})) == 1
-    assert ledger.foreign_sessions(stand_in.Connection(server, {"session": 11})) == 2
+    for info, others in (({}, 2), ({"only_user": "sb"}, 1), ({"session": 11}, 2)):
+        connection = stand_in.Connection(server, info)
+        assert dialect.of(connection).foreign_sessions(connection) == others
     assert dialect.of(server_side := stand_in.Connection(server)).connected(server_side) == 4
 
 

@@ -20,7 +20,7 @@ from benchbook.core.explain import validate
 from benchbook.core.own_scripts import OwnScript
 from benchbook.core.scripts import SCRIPTS
 from benchbook.core.study import Study
-from benchbook.core.study_sections import NAME
+from benchbook.core.study_base import NAME
 
 LUA = ".lua"
 # Seconds of discard and run, and what to know of them.

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from benchbook.core.study import Model
+from benchbook.core.study_base import Model
 
 Scalar = str | int | float
 Selector = Mapping[str, Scalar | tuple[Scalar, ...]]

@@ -14,8 +14,8 @@ from pydantic import AfterValidator, Field, model_validator
 from benchbook.core import paths, traits, yamlfile
 from benchbook.core.errors import InputErrors
 from benchbook.core.explain import validate
+from benchbook.core.study_base import Model, Name, distinct, enumeration, known
 from benchbook.core.study_hosts import ADDRESS, no_socket
-from benchbook.core.study_sections import Model, Name, distinct, enumeration, known
 
 ROLES = ("server", "proxy", "client", "pd", "tikv", "control")
 Role = Literal["server", "proxy", "client", "pd", "tikv", "control"]

@@ -16,7 +16,7 @@ from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.explain import in_place, validate
 from benchbook.core.params import Params
 from benchbook.core.study import Study
-from benchbook.core.study_sections import NAME
+from benchbook.core.study_base import NAME
 
 TAKEN = ("calibration", "published", "record", "recorded", "reruns", "review", "site")
 """Folders of `data` that are no study's."""

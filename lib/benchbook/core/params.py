@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from benchbook.core.study_sections import Model, distinct
+from benchbook.core.study_base import Model, distinct
 
 Look = Annotated[int, Field(ge=3, le=1000, examples=[5])]
 

@@ -12,7 +12,7 @@ from benchbook.core import paths, yamlfile
 from benchbook.core.claim import Claim, Scalar
 from benchbook.core.errors import InputErrors, did_you_mean
 from benchbook.core.explain import validate
-from benchbook.core.study import Model
+from benchbook.core.study_base import Model
 
 if TYPE_CHECKING:
     import pandas as pd

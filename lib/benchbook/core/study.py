@@ -22,20 +22,8 @@ from benchbook.core import (
 )
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_arm import Arm, conflicts
-from benchbook.core.study_sections import (
-    Dataset,
-    Engine,
-    Model,
-    Name,
-    Plan,
-    Rate,
-    Site,
-    Threads,
-    TwinArm,
-    WarmUp,
-    Workload,
-    distinct,
-)
+from benchbook.core.study_base import Model, Name, Threads, distinct
+from benchbook.core.study_sections import Dataset, Engine, Plan, Rate, Site, TwinArm, WarmUp, Workload
 from benchbook.core.wording import count
 
 TWIN = "_again"

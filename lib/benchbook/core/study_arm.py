@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core import registry, traits
+from benchbook.core.study_base import Model, Name, distinct, enumeration, known
 from benchbook.core.study_cluster import ArmCluster
 from benchbook.core.study_hosts import HostProxy, Numa, PartSettings, Place
 from benchbook.core.study_kubernetes import Placement
-from benchbook.core.study_sections import EngineName, Model, Name, Settings, distinct, enumeration, known
+from benchbook.core.study_sections import EngineName, Settings
 
 
 class ArmBuild(Model):

@@ -16,6 +16,7 @@ from benchbook.core.errors import did_you_mean
 
 NAME = r"^[a-z][a-z0-9_-]{0,39}$"
 Name = Annotated[str, Field(pattern=NAME)]
+Threads = Annotated[int, Field(ge=1, le=65535, examples=[8])]
 Scalar = int | float | str | bool
 
 

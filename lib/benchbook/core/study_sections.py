@@ -10,9 +10,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 
 from benchbook.core import own_scripts, registry, scripts, traits
 from benchbook.core.errors import did_you_mean
-from benchbook.core.study_base import NAME as NAME
-from benchbook.core.study_base import Model, distinct, enumeration, known
-from benchbook.core.study_base import Name as Name
+from benchbook.core.study_base import Model, Name, Threads, distinct, enumeration, known
 from benchbook.core.study_cluster import Cluster
 from benchbook.core.study_hosts import Existing, Tiup
 from benchbook.core.study_kubernetes import Kubernetes
@@ -53,7 +51,6 @@ Script = Annotated[
     Field(examples=[*sorted(scripts.SCRIPTS), "../sysbench-tpcc/tpcc.lua"]),
 ]
 Settings = Annotated[dict[str, int | float | str | bool], AfterValidator(_settings)]
-Threads = Annotated[int, Field(ge=1, le=65535, examples=[8])]
 
 
 class Site(Model):

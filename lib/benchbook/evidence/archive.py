@@ -27,7 +27,7 @@ from benchbook.core.document import Document, told
 from benchbook.core.errors import BenchbookError
 from benchbook.core.runfolder import Listed
 from benchbook.core.study import Study
-from benchbook.core.study_sections import NAME
+from benchbook.core.study_base import NAME
 from benchbook.evidence import tarball
 from benchbook.evidence.tarball import Member, NotWhole
 from benchbook.sites.lab import free_bytes

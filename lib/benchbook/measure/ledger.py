@@ -60,11 +60,6 @@ def snapshot(connection: Connection) -> tuple[dict[str, int], float]:
     return counters, uptime_s
 
 
-def foreign_sessions(connection: Connection) -> int:
-    """Count sessions that are neither ours nor the server's own."""
-    return dialect.of(connection).foreign_sessions(connection)
-
-
 def rows(connection: Connection, tables: int) -> dict[str, int]:
     """Count the rows of each sysbench table exactly; a table that is missing counts as -1."""
     present = set(dialect.of(connection).tables(connection))
@@ -127,7 +122,7 @@ def before(connection: Connection, tables: int | None, known: Record | None = No
     seen_rows = known or rows_of(connection, tables)
     # Our sessions that have just been closed stay in a busy server's list for a moment.
     settle(connection, LEFT_S)
-    foreign = foreign_sessions(connection)
+    foreign = dialect.of(connection).foreign_sessions(connection)
     if not state.has_begun(connection):
         begin(connection)
     seen = state.before(connection)
@@ -158,7 +153,7 @@ def after(connection: Connection, was: Record, tables: int | None, arrangement: 
         counters, uptime_s = snapshot(connection)
         moment = state.latest(connection)
         own = _own_connections(was["before"], counters, arrangement)
-        reason = connection.info.get("no_ledger")
+        reason, words = connection.info.get("no_ledger"), dialect.of(connection)
         return {
             **_known(was),
             "state": state.after(connection, was["state"], moment),
@@ -175,7 +170,7 @@ def after(connection: Connection, was: Record, tables: int | None, arrangement: 
             "uptime_after_s": uptime_s,
             "rows_after": rows(connection, tables) if tables is not None else None,
             "sample_after": sample(connection) if tables is None else None,
-            "foreign_sessions": was["foreign_sessions"] + foreign_sessions(connection),
+            "foreign_sessions": was["foreign_sessions"] + words.foreign_sessions(connection),
             "server_answers": True,
         }
     except Exception as error:
@@ -266,5 +261,5 @@ def _own_connections(was: Mapping[str, int], now: Mapping[str, int], arrangement
 def settle(connection: Connection, wait_s: float = SETTLED_S) -> None:
     """Wait until the client's sessions have left the server, so that counters stand still."""
     deadline = time.monotonic() + wait_s
-    while foreign_sessions(connection) and time.monotonic() < deadline:
+    while dialect.of(connection).foreign_sessions(connection) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -30,6 +30,7 @@ from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
+from benchbook.sites.engines import dialect
 from benchbook.sites.local import network
 from benchbook.sites.machine import abilities
 from benchbook.sites.tidb import build
@@ -97,7 +98,7 @@ def measured(site: Any, made: Study, run: PlannedRun, into: Path) -> validity.Ju
     into.mkdir(exist_ok=True)
     with ledger.session(site, run.arm) as connection:
         what = execute.Run(run, site, run.arm, connection, LIMITS)
-        return validity.judge(execute.execute(what, into, 1), LIMITS)
+        return validity.judge(execute.execute([what], into, [1])[0], LIMITS)
 
 
 @needs_tidb
@@ -251,7 +252,7 @@ def test_in_a_pod_behind_a_service_it_answers_there_and_nowhere_else(study, open
         with ledger.session(site, "pod") as connection:
             before, uptime = ledger.snapshot(connection)
             ask(endpoint, "SELECT 1")
-            assert ledger.foreign_sessions(connection) in (0, 1)
+            assert dialect.of(connection).foreign_sessions(connection) in (0, 1)
             ledger.settle(connection)
             after, _ = ledger.snapshot(connection)
         assert after["Connections"] - before["Connections"] == 1 and uptime < 600
