@@ -82,6 +82,7 @@ PLAN = {
     "seed": None,
     "tables": 4,
     "table_size": 10000,
+    "interval_s": 1,
     "histogram": False,
     "conditions": {},
 }

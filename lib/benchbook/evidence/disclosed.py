@@ -30,8 +30,8 @@ def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
     here = validate(yamlfile.read(ours / "params.yaml", "params.yaml"), Params)
     for section in ("limits", "analysis"):
         own, theirs = dict(getattr(here, section)), dict(getattr(held.params, section))
-        for name, (ours_is, is_held) in unlike(own, theirs).items():
-            yield f"params.yaml: {section}.{name} is {is_held} in the archive, {ours_is} here"
+        for name, (due, said) in unlike(own, theirs).items():
+            yield f"params.yaml: {section}.{name} is {said} in the archive, {due} here"
     limits = jsonable(held.params.limits.model_dump())
     for name, folder in ((folder.name, folder) for folder in held.folders):
         at_run = folder.evidence().get("limits") or {}
@@ -50,10 +50,10 @@ def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
             yield f"{file.relative_to(held.root)}: not the text that is written here"
     yield from _of_study_here(held, ours)
     for file in sorted((held.root / "data" / "published").rglob("*")):
-        own = ours / file.relative_to(held.root)
-        if file.is_file() and not (own.is_file() and own.read_bytes() == file.read_bytes()):
-            name = file.relative_to(held.root)
-            yield f"{name}: not as this clone has it; claims and bands are the archive's"
+        place = file.relative_to(held.root)
+        kept = ours / place
+        if file.is_file() and not (kept.is_file() and kept.read_bytes() == file.read_bytes()):
+            yield f"{place}: not as this clone has it; claims and bands are the archive's"
     excused = Counter(
         f"{check.id} {check.name}: {check.detail}"
         for judged in held.judged.values()

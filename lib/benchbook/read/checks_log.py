@@ -21,7 +21,7 @@ OVERRUN_SHARE = 0.02
 AFTER_TURNS_S = 1.0
 """Seconds for which a client may stand still at the end of its time, until that of all clients is over."""
 RARE_EVENTS = 20
-"""With fewer offered transactions a second, one without any is chance."""
+"""With fewer offered transactions an interval, one without any is chance."""
 BACKLOG_S = 0.05
 """Longest queue at the edges of the measured window, in seconds of offered transactions."""
 ARRIVAL_SPREAD = 3.0
@@ -75,7 +75,7 @@ def options(run: Evidence, limits: Limits) -> Iterator[str]:
     pairs = [
         ("threads", said.threads, run.asked("threads")),
         ("rate", said.rate, run.plan.get("rate") or 0),
-        ("report interval", said.interval_s or 0, 1),
+        ("report interval", said.interval_s or 0, run.plan.get("interval_s", 1)),
         ("checkpoints", said.checkpoints_s, (discard,) if discard else ()),
         ("seed", said.seed, run.plan["seed"]),
         ("percentile", final.percentile if final else None, run.asked("percentile")),
@@ -120,7 +120,10 @@ def intervals(run: Evidence, limits: Limits) -> Iterator[str]:
     if run.is_in_turns:
         return
     yield from _problems(run, "intervals")
-    due, got = sum(run.clock_s), len(run.log.intervals)
+    step = run.plan.get("interval_s", 1)
+    if not step:
+        return
+    due, got = sum(run.clock_s) // step, len(run.log.intervals)
     if got not in (due, due - 1):
         yield f"{got} report lines, {due} or {due - 1} expected"
     rate = run.plan.get("rate") or 0
@@ -131,7 +134,7 @@ def intervals(run: Evidence, limits: Limits) -> Iterator[str]:
     if (killed := checks_cluster.event_at_s(run)) is not None:
         is_idle &= seconds < killed
     idle = [f"{second:g}" for second in seconds[is_idle]]
-    if idle and not 0 < rate < RARE_EVENTS:
+    if idle and not 0 < rate * step < RARE_EVENTS:
         yield f"no transaction in the interval at second {', '.join(idle)}"
 
 
