@@ -97,13 +97,10 @@ def _remedy(node: dict[str, Any], value: Any) -> str:
     meant = re.fullmatch(r"([0-9]+)([kKM])", value) if isinstance(value, str) else None
     if meant and node.get("type") == "integer":
         return f"write {int(meant[1]) * (1_000_000 if meant[2] == 'M' else 1000)}"
-    example = (node.get("examples") or [node.get("enum") or node.get("default")])[0]
-    if isinstance(example, list):
-        return (
-            f"write {', '.join(map(str, example[:-1]))} or {example[-1]}"
-            if node.get("enum")
-            else f"write {example}"
-        )
+    examples, choices = node.get("examples"), node.get("enum")
+    if choices and not examples:
+        return f"write {', '.join(map(str, choices[:-1]))} or {choices[-1]}"
+    example = examples[0] if examples else node.get("default")
     return "see docs/parameters.md" if example is None else f"write {example}"
 
 

@@ -63,12 +63,8 @@ def _document(name: str) -> yamlfile.Document:
         raise InputErrors(wrong)
     where = paths.study(name)
     if not re.fullmatch(NAME, name):
-        raise InputErrors(
-            [
-                f"{where.shown}: not a name for a study; rename it, for example "
-                f"{re.sub('[^a-z0-9_-]+', '-', name.lower()).strip('-') or 'study'}.yaml"
-            ]
-        )
+        better = re.sub("[^a-z0-9_-]+", "-", name.lower()).strip("-") or "study"
+        raise InputErrors([f"{where.shown}: not a name for a study; rename it, for example {better}.yaml"])
     if name in TAKEN:
         raise InputErrors([f"{where.shown}: data/{name} has a meaning of its own; rename the study"])
     return yamlfile.read(where.file, where.shown)
@@ -92,11 +88,15 @@ def _checked(document: yamlfile.Document) -> Study:
 
 def _unknown_claims(document: yamlfile.Document) -> Iterator[str]:
     """Yield the claims of a file, whatever else is wrong with it, that no source makes."""
-    named = _texts(document.data.get("claims"), "claims")
-    arms = document.data.get("arms")
+    listed, arms = {"claims": document.data.get("claims")}, document.data.get("arms")
     for name, arm in arms.items() if isinstance(arms, dict) else ():
-        if isinstance(arm, dict):
-            named |= _texts(arm.get("illustrates"), f"arms.{name}.illustrates")
+        listed |= {f"arms.{name}.illustrates": arm.get("illustrates")} if isinstance(arm, dict) else {}
+    named = {
+        f"{place}.{index}": one
+        for place, claims in listed.items()
+        for index, one in enumerate(claims if isinstance(claims, list) else ())
+        if isinstance(one, str)
+    }
     if not named:
         return
     # Most commands can do without its models.
@@ -109,11 +109,6 @@ def _unknown_claims(document: yamlfile.Document) -> Iterator[str]:
     for place, claim in named.items():
         if claim not in known:
             yield in_place(document, f"{place}: {claim}: no such claim; {did_you_mean(claim, known)}")
-
-
-def _texts(value: object, place: str) -> dict[str, str]:
-    listed = enumerate(value) if isinstance(value, list) else ()
-    return {f"{place}.{index}": one for index, one in listed if isinstance(one, str)}
 
 
 def params(*sections: str) -> Params:

@@ -88,13 +88,12 @@ def _damage(what: str, error: Exception) -> str:
 def _of_names(held: Unpacked) -> Iterator[str]:
     """Yield what belongs to no run, no note and no claim."""
     for place in (held.where.raw, held.where.void, held.where.pilots):
+        is_void = place == held.where.void
         for file in sorted(place.iterdir()) if place.is_dir() else ():
-            is_note = place == held.where.void and file.name.endswith(f".{runfolder.VOID}")
-            is_readme = place == held.where.void and file.name == "README.txt"
-            if file.is_file() and not is_note and not is_readme:
+            is_ours = is_void and (file.name == "README.txt" or file.name.endswith(f".{runfolder.VOID}"))
+            if file.is_file() and not is_ours:
                 yield f"{place.name}/{file.name}: belongs to no run"
-            note = file.with_name(f"{file.name}.{runfolder.VOID}")
-            if file.is_dir() and place == held.where.void and not note.is_file():
+            if is_void and file.is_dir() and not file.with_name(f"{file.name}.{runfolder.VOID}").is_file():
                 yield f"void/{file.name}: no note beside it says why it was set aside"
     asked = archive.sources(held.study)
     published = held.root / "data" / "published"
@@ -131,14 +130,8 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
         # Before turns followed from the time in which clients start.
         series = series.drop(columns="starting_s")
     advice = steady.discard_advice(series)
-    made = jsonable(
-        {
-            **vars(advice),
-            "pilots": [vars(one) for one in advice.pilots],
-            "rates": settling.settle_rates(held.study, series),
-            "turns": settling.settle_turns(held.study, series),
-        }
-    )
+    rates, turns = settling.settle_rates(held.study, series), settling.settle_turns(held.study, series)
+    made = jsonable({**vars(advice), "rates": rates, "turns": turns})
     if "turns" not in held.warm_up:
         # Before there were turns; without them the plans of runs in turns do not follow.
         del made["turns"]

@@ -70,19 +70,16 @@ class Walk:
     def table(self) -> pd.DataFrame:
         """Return what the walk did in one row; `overhead_s` is what it took around each run, in seconds."""
         overhead = (self.spent_s - self.sysbench_s) / self.done if self.done else 0.0
-        return pd.DataFrame(
-            [
-                {
-                    "runs planned": len(self.runs),
-                    "made now": self.done,
-                    "wall_s": round(self.spent_s, 1),
-                    "sysbench_s": round(self.sysbench_s, 1),
-                    "overhead_s a run": round(overhead, 2),
-                    "groups given up": ", ".join(self.abandoned) or "none",
-                    "stopped early": self.stopped or "no",
-                }
-            ]
-        )
+        row = {
+            "runs planned": len(self.runs),
+            "made now": self.done,
+            "wall_s": round(self.spent_s, 1),
+            "sysbench_s": round(self.sysbench_s, 1),
+            "overhead_s a run": round(overhead, 2),
+            "groups given up": ", ".join(self.abandoned) or "none",
+            "stopped early": self.stopped or "no",
+        }
+        return pd.DataFrame([row])
 
 
 def run(

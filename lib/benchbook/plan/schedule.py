@@ -93,13 +93,9 @@ def plan_runs(
     if drawn is None:
         raise BenchbookError("plan.seed: none, and no session drew one; the session comes first")
     runs: list[PlannedRun] = []
+    every = [(workload, threads) for workload in study.workloads for threads in study.threads]
     for block in range(1, study.plan.blocks + 1):
-        cells = order.shuffled(
-            [(workload, threads) for workload in study.workloads for threads in study.threads],
-            drawn,
-            "cells",
-            block,
-        )
+        cells = order.shuffled(every, drawn, "cells", block)
         sizes = Counter(len(_arms(study, *cell, conditions)) for cell in cells)
         seen: Counter[int] = Counter()
         for workload, threads in cells:

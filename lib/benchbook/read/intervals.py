@@ -68,14 +68,13 @@ class Intervals:
     def column(self, name: str) -> NDArray[np.float64]:
         """Return one field of all lines; NaN where a line does not have it."""
         if name not in self._columns:
-            self._columns[name] = np.concatenate(
-                [
-                    part.get(name, np.full(part["line"].size, np.nan))
-                    if isinstance(part, dict)
-                    else np.array([getattr(interval, name) for interval in part], dtype=float)
-                    for part in self._parts or [[]]
-                ]
+            parts = (
+                part.get(name, np.full(part["line"].size, np.nan))
+                if isinstance(part, dict)
+                else np.array([getattr(interval, name) for interval in part], dtype=float)
+                for part in self._parts or [[]]
             )
+            self._columns[name] = np.concatenate([*parts])
         return self._columns[name]
 
     @cached_property

@@ -98,11 +98,8 @@ def turn_columns(judged: Judgement) -> Columns:
     run = judged.evidence
     taken = run.taken if run.is_in_turns and run.turns else []
     mine = [(number, turn) for number, turn in enumerate(taken, start=1) if turn.arm == run.planned.arm]
-    return {
-        "turn": np.array([number for number, _ in mine], dtype=np.int64),
-        "begin_us": np.array([turn.begin_us for _, turn in mine], dtype=np.int64),
-        "end_us": np.array([turn.end_us for _, turn in mine], dtype=np.int64),
-    }
+    made = np.array([(number, turn.begin_us, turn.end_us) for number, turn in mine], dtype=np.int64)
+    return dict(zip(("turn", "begin_us", "end_us"), made.reshape(-1, 3).T, strict=True))
 
 
 def _begun_s(evidence: Evidence) -> float:

@@ -158,10 +158,8 @@ def load(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
 def schema_of(name: str) -> pa.Schema:
     """Return a table's Arrow schema, with unit and meaning beside each column."""
     return pa.schema(
-        [
-            pa.field(column, ARROW[kind], metadata={"unit": unit, "meaning": meaning})
-            for column, (kind, unit, meaning) in SCHEMAS[name].items()
-        ]
+        pa.field(column, ARROW[kind], metadata={"unit": unit, "meaning": meaning})
+        for column, (kind, unit, meaning) in SCHEMAS[name].items()
     )
 
 
