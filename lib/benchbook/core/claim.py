@@ -194,10 +194,8 @@ class Claim(Question):
     def _fits_its_kind(self) -> Claim:
         needed, allowed = KINDS[self.kind]
         shared = {"kind", "claim", "stands", "published", "put", "takes", "note", "beside"}
-        given = {key for key in self.model_fields_set if getattr(self, key) not in (None, (), {})} - shared
-        missing, strange = sorted(needed - given - {"published"}), sorted(given - needed - allowed)
-        if "published" in needed and self.published is None:
-            missing.append("published")
+        given = {key for key in self.model_fields_set if getattr(self, key) not in (None, (), {})}
+        missing, strange = sorted(needed - given), sorted(given - needed - allowed - shared)
         if missing:
             raise ValueError(f"a claim of kind {self.kind} needs {', '.join(missing)}; add it")
         if strange:

@@ -139,15 +139,12 @@ def settle_turns(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
     for name in study.workloads:
         seen = pilots[pilots.workload == name]
         tps = seen.groupby(["arm", "threads"], sort=True)["tps"].mean()
-        slowest: dict[int, float] = {}
-        for (_, threads), rate in tps[tps > 0].items():
-            slowest[int(threads)] = max(slowest.get(int(threads), 0.0), 1000 * threads / rate)
-        if not slowest:
+        lowest = tps[tps > 0].groupby(level="threads").min()
+        if lowest.empty:
             continue
-        levels = sorted(slowest)
-        times = np.log([slowest[level] for level in levels])
+        levels, times = np.log(lowest.index.astype(float)), np.log(1000 * lowest.index / lowest)
         for threads in study.threads:
-            mean_ms = float(np.exp(np.interp(np.log(threads), np.log(levels), times)))
+            mean_ms = float(np.exp(np.interp(np.log(threads), levels, times)))
             starting = _starting(seen, threads)
             least_ms = max(EVENTS * mean_ms, THREAD_MS * threads if starting else 0.0)
             length = next((one for one in LADDER_MS if one >= least_ms), None)
