@@ -267,7 +267,7 @@ def test_printed_report_lines_go_through_the_parser_of_our_own_logs(five: dict[s
 
 def test_a_cut_report_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / "data" / "published" / "mysql-kubernetes"
-    shutil.copytree(paths.published("mysql-kubernetes"), folder)
+    shutil.copytree(paths.source("mysql-kubernetes").published, folder)
     log = folder / "bare-metal.log"
     log.write_text(log.read_text(encoding="utf-8").rstrip()[:-9] + "\n", encoding="utf-8")
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))

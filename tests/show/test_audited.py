@@ -60,7 +60,7 @@ def test_one_changed_digit_changes_the_page(
 ):
     import shutil
 
-    shutil.copytree(paths.published("tidb-upgrade"), tmp_path / "data" / "published" / "tidb-upgrade")
+    shutil.copytree(paths.source("tidb-upgrade").published, tmp_path / "data" / "published" / "tidb-upgrade")
     file = tmp_path / "data" / "published" / "tidb-upgrade" / "write-only-versions.csv"
     file.write_text(file.read_text(encoding="utf-8").replace("8210", "8310"), encoding="utf-8")
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))

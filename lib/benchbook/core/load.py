@@ -119,7 +119,7 @@ def params(*sections: str) -> Params:
     wrong += [
         in_place(document, f"sources.{index}: {name}: no folder data/published/{name}; add it or remove it")
         for index, name in enumerate(loaded.sources)
-        if not (paths.published(name) / "source.yaml").is_file()
+        if not (paths.source(name).published / "source.yaml").is_file()
     ]
     if wrong:
         raise InputErrors(wrong)

@@ -219,11 +219,6 @@ def source(name: str) -> SourcePaths:
     return SourcePaths(name, root())
 
 
-def published(name: str) -> Path:
-    """Return the folder that carries a source's tables."""
-    return source(name).published
-
-
 def reports() -> Path:
     """Return the folder of the site."""
     return root() / "reports"

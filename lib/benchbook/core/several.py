@@ -37,7 +37,7 @@ def server_of(client: int, servers: int) -> int:
     return client % servers
 
 
-def share(plan: Mapping[str, Any], number: int, clients: int) -> dict[str, int]:
+def share(plan: Mapping[str, Any], number: int, clients: int) -> dict[str, Any]:
     """Return threads, rate and seed of one client; all shares make the plan's numbers."""
     rate = int(plan.get("rate") or 0)
     return {

@@ -282,7 +282,7 @@ def put(loaded: Source, name: str) -> Claim:
 
 def document(name: str) -> yamlfile.Document:
     """Parse `data/published/NAME/source.yaml`, with the line of each key."""
-    file = paths.published(name) / "source.yaml"
+    file = paths.source(name).published / "source.yaml"
     if not file.is_file():
         raise InputErrors([f"data/published: {name}: no such source; {did_you_mean(name, names())}"])
     return yamlfile.read(file, f"data/published/{name}/source.yaml")
@@ -290,7 +290,7 @@ def document(name: str) -> yamlfile.Document:
 
 def names() -> list[str]:
     """Return the names of all sources, sorted."""
-    return sorted(file.parent.name for file in paths.published("x").parent.glob("*/source.yaml"))
+    return sorted(file.parent.name for file in (paths.root() / "data" / "published").glob("*/source.yaml"))
 
 
 def claim_ids(*sources: str) -> list[str]:

@@ -85,7 +85,7 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
     there = [*PARTS, *([SESSION] if where.session.is_file() else [])]
     chosen = [paths.params(), *(where.data / name for name in there)]
     chosen += _below(*(where.data / name for name in FOLDERS))
-    chosen += _below(*(paths.published(source) for source in sources(spec)))
+    chosen += _below(*(paths.source(source).published for source in sources(spec)))
     # The study alone in its archive needs no folder, so an archive is the same wherever its study lies here.
     places = {file.relative_to(root).as_posix(): file for file in chosen}
     places |= {f"studies/{study}.yaml": where.file}

@@ -65,7 +65,8 @@ def start(
     script = own.of_run(site, planned.workload)
     cwd = part if script is None else script.folder
     count, servers = len(endpoints), several.servers(planned.arm_setting)
-    shares = [share(planned, number, count) for number in range(count)]
+    whole = {"threads": planned.threads, "rate": planned.rate, "seed": planned.seed}
+    shares = [replace(planned, **several.share(whole, number, count)) for number in range(count)]
     files: list[Path] | None = None
     taken: list[dict[str, Any] | None] = [None] * count
     if several.has_file(planned.arm_setting):
@@ -88,13 +89,6 @@ def start(
     if begin_at is not None:
         time.sleep(max(0.0, begin_at - time.monotonic()))
     return running, begin_at
-
-
-def share(planned: PlannedRun, number: int, clients: int) -> PlannedRun:
-    """Return what one client of a planned run is to do."""
-    whole = {"threads": planned.threads, "rate": planned.rate, "seed": planned.seed}
-    mine: dict[str, Any] = dict(several.share(whole, number, clients))
-    return replace(planned, **mine)
 
 
 def wait(running: Sequence[Running], deadline_s: float) -> None:

@@ -26,7 +26,7 @@ def claims(ids: Sequence[str]) -> dict[str, Claim]:
 
 def load(name: str) -> Published:
     """Read `data/published/NAME` whole; raise `InputErrors` with every mistake in its files."""
-    folder, document = paths.published(name), source.document(name)
+    folder, document = paths.source(name).published, source.document(name)
     loaded = validate(document, Source)
     errors: list[str] = list(_source_errors(loaded, document.at))
     found: list[Number] = []
