@@ -20,14 +20,14 @@ from benchbook.evidence.unpacked import Unpacked
 from benchbook.read import tidy
 
 
-def runs_of(manifest: archive.Manifest) -> dict[str, str]:
-    """Return the SHA-256 of the manifest of each raw run that an archive's own manifest lists, by run id."""
-    begin, end = f"data/{manifest.study}/raw/", f"/{runfolder.MANIFEST}"
-    listed = {name: one.sha256 for name, one in manifest.files.items()}
+def runs_of(manifest: archive.Manifest, name: str = runfolder.MANIFEST) -> dict[str, str]:
+    """Return the SHA-256 of the manifest of each raw run, or of another file, as an archive's own lists it, by
+    run id."""
+    begin, end = f"data/{manifest.study}/raw/", f"/{name}"
     return {
-        name.removeprefix(begin).removesuffix(end): digest
-        for name, digest in sorted(listed.items())
-        if name.startswith(begin) and name.endswith(end) and name.count("/") == 4
+        place.removeprefix(begin).removesuffix(end): one.sha256
+        for place, one in sorted(manifest.files.items())
+        if place.startswith(begin) and place.endswith(end) and place.count("/") == 4
     }
 
 
@@ -36,12 +36,8 @@ def logs_in(file: Path) -> dict[str, str]:
 
     No other measurement has the same log, whatever else of a run was changed.
     """
-    listed = archive.manifest(file).files
-    return {
-        one.sha256: name.split("/")[-2]
-        for name, one in listed.items()
-        if "/raw/" in name and name.endswith(f"/{runfolder.OUT}")
-    }
+    logs = runs_of(archive.manifest(file), runfolder.OUT)
+    return {digest: run for run, digest in logs.items()}
 
 
 def begun(held: Unpacked) -> str:
