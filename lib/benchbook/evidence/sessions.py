@@ -21,8 +21,7 @@ from benchbook.read import tidy
 
 
 def runs_of(manifest: archive.Manifest, name: str = runfolder.MANIFEST) -> dict[str, str]:
-    """Return the SHA-256 of the manifest of each raw run, or of another file, as an archive's own lists it, by
-    run id."""
+    """Return the SHA-256 of each raw run's manifest, or another file of it, as an archive's own lists it."""
     begin, end = f"data/{manifest.study}/raw/", f"/{name}"
     return {
         place.removeprefix(begin).removesuffix(end): one.sha256

@@ -128,19 +128,14 @@ def of_missing(
     `given_up` are the groups that void shows to have been tried too often. `first_stop` is the number of
     blocks after which the study may stop by its own rule and leave out the rest; None where it may not.
     """
-    left: dict[int, list[PlannedRun]] = {}
-    for run in runs:
-        left.setdefault(run.block, []).append(run)
     last = max((run.block for run in runs if run.run_id in there), default=0)
-    for block, members in left.items():
-        if first_stop is not None and block > last >= first_stop:
-            continue
-        gone = dict.fromkeys(
-            run.group for run in members if run.run_id not in there and run.group not in given_up
-        )
-        for group in gone:
-            absent = [run.run_id for run in members if run.group == group and run.run_id not in there]
-            yield f"{group}: {_runs(absent)} due and not there, and void does not say why"
+    absent: dict[str, list[str]] = {}
+    for run in runs:
+        is_left_out = first_stop is not None and run.block > last >= first_stop
+        if run.run_id not in there and run.group not in given_up and not is_left_out:
+            absent.setdefault(run.group, []).append(run.run_id)
+    for group, names in absent.items():
+        yield f"{group}: {_runs(names)} due and not there, and void does not say why"
 
 
 def unbound_facts(arms: Arms, held: Collection[str] = ()) -> list[str]:

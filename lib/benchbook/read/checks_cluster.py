@@ -38,10 +38,11 @@ def cluster(run: Evidence, limits: Limits) -> Iterator[str]:
         if (why := seen[when].get("reason")) and not seen.get("is_managed"):
             yield f"{why} {when} the run"
     before, after = (seen[when].get("leaders") or {} for when in ("before", "after"))
-    event = seen.get("event")
-    if event is None and not seen.get("is_managed"):
+    if seen.get("is_managed"):
+        return
+    if (event := seen.get("event")) is None:
         yield from _moved(before, after)
-    elif event is not None and not seen.get("is_managed"):
+    else:
         yield from _unlike_planned(event, run.get("started_monotonic_s"))
 
 
