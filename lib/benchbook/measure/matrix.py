@@ -261,11 +261,10 @@ def _of(state: Walk, run: PlannedRun, ready: servers.Ready) -> Run:
 def _tell(state: Walk, run: PlannedRun, verdict: Any, told: Collection[str]) -> None:
     left = len(state.left)
     outcome = verdict.status if verdict.qps is None else f"{verdict.qps:,.0f} qps, {verdict.status}"
-    minutes, seconds = divmod(int(left * (time.monotonic() - state.began) / state.done + 0.5), 60)
-    left_for = f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
+    left_s = left * (time.monotonic() - state.began) / state.done
     state.say(
         f"[{len(state.runs) - left}/{len(state.runs)}] block {run.block} · {run.workload} · "
-        f"{count(run.threads, 'thread')} · {run.arm}: {outcome} · {left_for} left"
+        f"{count(run.threads, 'thread')} · {run.arm}: {outcome} · {_clock(left_s)} left"
     )
     for reason in verdict.reasons if verdict.status != "valid" else ():
         if reason not in told:
@@ -285,3 +284,8 @@ def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
     for run in members:
         if (state.raw / run.run_id).is_dir():
             runfolder.void(state.raw / run.run_id, state.void, "partner", [reason])
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
