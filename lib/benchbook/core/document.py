@@ -28,9 +28,7 @@ Absent = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
 
 
 class Part(Described):
-    """A part of a document: frozen, strict, without unknown keys, quick to parse."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    """A part of a document, quick to parse."""
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -21,7 +21,9 @@ Scalar = int | float | str | bool
 
 
 class Described(BaseModel):
-    """A model whose schema says of each key what the text behind it does."""
+    """A model whose schema says of each key what the text behind it does: frozen, strict, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -37,9 +39,7 @@ class Described(BaseModel):
 
 
 class Model(Described):
-    """A section of a study file: frozen, strict, and without unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    """A section of a study file."""
 
     @model_validator(mode="before")
     @classmethod
