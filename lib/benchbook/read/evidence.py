@@ -169,16 +169,9 @@ class Evidence:
             threads = self.planned.threads * (1 + len(others)) // len(outputs)
             # What tells the servers apart is given once, for all of them.
             same: dict[str, Any] = {} if server == 0 else {name: {} for name in IDENTITIES}
-            found.append(
-                replace(
-                    self,
-                    plan=self.plan | {"threads": threads} | _alone(self.plan),
-                    seen=_without(self.seen, OF_SERVERS) | books | same,
-                    out=out,
-                    err=err,
-                    others=tuple(others),
-                )
-            )
+            plan = self.plan | {"threads": threads} | _alone(self.plan)
+            seen = _without(self.seen, OF_SERVERS) | books | same
+            found.append(replace(self, plan=plan, seen=seen, out=out, err=err, others=tuple(others)))
         return tuple(found)
 
     @cached_property
