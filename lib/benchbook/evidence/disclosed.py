@@ -54,12 +54,8 @@ def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
         kept = ours / place
         if file.is_file() and not (kept.is_file() and kept.read_bytes() == file.read_bytes()):
             yield f"{place}: not as this clone has it; claims and bands are the archive's"
-    excused = Counter(
-        f"{check.id} {check.name}: {check.detail}"
-        for judged in held.judged.values()
-        for check in judged.checks
-        if check.is_excused
-    )
+    checks = [check for judged in held.judged.values() for check in judged.checks]
+    excused = Counter(str(check) for check in checks if check.is_excused)
     yield from (
         f"{count} of {len(held.folders)} runs: not checked: {what}" for what, count in excused.items()
     )
