@@ -80,13 +80,13 @@ class Store:
     def walk_alone(self) -> matrix.Walk:
         """Walk with the machine alone while runs are made, afresh where its host took it away; the last of
         three tries stands."""
-        together = matrix.execute
+        together = matrix.execute_together
 
         def alone(*given: Any) -> Any:
             with rooms.alone():
                 return together(*given)
 
-        with mock.patch.object(matrix, "execute", alone):
+        with mock.patch.object(matrix, "execute_together", alone):
             for left in (2, 1, 0):
                 state = self.walk()
                 if not self.wrong() or not left:

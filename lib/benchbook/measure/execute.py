@@ -54,13 +54,17 @@ class Run:
         return (self.connection, *self.others)
 
 
-def execute(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -> list[runfolder.RunFolder]:
-    """Make one run, of one sysbench or of several, or the runs of one group at once, in turns.
+def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
+    """Make one run, of one sysbench or of several, and return its sealed folder, still named `RUN_ID.part`.
 
-    Returns their sealed folders, still named `RUN_ID.part`. Whatever happens to sysbench is evidence and no
-    error: the folder says it. Errors of the site, such as a server that is gone, are raised after the folders
-    are sealed as far as it goes.
+    Whatever happens to sysbench is evidence and no error: the folder says it. Errors of the site, such as
+    a server that is gone, are raised after the folder is sealed as far as it goes.
     """
+    return execute_together([run], into, [attempt])[0]
+
+
+def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -> list[runfolder.RunFolder]:
+    """Make the runs of one group at once, in turns, or one run; return their folders as `execute` does."""
     # All are looked at before the first client starts and after the last has ended: no look is counted.
     making = [_look(run, into, attempt) for run, attempt in zip(runs, attempts, strict=True)]
     was = _before(making)

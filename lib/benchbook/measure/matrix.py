@@ -18,7 +18,7 @@ from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 from benchbook.measure import dataset, preflight, servers
-from benchbook.measure.execute import Run, execute
+from benchbook.measure.execute import Run, execute_together
 from benchbook.measure.store import Judge, attempts, tidy_up, void_group
 from benchbook.sites import open_site, provision
 from benchbook.sites.contract import Site
@@ -225,7 +225,7 @@ def _group(state: Walk, members: list[PlannedRun], ready: servers.Ready) -> bool
         runs = [_of(state, run, ready) for run in batch]
         tries = [attempts(state.void, run.run_id) + 1 for run in batch]
         try:
-            folders = execute(runs, state.raw, tries)
+            folders = execute_together(runs, state.raw, tries)
         except SQLAlchemyError as error:
             _gone(state, members, error)
             state.left.update(run.run_id for run in members)

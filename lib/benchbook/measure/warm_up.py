@@ -90,7 +90,7 @@ def _pilot(
         # A session for each pilot: a server that was started again answers nobody who was connected before.
         with servers.sessions(site, study, [arm]) as connections:
             first, *others = connections[arm]
-            return execute([Run(pilot, site, arm, first, limits, tuple(others))], into, [attempt])[0]
+            return execute(Run(pilot, site, arm, first, limits, tuple(others)), into, attempt)
 
     try:
         made = make(1)

@@ -98,7 +98,7 @@ def measured(site: Any, made: Study, run: PlannedRun, into: Path) -> validity.Ju
     into.mkdir(exist_ok=True)
     with ledger.session(site, run.arm) as connection:
         what = execute.Run(run, site, run.arm, connection, LIMITS)
-        return validity.judge(execute.execute([what], into, [1])[0], LIMITS)
+        return validity.judge(execute.execute(what, into, 1), LIMITS)
 
 
 @needs_tidb

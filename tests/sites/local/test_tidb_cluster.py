@@ -91,7 +91,7 @@ def judged(site: Any, study: Study, arm: str, into: Path, meanwhile: Any = None)
         site.client = client
     try:
         with ledger.session(site, arm) as connection:
-            made = execute.execute([execute.Run(run, site, arm, connection, LIMITS)], into, [1])[0]
+            made = execute.execute(execute.Run(run, site, arm, connection, LIMITS), into, 1)
             return validity.judge(made, LIMITS)
     finally:
         site.client = begun
