@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -63,3 +64,11 @@ def test_what_no_stage_has_left_yet_says_what_to_run(tmp_path: Path, monkeypatch
         files.required(tmp_path / "data" / "own" / "tidy" / "runs.parquet")
     with pytest.raises(BenchbookError, match=r"plots/x\.json: cannot be read"):
         files.read_json(tmp_path / "data" / "own" / "plots" / "x.json")
+
+
+def test_a_key_that_stands_twice_among_many_is_named_at_once():
+    text = "{" + ",".join(f'"{number}":0' for number in range(50_000)) + ',"7":1}'
+    began = time.process_time()
+    with pytest.raises(ValueError, match="^the key '7' is there twice$"):
+        files.parse_json(text.encode())
+    assert time.process_time() - began < 5, "a minute, where each key was looked for among all before it"

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,11 +85,10 @@ def finite(text: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = [key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place])]
-        raise ValueError(f"the key {twice[0]!r} is there twice")
-    return found
+    counts = Counter(key for key, _ in pairs)
+    if len(counts) < len(pairs):
+        raise ValueError(f"the key {max(counts, key=counts.__getitem__)!r} is there twice")
+    return dict(pairs)
 
 
 def _number(text: str) -> float:
