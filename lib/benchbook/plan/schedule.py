@@ -105,22 +105,19 @@ def plan_runs(
             in_turns = _turns(study, workload, threads, arms, lengths)
             if in_turns and (edge_s := edges.get(workload, {}).get(threads)):
                 in_turns["edge_s"] = edge_s
+            group = {
+                "block": block,
+                "group": f"b{block:02d}-{workload}-t{threads:04d}",
+                "discard_s": study.plan.discard_s,
+                "run_s": study.plan.run_s,
+                "own": own.get(workload, {}),
+                **in_turns,
+            }
             for arm in ordered:
-                cell = _cell(name, study, arm, workload, threads, settled)
-                runs.append(
-                    PlannedRun(
-                        **cell,
-                        block=block,
-                        position=len(runs),
-                        group=f"b{block:02d}-{workload}-t{threads:04d}",
-                        discard_s=study.plan.discard_s,
-                        run_s=study.plan.run_s,
-                        seed=order.run_seed(drawn, block, workload, threads, _place(study, workload, arm)),
-                        conditions=conditions.get(study.deployed(arm), {}),
-                        **in_turns,
-                        own=own.get(workload, {}),
-                    )
-                )
+                cell = group | _cell(name, study, arm, workload, threads, settled)
+                cell["seed"] = order.run_seed(drawn, block, workload, threads, _place(study, workload, arm))
+                known = conditions.get(study.deployed(arm), {})
+                runs.append(PlannedRun(**cell, position=len(runs), conditions=known))
             seen[size] += 1
     return runs
 
