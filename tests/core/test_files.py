@@ -69,6 +69,6 @@ def test_what_no_stage_has_left_yet_says_what_to_run(tmp_path: Path, monkeypatch
 def test_a_key_that_stands_twice_among_many_is_named_at_once():
     text = "{" + ",".join(f'"{number}":0' for number in range(50_000)) + ',"7":1}'
     began = time.process_time()
-    with pytest.raises(ValueError, match="^the key '7' is there twice$"):
+    with pytest.raises(ValueError, match="the key '7' is there twice"):
         files.parse_json(text.encode())
     assert time.process_time() - began < 5, "a minute, where each key was looked for among all before it"

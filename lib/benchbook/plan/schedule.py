@@ -105,7 +105,7 @@ def plan_runs(
             in_turns = _turns(study, workload, threads, arms, lengths)
             if in_turns and (edge_s := edges.get(workload, {}).get(threads)):
                 in_turns["edge_s"] = edge_s
-            group = {
+            group: dict[str, Any] = {
                 "block": block,
                 "group": f"b{block:02d}-{workload}-t{threads:04d}",
                 "discard_s": study.plan.discard_s,
