@@ -64,6 +64,12 @@ def test_each_fault_fails_its_check_alone(changed, check):
     assert judged.reasons[0].startswith(f"{check} ")
 
 
+def test_a_number_that_no_float_holds_is_no_evidence():
+    judged = of({"client": {"cpu_s": 10**400}})
+    assert judged.status == "indeterminate"
+    assert "the evidence can't be used: OverflowError" in judged.reasons[0]
+
+
 @pytest.mark.parametrize(
     "path, check",
     [

@@ -196,7 +196,7 @@ def _check(evidence: Evidence, limits: Limits, id: str, name: str, find: Find) -
                 missing.append(f"{whose}{lack}")
     except Missing as lack:
         missing.append(str(lack))
-    except (TypeError, ValueError, AttributeError, KeyError, ZeroDivisionError) as error:
+    except (TypeError, ValueError, AttributeError, KeyError, ArithmeticError) as error:
         return Check(id, name, None, f"the evidence can't be used: {type(error).__name__}: {error}")
     if faults:
         return Check(id, name, False, "; ".join(faults + missing))
