@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from benchbook.compare import doubts
+from benchbook.compare import doubts, findings
+from benchbook.compare.claims import measured
 from benchbook.compare.claims.blocks import Evidence
 from benchbook.core.params import Analysis
 
@@ -71,7 +72,9 @@ def test_a_long_run_is_told_by_its_levels_and_stalls(said) -> None:
 
 
 def test_a_study_that_can_decide_is_not_described(said, make_study) -> None:
-    assert doubts.described_tables(make_study(blocks=4), Analysis()) == ["intervals"]
-    assert doubts.described_tables(make_study(blocks=5), Analysis()) == []
+    nothing = measured.Put([], [], [])
+    for blocks, needs_seconds in (4, True), (5, False):
+        tables = findings.tables(make_study(blocks=blocks), Analysis(), nothing)
+        assert ("intervals" in tables) == needs_seconds
     assert said([("lost", [100.0] * 30 + [0.0] * 30)], LOST, blocks=5) is None
     assert said([("steady", [100.0] * 60)], {}) is None

@@ -8,9 +8,9 @@ import pytest
 
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.intervals import Interval
-from benchbook.compare.judgement import Candidate, Effect, effect, judge, p_value
+from benchbook.compare.judgement import Candidate, Effect, effect, judge
 from benchbook.compare.pairs import block_ratios
-from benchbook.compare.verdicts import Band, point_band
+from benchbook.compare.verdicts import Band, p_value, point_band
 from benchbook.core.findings import Depends
 
 FIVE = [1.062, 1.071, 1.058, 1.081, 1.049]

@@ -80,20 +80,16 @@ class Table(pd.DataFrame):
         if self.empty or self.columns.nlevels > 1:
             return str(pd.DataFrame(self))
         width = shutil.get_terminal_size((100, 24)).columns
-        head, shown = _shared(_in_per_cent(self))
+        shown = pd.DataFrame(self)
+        for name in FRACTIONS & set(shown.columns):
+            shown[name] = [f"{100 * one:+.1f} %" if pd.notna(one) else "" for one in shown[name]]
+        head, shown = _shared(shown)
         left_out: list[str] = []
         while (text := _fitted(shown, width)) is None and len(shown.columns) > 1:
             left_out.insert(0, str(shown.columns[-1]))
             shown = shown.iloc[:, :-1]
         more = f"and {len(left_out)} more columns: {', '.join(left_out)}" if left_out else ""
         return "\n".join(part for part in (_cut(head, width), text, _cut(more, width)) if part)
-
-
-def _in_per_cent(frame: Table) -> pd.DataFrame:
-    shown = pd.DataFrame(frame)
-    for name in FRACTIONS & set(shown.columns):
-        shown[name] = [f"{100 * one:+.1f} %" if pd.notna(one) else "" for one in shown[name]]
-    return shown
 
 
 def _shared(shown: pd.DataFrame) -> tuple[str, pd.DataFrame]:

@@ -14,7 +14,7 @@ from benchbook.api.columns import documented, of_parts
 from benchbook.api.names import Named, NotThere, Told
 from benchbook.api.run import Run
 from benchbook.compare import verdicts
-from benchbook.compare.intervals import Interval, block_interval
+from benchbook.compare.intervals import block_interval
 from benchbook.compare.pairs import block_ratios
 from benchbook.core import files, findings, load, paths, record, runfolder
 from benchbook.core import study as core_study
@@ -139,11 +139,8 @@ class Study:
 
     def between(self, treatment: str, one: str, other: str, metric: str = "qps") -> pd.DataFrame:
         """Return an arm's effect under two workloads, and the one over the other, paired block by block."""
-        for word, known in (
-            (treatment, self.arms[1:]),
-            (one, self.spec.workloads),
-            (other, self.spec.workloads),
-        ):
+        known_by = (treatment, self.arms[1:]), (one, self.spec.workloads), (other, self.spec.workloads)
+        for word, known in known_by:
             if word not in known:
                 raise NotThere(f"{word}: not in this study; {did_you_mean(word, known)}")
         runs = self.runs
@@ -155,14 +152,12 @@ class Study:
         blocks = sorted(set(both[0].index) & set(both[1].index))
         looked = max((look for look in analysis.looks if look <= len(blocks)), default=None)
         ratios = [part.loc[blocks[:looked]] for part in both]
-        rows = [
-            _judged(name, block_interval(part, analysis.level), looked is not None)
-            for name, part in (
-                (one, ratios[0]),
-                (other, ratios[1]),
-                (f"{one} over {other}", ratios[0] - ratios[1]),
-            )
-        ]
+        names = (one, other, f"{one} over {other}")
+        rows = []
+        for name, part in zip(names, (*ratios, ratios[0] - ratios[1]), strict=True):
+            found = block_interval(part, analysis.level)
+            label = verdicts.label(found) if looked is not None and found.is_known else "not decided yet"
+            rows.append({"workload": name, **found.numbers, "label": label})
         return documented("between", pd.DataFrame(rows))
 
     def plot(self) -> forest.Forest:
@@ -308,12 +303,3 @@ class Study:
     def _folders(self) -> dict[str, Path]:
         places = (self._places.raw, self._places.void, self._places.pilots)
         return {found.name: found.path for place in places for found in runfolder.listing(place)}
-
-
-def _judged(name: str, found: Interval, is_look: bool) -> dict[str, Any]:
-    label = verdicts.label(found) if is_look and found.is_known else "not decided yet"
-    return {
-        "workload": name,
-        **{key: getattr(found, key) for key in ("effect", "low", "high", "level", "n")},
-        "label": label,
-    }

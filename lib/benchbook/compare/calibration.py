@@ -96,7 +96,11 @@ def effects(table: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (what, engine, workload), own in table.groupby(["what", "engine", "workload"], sort=False):
-        by = {order: _pooled(part) for order, part in own.groupby("order")}
+        by = {}
+        for order, part in own.groupby("order"):
+            ratios = np.concatenate([ratios_of(text) for text in part.log_ratios])
+            # With the active seconds of a block.
+            by[order] = ratios, float(part.active_s.sum()) / max(len(ratios), 1)
         if not {"turns", "runs"} <= set(by):
             continue
         found = {order: t_interval(ratios, LEVEL) for order, (ratios, _) in by.items()}
@@ -142,12 +146,6 @@ def times(table: pd.DataFrame) -> float | None:
     known = effects(table)
     ratios = known.times.dropna() if len(known) else pd.Series(dtype=float)
     return float(np.exp(np.log(ratios).mean())) if len(ratios) else None
-
-
-def _pooled(part: pd.DataFrame) -> tuple[np.ndarray, float]:
-    """Return the log ratios of all blocks of some campaigns, and the active seconds of a block."""
-    ratios = np.concatenate([ratios_of(text) for text in part.log_ratios])
-    return ratios, float(part.active_s.sum()) / max(len(ratios), 1)
 
 
 def _difference(turns: Interval, runs: Interval) -> dict[str, Any]:

@@ -40,7 +40,8 @@ def contrast_candidates(evidence: Evidence, claims: Sequence[ClaimedEffect]) -> 
         for metric in metrics(study, workload):
             waiting = [claim for claim in claims if _speaks_of(claim, workload, metric, study)]
             for treatment in study.treatments:
-                own = next((claim for claim in waiting if _is_whole(claim, study, treatment)), None)
+                whole = (study.baseline, treatment, set(study.threads))
+                own = next((one for one in waiting if _asked(one, study) == whole), None)
                 waiting = [claim for claim in waiting if claim is not own]
                 ratios = _ratios(evidence, study.baseline, treatment, workload, metric, study.threads)
                 candidates.append(_candidate(evidence, ratios, own))
@@ -99,11 +100,8 @@ def _speaks_of(claim: ClaimedEffect, workload: str, metric: str, study: Study) -
     )
 
 
-def _is_whole(claim: ClaimedEffect, study: Study, treatment: str) -> bool:
-    contrast = (claim.baseline, claim.treatment)
-    return contrast == (study.baseline, treatment) and set(claim.threads or study.threads) == set(
-        study.threads
-    )
+def _asked(claim: ClaimedEffect, study: Study) -> tuple[str, str, set[int]]:
+    return claim.baseline, claim.treatment, set(claim.threads or study.threads)
 
 
 def _ratios(

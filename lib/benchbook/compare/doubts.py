@@ -101,8 +101,7 @@ def told(template: str, favours: Mapping[str, Sequence[str]] | None = None, **va
 
 def leaves_zero_out(found: Contrast) -> bool:
     """Tell whether a finding's interval is on one side of zero; False where there is none."""
-    low, high = found.low, found.high
-    return low is not None and high is not None and edges.is_outside(low, high, 0, 0)
+    return edges.side(found.low, found.high) != 0
 
 
 def wide(findings: Iterable[Finding]) -> list[str]:
@@ -156,11 +155,6 @@ def warnings(
 def only_describes(study: Study, analysis: Analysis) -> bool:
     """Tell whether a study plans fewer blocks than the first look needs, so that it describes its runs."""
     return study.plan.blocks < min(analysis.looks)
-
-
-def described_tables(study: Study, analysis: Analysis) -> list[str]:
-    """Return the tidy tables that a description needs beside those of any findings."""
-    return ["intervals"] if only_describes(study, analysis) else []
 
 
 def described(evidence: Evidence, names: Mapping[str, str]) -> list[str] | None:

@@ -35,8 +35,10 @@ def is_outside(low: float, high: float, least: float, most: float) -> bool:
     return is_below(high, least) or is_above(low, most)
 
 
-def side(low: float, high: float) -> Literal[-1, 0, 1]:
-    """Return on which side of zero an interval lies: -1, 1, or 0 where it holds or touches zero."""
+def side(low: float | None, high: float | None) -> Literal[-1, 0, 1]:
+    """Return on which side of zero an interval lies: -1, 1, or 0 where it holds or touches it or is none."""
+    if low is None or high is None:
+        return 0
     return 1 if is_above(low, 0) else -1 if is_below(high, 0) else 0
 
 

@@ -12,10 +12,10 @@ import pandas as pd
 
 from benchbook.compare import more_sessions
 from benchbook.compare.contrasts import PERCENTILES
-from benchbook.compare.judgement import Candidate, Effect, Judged, p_value
+from benchbook.compare.judgement import Candidate, Effect, Judged
 from benchbook.compare.latency import dense, percentile_ms
 from benchbook.compare.sentences import sentence
-from benchbook.compare.verdicts import USEFUL_RATIO, benjamini_hochberg
+from benchbook.compare.verdicts import USEFUL_RATIO, benjamini_hochberg, p_value
 from benchbook.core import histogram
 from benchbook.core.findings import ByThreads, Finding, More, Named, Names, SecondOpinion, Support
 from benchbook.core.params import Analysis

@@ -33,7 +33,7 @@ from benchbook.compare.contrasts import judged, metrics
 from benchbook.compare.entries import Context, entry, more_for_aa, q_values, with_support
 from benchbook.compare.judgement import Judged
 from benchbook.compare.scaling import scaling
-from benchbook.compare.sentences import percent
+from benchbook.compare.sentences import SHOWN, percent
 from benchbook.compare.stopping import stopped_at
 from benchbook.compare.verdicts import MARGIN, next_look, reached_look
 from benchbook.core import canonical
@@ -54,9 +54,10 @@ FALSE_VERDICTS = 0.05
 def tables(study: Study, analysis: Analysis, put: measured.Put) -> tuple[str, ...]:
     """Return which tidy tables `of_study` takes where these claims are put to a study."""
     usual = ["runs", "voids", "histograms", "monitor", "costs"]
-    if any(one.rate for one in study.workloads.values()):
+    at_a_rate = any(one.rate for one in study.workloads.values())
+    if at_a_rate or measured.tables(put.asked) or doubts.only_describes(study, analysis):
         usual.append("intervals")
-    return (*usual, *measured.tables(put.asked), *doubts.described_tables(study, analysis))
+    return tuple(usual)
 
 
 def of_study(
@@ -166,7 +167,7 @@ def _entries(
     if aa is not None and _differs(aa):
         text = f"the A/A pair differs by {percent(given(aa.effect))}; smaller effects mean nothing"
         for one in entries:
-            if _shown(aa) or _within(one, aa):
+            if aa.label in SHOWN or _within(one, aa):
                 one.warnings.append(text)
     return entries, aa
 
@@ -210,13 +211,9 @@ def _look(complete: int, looks: Sequence[int], level: float) -> Look:
     return Look(n=look or 0, level=level, next=following, note=note)
 
 
-def _shown(aa: Finding) -> bool:
-    return aa.label in ("higher", "lower")
-
-
 def _differs(aa: Finding) -> bool:
     """Tell whether an A/A interval leaves zero out, be it by as little as makes no practical difference."""
-    return _shown(aa) or doubts.leaves_zero_out(aa)
+    return aa.label in SHOWN or doubts.leaves_zero_out(aa)
 
 
 def _within(found: Finding, aa: Finding) -> bool:
@@ -243,7 +240,7 @@ def _warnings(
         stopped=stopped_at(study, judged) if complete < study.plan.blocks else None,
         first_look=first_look,
         aa=aa,
-        is_aa_shown=aa and _shown(aa),
+        is_aa_shown=aa and aa.label in SHOWN,
         is_aa_inside=is_inside,
         is_aa_apart=aa and _differs(aa),
         margin=MARGIN,

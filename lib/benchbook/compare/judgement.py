@@ -10,8 +10,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scipy.special import stdtr
-
 from benchbook.compare import edges
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.intervals import (
@@ -109,13 +107,6 @@ def effect(contrast: BlockRatios, level: float, per_thread_level: float) -> Effe
     )
 
 
-def p_value(interval: Interval) -> float | None:
-    """Return the two-sided p value of "no effect"; None where there is no interval."""
-    if interval.standard_error is None or interval.df is None:
-        return None
-    return float(2 * stdtr(interval.df, -abs(given(interval.log_mean)) / interval.standard_error))
-
-
 @dataclass(frozen=True)
 class Candidate:
     """An effect about to be judged, with the claim it answers.
@@ -180,7 +171,10 @@ def judge(
     contrasts = [_contrast(candidate) for candidate in candidates]
     errors = [1 - candidate.effect.interval.level for candidate in candidates]
     labels = [decide_label(candidate.effect.interval) for candidate in candidates]
-    verdicts = [_verdict(candidate) for candidate in candidates]
+    verdicts: list[Decision[Verdict]] = [
+        decide_verdict(one.effect.interval, one.band) if one.band else Decision("inconclusive", None)
+        for one in candidates
+    ]
     noise = [_noise(candidate, twins) for candidate in candidates]
     found = zip(
         *(candidates, labels, _held(questions, contrasts, labels, errors)),
@@ -239,13 +233,6 @@ def _levels(
 def _question(candidate: Candidate) -> tuple[Hashable, ...]:
     contrast = candidate.effect.contrast
     return contrast.baseline, contrast.workload, contrast.metric, tuple(contrast.ratios.columns)
-
-
-def _verdict(candidate: Candidate) -> Decision[Verdict]:
-    interval = candidate.effect.interval
-    if candidate.band is None or not interval.is_known:
-        return Decision("inconclusive", None)
-    return decide_verdict(interval, candidate.band)
 
 
 def _held(

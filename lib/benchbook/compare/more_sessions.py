@@ -29,7 +29,7 @@ class Advice:
 
 def advise(pooled: Pooled) -> list[Advice]:
     """Say for each effect of a study that a reader is told what would narrow it."""
-    return [_one(contrast, effect) for contrast in pooled.contrasts for effect in contrast.told]
+    return [_advice(contrast, effect) for contrast in pooled.contrasts for effect in contrast.told]
 
 
 def lines(pooled: Pooled | None) -> Iterator[str]:
@@ -47,7 +47,7 @@ def half_width(tau: float, block_error: float, k: int) -> float:
     return t_quantile(0.95, k - 1) * math.sqrt(tau**2 + (tau**2 + block_error**2) / k)
 
 
-def _one(contrast: Contrast, effect: PooledEffect) -> Advice:
+def _advice(contrast: Contrast, effect: PooledEffect) -> Advice:
     errors = [one.standard_error for one in effect.occasions]
     block = math.sqrt(sum(error**2 for error in errors) / len(errors)) if errors else None
     tau = None if effect.tau_pct is None else effect.tau_pct / 100

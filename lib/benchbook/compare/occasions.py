@@ -82,16 +82,11 @@ def averaged(values: Sequence[Value]) -> Averaged:
     m = len(values)
     mean = canonical.mean([one.log_effect for one in values])
     error = math.sqrt(canonical.total(one.standard_error**2 for one in values)) / m
-    return Averaged(tuple(one.session for one in values), mean, error, _sign(values, mean, error))
-
-
-def _sign(values: Sequence[Value], mean: float, error: float) -> Sign:
-    """Return the sign of a mean whose interval leaves zero out; 0 where a session's number is withheld."""
-    if any(one.label in WITHHELD for one in values):
-        return 0
     df = sum(one.n - 1 for one in values)
     half = t_quantile((1 + max(one.level for one in values)) / 2, df) * error
-    return edges.side(mean - half, mean + half)
+    is_withheld = any(one.label in WITHHELD for one in values)
+    sign: Sign = 0 if is_withheld else edges.side(mean - half, mean + half)
+    return Averaged(tuple(one.session for one in values), mean, error, sign)
 
 
 LEVEL = 0.90

@@ -172,19 +172,20 @@ def _contrast(entry: Finding, own: Sequence[Brought]) -> Contrast:
     sessions = [one.session for one in own]
     levels = sorted({part.threads for found in entries.values() if found for part in _parts(found)})
     whole = _effect(entry, None, sessions, entries)
-    at = {level: {name: _at(found, level) for name, found in entries.items()} for level in levels}
-    by_level = tuple(_effect(entry, level, sessions, at[level]) for level in levels)
+    by_level = []
+    for level in levels:
+        parts = {
+            name: next((part for part in _parts(found) if part.threads == level), None) if found else None
+            for name, found in entries.items()
+        }
+        by_level.append(_effect(entry, level, sessions, parts))
     return Contrast(
         **{key: getattr(entry, key) for key in ("id", "workload", "baseline", "treatment", "metric")},
         names=entry.names,
         one_number=_has_one_number(by_level, entries.values()),
         whole=whole,
-        levels=by_level,
+        levels=tuple(by_level),
     )
-
-
-def _at(found: Finding | None, threads: int) -> Level | ByThreads | None:
-    return next((part for part in _parts(found) if part.threads == threads), None) if found else None
 
 
 def _parts(found: Finding) -> Sequence[Level | ByThreads]:
@@ -194,7 +195,7 @@ def _parts(found: Finding) -> Sequence[Level | ByThreads]:
 def _has_one_number(levels: Sequence[PooledEffect], entries: Iterable[Finding | None]) -> bool:
     """Tell whether one number may stand for all levels: not where a session's may not, where a level depends
     on the machine, or where the means of two levels leave zero out on both sides."""
-    signs = {_side(level.low, level.high) for level in levels}
+    signs = {edges.side(level.low, level.high) for level in levels}
     return (
         all(found.headline for found in entries if found)
         and not any(level.label == "depends on the machine" for level in levels)
@@ -261,17 +262,12 @@ def label(groups: Sequence[Averaged], found: Pool | None, processors: int) -> La
     spread = max(abs(found.mean), math.log1p(MARGIN))
     if {-1, 1} <= signs or (differ and edges.is_above(found.tau or 0.0, spread)):
         return "depends on the machine"
-    outside = _side(found.prediction_low, found.prediction_high)
+    outside = edges.side(found.prediction_low, found.prediction_high)
     if found.k >= FEWEST and processors >= MIN_MODELS and outside:
         return "holds elsewhere"
     if 0 not in signs:
         return "same direction"
-    return "on average" if _side(found.low, found.high) else "not shown"
-
-
-def _side(low: float | None, high: float | None) -> int:
-    """Return on which side of zero an interval lies: -1, 1, or 0 where it holds zero or there is none."""
-    return 0 if low is None or high is None else edges.side(low, high)
+    return "on average" if edges.side(found.low, found.high) else "not shown"
 
 
 def standard_error(part: Finding | Level | ByThreads) -> float | None:

@@ -14,6 +14,7 @@ from benchbook.compare.intervals import MIN_BLOCKS, NO_SPREAD, t_interval
 from benchbook.compare.sentences import listing
 from benchbook.core import traits
 from benchbook.core.causes import CellCosts, Estimate, PartCost, Place
+from benchbook.core.errors import given
 
 FULL, NEARLY = 0.95, 0.9
 """Share of a part's cores from which they are full, with no end below the other; under that they are not."""
@@ -104,7 +105,7 @@ def difference(treated: pd.Series, base: pd.Series, level: float) -> Estimate | 
 
 def decided(found: Estimate | None) -> bool:
     """Tell whether a difference is above or below zero with its whole interval."""
-    return found is not None and None not in (found.low, found.high) and edges.side(*_ends(found)) != 0
+    return found is not None and edges.side(found.low, found.high) != 0
 
 
 def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.0) -> bool:
@@ -119,7 +120,7 @@ def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.
     one, other = (estimate(both.iloc[:, column], level) for column in (0, 1))
     if one is None or other is None or not decided(other) or one.value * other.value <= 0:
         return False
-    ends = (one.value, one.value) if both.iloc[:, 0].std() < NO_SPREAD else _ends(one)
+    ends = (one.value, one.value) if both.iloc[:, 0].std() < NO_SPREAD else (given(one.low), given(one.high))
     if edges.side(*ends) == 0:
         return False
     missed = abs(one.value - other.value) / abs(other.value)
@@ -130,11 +131,6 @@ def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.
         return True
     rest = estimate(both.iloc[:, 1] - both.iloc[:, 0], level)
     return rest is not None and rest.low is not None and not decided(rest)
-
-
-def _ends(found: Estimate) -> tuple[float, float]:
-    assert found.low is not None and found.high is not None
-    return found.low, found.high
 
 
 def described(cell: Cell, level: float) -> CellCosts:

@@ -144,13 +144,10 @@ def verdict(ends: Interval, band: Band | Bounds) -> Verdict:
 
 def label(ends: Interval) -> Label:
     """Say what an interval shows without any claim; ± 1 percentage point is no practical difference."""
-    if ends.log_low is None or ends.log_high is None:
-        return "not shown"
     if verdict(ends, Band(-PRACTICAL, PRACTICAL)) == "confirmed":
         return "no practical difference"
-    if edges.is_above(ends.log_low, 0):
-        return "higher"
-    return "lower" if edges.is_below(ends.log_high, 0) else "not shown"
+    labels: dict[int, Label] = {1: "higher", -1: "lower", 0: "not shown"}
+    return labels[edges.side(ends.log_low, ends.log_high)]
 
 
 def is_useful(ends: Interval) -> bool:
@@ -162,11 +159,11 @@ def is_useful(ends: Interval) -> bool:
 
 def direction(ends: Interval, value: float) -> Direction | None:
     """Say of a contradicted claim whether at least its sign was right; None for a claim of no difference."""
-    if ends.log_low is None or ends.log_high is None or value == 0:
+    if not ends.is_known or value == 0:
         return None
-    if not edges.is_outside(ends.log_low, ends.log_high, 0, 0):
+    if not (sign := edges.side(ends.log_low, ends.log_high)):
         return "no effect"
-    return "right" if edges.is_above(ends.log_low, 0) == (value > 0) else "opposite"
+    return "right" if sign * value > 0 else "opposite"
 
 
 def decide_verdict(interval: Interval, band: Band | Bounds) -> Decision[Verdict]:
@@ -184,9 +181,12 @@ def decide_label(interval: Interval) -> Decision[Label]:
     outcome = label(interval)
     if outcome == "no practical difference":
         return Decision(outcome, decide_verdict(interval, Band(-PRACTICAL, PRACTICAL)).p)
-    if outcome == "not shown":
-        return Decision(outcome, None)
-    return Decision(outcome, min(_p(interval, 0.0), _p(interval, 0.0, is_below=True)))
+    return Decision(outcome, None if outcome == "not shown" else p_value(interval))
+
+
+def p_value(interval: Interval) -> float | None:
+    """Return the two-sided p value of "no effect"; None where there is no interval."""
+    return min(_p(interval, 0.0), _p(interval, 0.0, is_below=True)) if interval.is_known else None
 
 
 def _p(interval: Interval, bound: float, is_below: bool = False) -> float:

@@ -53,8 +53,9 @@ def arm(name: str, access: str | None = None, network: str | None = None) -> str
         return "direct connections"
     if (way := WAYS.get((name, access or ""))) is not None:
         return way
+    as_written = set(traits.proxies()) - {access} if access is not None else set()
     parts = re.split(r"([-_.])", name)
-    return "".join(_product(part, access) for part in parts)
+    return "".join(part if part in as_written else traits.product(part) for part in parts)
 
 
 def workload(name: str, script: str | None = None) -> str:
@@ -135,9 +136,3 @@ def sentence_case(text: str) -> str:
     first = text.partition(" ")[0]
     is_word = first.islower() and first.replace("-", "").isalpha()
     return text[:1].upper() + text[1:] if is_word or text.startswith(tuple(METRICS.values())) else text
-
-
-def _product(part: str, access: str | None) -> str:
-    if part in traits.proxies() and access not in (part, None):
-        return part
-    return traits.product(part)

@@ -104,12 +104,9 @@ def grade(name: str, claim: Claim, source: Source, study: Study, sessions: Seque
     worst = max(told, key=lambda where: OUTCOMES.index(told[where][0]))
     outcome, low, high, often = told[worst]
     scale = seen[worst][-1][1].scale
-    processors: list[Session] = []
-    for one in sessions:
-        if not any(machines.may_be_same(one.session.processor, other.processor) for other in processors):
-            processors.append(one.session)
+    processors = machines.models([one.session.processor for one in sessions])
     parts = tuple((where, found[0]) for where, found in told.items())
-    return Grade(near, why, outcome, parts, len(sessions), often, len(processors), low, high, scale)
+    return Grade(near, why, outcome, parts, len(sessions), often, processors, low, high, scale)
 
 
 def closeness(claim: Claim, source: Source, study: Study, facts: Facts) -> tuple[Closeness, str]:
@@ -237,26 +234,23 @@ def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, f
     band = seen[-1][1].band
     found = pool([one.log_effect for one in values], [max(one.standard_error, 1e-9) ** 2 for one in values])
     low, high = found.prediction_low, found.prediction_high
-    is_predicted = low is not None and high is not None
+    is_predicted, is_bounded = low is not None and high is not None, math.isfinite(sum(band))
     if low is None or high is None:
         low, high = min(one.low for _, one in seen), max(one.high for _, one in seen)
-    back = {"share": math.expm1, "value": math.exp, "power": float}[seen[-1][1].scale]
+    back = kinds.BACK[seen[-1][1].scale]
     told = back(low), back(high), len(values)
-    sign = _direction(band)
+    sign, is_inside = _direction(band), edges.is_inside(low, high, *band)
     if sign and {-1, 1} <= {one.sign for one in values}:
         return "depends on the machine", *told
-    if is_predicted and edges.is_inside(low, high, *band) and math.isfinite(sum(band)):
+    if is_inside and (not sign or (is_predicted and is_bounded)):
         return "same size", *told
     if not sign:
-        is_off = edges.is_outside(low, high, *band)
-        inside = edges.is_inside(low, high, *band)
-        return ("same size" if inside else "opposite" if is_off else "too wide to tell"), *told
+        return ("opposite" if edges.is_outside(low, high, *band) else "too wide to tell"), *told
     near, far = (low, high) if sign > 0 else (-high, -low)
     claimed = sorted(abs(end) for end in band)
     if edges.is_above(near, 0.0):
-        if not math.isfinite(sum(band)):
-            is_held = edges.is_inside(low, high, *band)
-            return ("same direction" if is_held else "same direction, smaller"), *told
+        if not is_bounded:
+            return ("same direction" if is_inside else "same direction, smaller"), *told
         size = sign * found.mean
         if edges.is_below(size, claimed[0]):
             return "same direction, smaller", *told

@@ -70,7 +70,7 @@ def _outcome(part: Part, board: Board, is_printed: bool) -> Outcome:
         both = board.amount((*later, *earlier))
         if given(both.log_mean) < 0:
             bounds = bounds.turned
-        is_shown = both.is_known and edges.side(given(both.log_low), given(both.log_high)) != 0
+        is_shown = edges.side(both.log_low, both.log_high) != 0
         reason = None if is_printed or is_shown else NO_SIZE
     if part.rule == "alike":
         theirs = given(board.amount(part.of[1]).log_mean)

@@ -20,6 +20,8 @@ from benchbook.compare.verdicts import PRACTICAL, Bounds
 from benchbook.core.claim import Claim, Condition, Selector
 from benchbook.core.errors import given
 
+BACK: Mapping[str, Callable[[float], float]] = {"share": math.expm1, "value": math.exp, "power": float}
+"""What turns a logarithm into a part's number, by its scale; a power is none."""
 # What is the more the better: of several such values at one level the highest says what can be done.
 RATES = ("qps", "tps")
 

@@ -136,7 +136,7 @@ def _part(one: Outcome) -> AnswerPart:
     def back(log: float | None) -> float | None:
         if log is None or not math.isfinite(log):
             return None
-        return {"share": math.expm1, "value": math.exp, "power": float}[one.part.scale](log)
+        return kinds.BACK[one.part.scale](log)
 
     amount: Interval = one.amount
     return AnswerPart(
