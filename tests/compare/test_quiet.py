@@ -73,6 +73,14 @@ def test_a_load_before_measuring_is_no_doubt_where_the_runs_had_the_machine_for_
         assert "During the runs" not in found["Load"].text and ("Other programs" in found) == others
 
 
+def test_the_doubt_and_the_line_have_one_number_of_what_others_used(names):
+    # Of 2 cores nothing, 0.04, 0.20 beside the A/A twin and 0.04; 0.07 in the mean.
+    runs = _runs(cpu_machine_pct=[50.0, 52.0, 60.0, 52.0])
+    runs["arm"] = ["direct", "haproxy", "direct_again", "haproxy"]
+    assert "During the runs other programs used 0.07 cores." in _by_title(runs, names, LOADED)["Load"].text
+    assert "other programs used 0.07 cores during runs" in quiet.seen(runs, LOADED, None, None).line
+
+
 def test_other_programs_that_ran_beside_one_arm_favour_the_other(names):
     # 90 % of 2 cores are 1.8, of which the arm's parts used 1.0.
     found = _by_title(_runs(cpu_machine_pct=[50.0, 90.0] * 2), names)["Other programs"]

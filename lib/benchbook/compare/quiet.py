@@ -78,12 +78,14 @@ def doubts(
     """Return what other work, the host or the kernel's pace can have done, with the arms it can favour."""
     own = runs[runs.arm.isin(facts)] if facts else runs
     cores, load = _cores(facts), max(_loads(facts), default=None)
-    others = _others(own, cores, unmeasured)
+    others = _others(runs, cores, unmeasured)
     mean = None if others is None else float(others.mean())
     # What was over before measuring is no doubt about it.
     is_over = mean is not None and edges.is_below(mean, NOTHING)
     is_loaded = load is not None and cores is not None and not edges.is_below(load, BUSY * cores)
-    used, least_used = _by_arm(others, own, OTHERS * (cores or 0), OTHERS_APART * (cores or 0))
+    used, least_used = _by_arm(
+        _others(own, cores, unmeasured), own, OTHERS * (cores or 0), OTHERS_APART * (cores or 0)
+    )
     stolen, least_stolen = _by_arm(own.steal_pct, own, STEAL_PCT, STEAL_APART_PCT)
     fewest = own[own.threads == own.threads.min()] if len(own) else own
     pressure = _pressure(fewest, monitor)
