@@ -1,7 +1,5 @@
 """What a test waits for, and what it does in a thread beside its own work."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -1,7 +1,5 @@
 """A real Chromium for the tests that look at pages, and a page that notes whatever should not happen."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

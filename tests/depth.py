@@ -1,7 +1,5 @@
 """How many made-up inputs a test tries: all of them in `make test-all`, a part of them in `make test`."""
 
-from __future__ import annotations
-
 import os
 
 IS_DEEP = bool(os.environ.get("BENCHBOOK_DEEP"))

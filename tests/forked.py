@@ -1,7 +1,5 @@
 """Calls in processes of their own that need not import everything again: each is a copy of one that has."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Whole findings and tables with made-up values, for tests that are about a few of them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """A package with engines and proxies, as one of somebody else's that is installed beside ours."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

@@ -4,8 +4,6 @@
 libraries are free to choose are off by one unit in the last place, up or down by the bits of the result.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

@@ -1,7 +1,5 @@
 """What is dear to make and none changes is made once a session, by whichever process of it asks first."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Callable

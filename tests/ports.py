@@ -1,7 +1,5 @@
 """Who listens where on this machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psutil

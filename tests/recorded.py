@@ -1,7 +1,5 @@
 """Entries of the record for tests that need an index, and no evidence behind it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from benchbook.core import record

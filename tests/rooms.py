@@ -5,8 +5,6 @@
 Each process that runs tests holds one of twenty rooms of 500 ports for as long as it lives.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """A study of seconds: two arms, two tiny tables, one run each. Tests give what matters to them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from benchbook.core.study import Study

@@ -1,7 +1,5 @@
 """The published sources and their audits, each computed once for all tests; none may change them."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from benchbook.compare import audit

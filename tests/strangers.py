@@ -1,7 +1,5 @@
 """What a stranger does to a process: traces it, counts its events, stops it again and again."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """The benchmarks measure what they say: valid folders, a fair alternative, no thumb on the simulation."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The search for a slower commit: by answers that are known, in a real clone, and with a real server."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -187,9 +185,7 @@ def test_a_search_that_could_not_begin_has_no_exit_code_of_one_that_left_several
 @needs_a_compiler
 @pytest.mark.server
 @pytest.mark.slow
-def test_a_pull_request_is_compared_with_its_base_by_one_command(
-    repo: Path, open_folder, tmp_path, monkeypatch
-):
+def test_a_pull_request_is_compared_with_its_base_by_one_command(repo, open_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "machine.lock"))
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(open_folder / "pull" / "labs"))
     words = ["gate", "gate", "--repo", str(repo), "--base", "main~16", "--head", "main", "--minutes", "4"]

@@ -1,7 +1,5 @@
 """Folders for labs that nothing is kept of: whatever ends their process, nothing of them stays."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -103,9 +101,7 @@ def test_down_asks_a_living_command_to_end(begun: Callable[[], Begun], labs_of_c
     assert [line for line in report.stopped if line.startswith(f"pid {process.pid} ")]
 
 
-def test_labs_of_another_clone_are_left_alone(
-    begun: Callable[[], Begun], labs_of_clone: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_labs_of_another_clone_are_left_alone(begun, labs_of_clone, monkeypatch):
     process, base, id = begun()
     process.kill()
     process.wait()

@@ -1,7 +1,5 @@
 """Campaigns: each another study, whole or made again, recorded to the byte, and one on a real server."""
 
-from __future__ import annotations
-
 import shutil
 import tarfile
 import tempfile
@@ -161,9 +159,7 @@ def test_recorded_campaigns_have_the_same_bytes_again_and_a_table_that_follows(m
     assert list(sessions.strangers(index.read())) == [], "it is no study of the record"
 
 
-def test_further_campaigns_change_the_last_archive_of_their_kind_alone(
-    few: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_further_campaigns_change_the_last_archive_of_their_kind_alone(few, monkeypatch):
     monkeypatch.setattr(campaigns, "OF_AN_ARCHIVE", 1)
     campaigns.record()
     before = {file.name: file.read_bytes() for file in calibrated.archives()}

@@ -1,7 +1,5 @@
 """A study's measuring depends on the code of its own kind of site, engines and access, and no other."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -104,9 +102,7 @@ def test_an_engine_and_a_proxy_of_another_package_are_in_it_with_what_they_stand
     assert code._named(Path("/opt/some/package/engine.py")) == "package/engine.py"
 
 
-def test_a_changed_byte_changes_the_files_of_its_studies_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_changed_byte_changes_the_files_of_its_studies_only(tmp_path, monkeypatch):
     package = tmp_path / "lib" / "benchbook"
     shutil.copytree(tree.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("studies", "data/published"):

@@ -1,7 +1,5 @@
 """A fleet in a cluster: a node for each session, one more attempt, and what goes wrong meanwhile."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tarfile

@@ -1,7 +1,5 @@
 """The committed record comes out of its raw files as it stands, on this processor and on others."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

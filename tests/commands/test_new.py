@@ -1,7 +1,5 @@
 """`benchbook new`: a valid file from options or a terminal, all mistakes at once, no file replaced."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

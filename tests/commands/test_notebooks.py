@@ -1,7 +1,5 @@
 """Notebooks executed in this process leave what a kernel of their own would, and nothing to the next."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

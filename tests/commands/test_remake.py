@@ -1,7 +1,5 @@
 """A session is made again when something that it was made with or that was made of it has changed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
@@ -71,9 +69,7 @@ def made(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return sorted(line.split(": ")[1] for line in lines if line.startswith("record "))
 
 
-def test_only_the_sessions_that_something_changed_of_are_made_again(
-    root: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_only_the_sessions_that_something_changed_of_are_made_again(root, capsys):
     ant = paths.recorded("ant", NEXT)
     newest, all_three = f"ant {NEXT}", [f"ant {FIRST}", f"ant {NEXT}", f"bee {FIRST}"]
     assert made(capsys) == all_three
@@ -91,9 +87,7 @@ def test_only_the_sessions_that_something_changed_of_are_made_again(
     assert made(capsys) == [] and ant.report.read_text() == "the page of ant", "pages are no evidence"
 
 
-def test_a_page_is_rendered_again_when_its_answer_turns_in_another_study(
-    root: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_page_is_rendered_again_when_its_answer_turns_in_another_study(root, capsys):
     made(capsys)
     paths.recorded("bee", FIRST).archive.write_text("turned")
     remake.run()
@@ -103,9 +97,7 @@ def test_a_page_is_rendered_again_when_its_answer_turns_in_another_study(
     assert made(capsys) == []
 
 
-def test_a_value_that_differs_is_told_until_it_is_as_recorded_and_takes_no_page_away(
-    root: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_value_that_differs_is_told_until_it_is_as_recorded_and_takes_no_page_away(root, capsys):
     ant = paths.recorded("ant", NEXT)
     made(capsys)
     assert remake.run() == []
@@ -131,9 +123,7 @@ def test_what_is_recorded_no_more_goes_with_its_pages(root: Path, capsys: pytest
     assert (gone.report.parent / ".gitkeep").is_file() and paths.recorded("ant", NEXT).report.is_file()
 
 
-def test_a_change_of_the_code_asks_for_what_is_made_with_it_alone(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_change_of_the_code_asks_for_what_is_made_with_it_alone(root, monkeypatch):
     """The first page is made of other modules; those of pages alone ask for no session again."""
     package = root / "lib" / "benchbook"
     shutil.copytree(code.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))

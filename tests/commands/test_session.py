@@ -1,16 +1,12 @@
 """What a session would measure by itself: what the record needs, of what can be made here."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchbook.commands import session
 
 
 @pytest.mark.parametrize(("arm", "is_left_out"), [("mysql", False), ("postgresql", True)])
-def test_an_arm_that_its_recorded_sessions_lack_is_not_waited_for(
-    arm: str, is_left_out: bool, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_arm_that_its_recorded_sessions_lack_is_not_waited_for(arm, is_left_out, monkeypatch):
     """The recorded sessions of `lab-engines` had a MariaDB and a PostgreSQL, and nowhere a MySQL."""
     monkeypatch.setattr(session.obstacles, "foreseen", lambda _: {arm: "there is no such server"})
     needs, skipped = session.needed(["lab-engines"])

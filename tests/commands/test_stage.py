@@ -1,9 +1,6 @@
 """A stage that a signal ended: what it had on this machine is removed by the process that started it."""
 
-from __future__ import annotations
-
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +11,7 @@ from benchbook.sites.processes import process
 
 
 @pytest.mark.parametrize(("code", "is_left"), [(128 + 15, False), (1, True)])
-def test_what_a_stage_had_on_this_machine_goes_with_it(
-    code: int, is_left: bool, open_folder: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_a_stage_had_on_this_machine_goes_with_it(code, is_left, open_folder, monkeypatch):
     """One that failed has left its site in order; a lab may then be another's, which holds the lock."""
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(open_folder / f"stage-{code}"))
     monkeypatch.setattr(stage, "execute", lambda *_, **__: code)

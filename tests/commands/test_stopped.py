@@ -1,7 +1,5 @@
 """Stopped means stopped: whichever command, whenever, by whichever signal, nothing of it goes on."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

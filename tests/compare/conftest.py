@@ -1,14 +1,12 @@
 """Tidy tables made by hand: runs whose ratios are exactly what a test says."""
 
-from __future__ import annotations
-
 import itertools
 
 import pandas as pd
 import pytest
 
 from benchbook.core import traits
-from benchbook.core.study import Study
+from tests import small
 from tests.found import runs
 
 
@@ -60,23 +58,17 @@ def make_study():
         discard_s=15,
         settings=None,
     ):
-        return Study.model_validate(
-            {
-                "title": "A proxy in front",
-                "question": "What does the proxy cost?",
-                "site": {},
-                "engine": {"settings": settings or {}},
-                "arms": arms
-                if isinstance(arms, dict)
-                else {arm: {"access": arm if arm in traits.proxies() else "direct"} for arm in arms},
-                "aa": aa and {name: tuple(values) for name, values in aa.items()},
-                "dataset": {"tables": 1, "table_size": 100},
-                "workloads": workloads or {"oltp_point_select": {}},
-                "threads": list(threads),
-                "plan": {"seed": 1, "blocks": blocks, "discard_s": discard_s, "run_s": run_s},
-                "warm_up": {},
-                "claims": (),
-            }
+        return small.study(
+            engine={"settings": settings or {}},
+            arms=arms
+            if isinstance(arms, dict)
+            else {arm: {"access": arm if arm in traits.proxies() else "direct"} for arm in arms},
+            aa=aa and {name: tuple(values) for name, values in aa.items()},
+            dataset={"tables": 1, "table_size": 100},
+            workloads=workloads or {"oltp_point_select": {}},
+            threads=list(threads),
+            plan={"seed": 1, "blocks": blocks, "discard_s": discard_s, "run_s": run_s},
+            warm_up={},
         )
 
     return make

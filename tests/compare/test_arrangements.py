@@ -1,7 +1,5 @@
 """What stands in for what is said in the report, and so is every arm that was left out."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """Causes in words and what rules them out, each rule by itself; whole sentences are in `test_causes.py`."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

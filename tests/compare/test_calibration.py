@@ -1,7 +1,5 @@
 """What a calibration shows, held against numbers worked out by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Causes: named where the costs of a query carry an effect, and withheld where they do not."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 
@@ -461,10 +459,7 @@ def test_what_passes_through_a_proxy_in_pieces_stops_parts_that_do_not_wait_by_t
     make_runs, make_study
 ):
     parts = {"client": 20.0, "proxy": 10.0, "server": 32.0}
-    arms = {
-        "direct": (10_000, parts, {"voluntary": 1.0}),
-        "haproxy": (4_000, parts, {"voluntary": 2.0}),
-    }
+    arms = {"direct": (10_000, parts, {"voluntary": 1.0}), "haproxy": (4_000, parts, {"voluntary": 2.0})}
     one = varied(make_runs, make_study, arms, {arm: facts(proxy={"name": "haproxy"}) for arm in arms})
     assert one.sentence.endswith("+150 µs of waiting")
 

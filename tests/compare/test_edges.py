@@ -1,7 +1,5 @@
 """No decision by the last bit: on a bound, and a bit to each side of it, the answer is one, and no claim."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

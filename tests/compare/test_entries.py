@@ -1,7 +1,5 @@
 """What a percentile rests on: events beyond it, and whether one pause of the machine made them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """What `dvc metrics` and `dvc plots` compare: the findings in small, in percent, nothing renamed or lost."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -37,8 +37,7 @@ def test_quantiles_are_those_of_printed_tables(probability, df, quantile):
 
 
 @pytest.mark.parametrize(
-    ("level", "low", "high"),
-    [(0.95, 0.0490242172, 0.0794805478), (0.98, 0.0437901431, 0.0848935910)],
+    ("level", "low", "high"), [(0.95, 0.0490242172, 0.0794805478), (0.98, 0.0437901431, 0.0848935910)]
 )
 def test_five_blocks_give_the_interval_on_the_log_scale(level, low, high):
     interval = t_interval(FIVE, level)

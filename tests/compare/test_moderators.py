@@ -1,7 +1,5 @@
 """What orders an effect over sessions: found where it is planted, and silent about the rest."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The gate's decision: intervals against the margin, looks, several questions, and the second opinion."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Numbers as headlines have them: two significant digits, ends that look apart, and 25 words at the most."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchbook.compare import pooled_words

@@ -1,7 +1,5 @@
 """What other work on the machine can have done, and which arm it favours."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """A rerun by others is judged by our effect with the band of a claimed number, or not, with a reason."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchbook.compare import reruns

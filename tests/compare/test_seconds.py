@@ -1,7 +1,5 @@
 """Stalls, levels and dips of runs: those that are there are found, in noise none are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -52,11 +50,7 @@ def test_seconds_of_a_stall_that_follow_each_other_are_one_stall():
     qps = np.full(400, 1000.0)
     qps[[9, 10, 11, 199, 399]] = [0, 4, 99, 50, 0]
     found = seconds.stalls(np.arange(1.0, 401.0), qps)
-    assert found == (
-        seconds.Stall(10.0, 3, 0.0),
-        seconds.Stall(200.0, 1, 50.0),
-        seconds.Stall(400.0, 1, 0.0),
-    )
+    assert found == (seconds.Stall(10.0, 3, 0.0), seconds.Stall(200.0, 1, 50.0), seconds.Stall(400.0, 1, 0.0))
     # A tenth of the median is slow, not a stall.
     assert seconds.stalls(np.arange(3.0), np.array([1000.0, 100.0, 1000.0])) == ()
 

@@ -1,7 +1,5 @@
 """A study that may stop early stops at a look where nothing is open, and only there."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs of turns: never pooled with whole runs, and no latency that carries a pause."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names and sentences that a stranger reads without knowing this project's words."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchbook.compare import sentences, words

@@ -1,7 +1,5 @@
 """Settings files are kept once a content, under a name that begins with their digest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from benchbook.core import applied, files

@@ -1,7 +1,5 @@
 """What is the same value and what is another one: too strict fails elsewhere, too lax hides changes."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What changes what is measured is the design; what names it, repeats it or moves it is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

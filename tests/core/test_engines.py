@@ -1,7 +1,5 @@
 """What an arm changes of engine and data, which arms share data; keys that are left out change nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

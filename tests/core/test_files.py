@@ -1,7 +1,5 @@
 """Files are complete or absent, and the same content gives the same bytes."""
 
-from __future__ import annotations
-
 import math
 import os
 import time

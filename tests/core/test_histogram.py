@@ -1,7 +1,5 @@
 """Sysbench's buckets: wrong ones would shift every latency of every report."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """An inventory says which host is what, and every mistake in it is told with its place and remedy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -120,9 +118,7 @@ def test_precedence_is_of_the_kinds_whose_programs_run_on_this_machine():
         ("kind: ssh\n  inventory: ../rack", "site.inventory: '../rack': must match"),
     ],
 )
-def test_a_study_says_which_inventory_and_nothing_that_hosts_do_not_know(
-    site: str, said: str, tmp_path: Path
-):
+def test_a_study_says_which_inventory_and_nothing_that_hosts_do_not_know(site, said, tmp_path):
     text = STUDY.read_text()
     start, end = text.index("  kind: local"), text.index("engine:")
     path = tmp_path / "quick.yaml"

@@ -1,7 +1,5 @@
 """A mistake in a file is told before anything starts: file, line, key, value, what to write."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -12,10 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from benchbook.commands import cli, studies
 from benchbook.core import explain, load, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.load import Sections
 from benchbook.core.params import Params
 from benchbook.core.study import Study
 from tests import depth
@@ -111,9 +111,7 @@ def test_a_mistake_is_refused_with_its_place_and_its_remedy(case: dict[str, Any]
     assert took < 1
 
 
-def test_a_twin_that_would_mislead_is_refused_before_measuring_and_read_afterwards(
-    root: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_twin_that_would_mislead_is_refused_before_measuring_and_read_afterwards(root, capsys):
     """Evidence that was measured before the rule is analyzed and verified as it was."""
     text = (
         TABLE["study"]
@@ -189,9 +187,7 @@ def test_all_contradictions_of_a_file_are_told_at_once(root: Path):
     assert keys == ["workloads.mine", "arms.proxy_again", "threads", "plan.discard_s"]
 
 
-def test_a_command_lists_the_mistakes_of_all_files_and_starts_nothing(
-    root: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_command_lists_the_mistakes_of_all_files_and_starts_nothing(root, capsys):
     assert cli.main(["check"]) == 0
     (root / "studies" / "bad.yaml").write_text(TABLE["study"].replace("tables: 2", "tables: 0"))
     (root / "studies" / "worse.yaml").write_text("- not a study\n")
@@ -324,3 +320,43 @@ def test_sections_that_say_nothing_may_be_left_out(root: Path):
     studies.complete("good")
     assert set(studies.OPTIONAL) <= set(yamlfile.read(root / "studies" / "good.yaml").data)
     assert load.study("good") == study
+
+
+class Model(BaseModel):
+    one: int = 1
+    two: int = 2
+
+    @property
+    def three(self) -> int:
+        return self.one + self.two
+
+    def times(self, factor: int) -> int:
+        return factor * self.one
+
+
+def test_declared_sections_are_read():
+    seen: Any = Sections(Model(), ["one"])
+    assert seen.one == 1
+    assert seen.times(5) == 5
+
+
+def test_another_section_is_refused_with_what_to_declare():
+    seen: Any = Sections(Model(), ["one"])
+    with pytest.raises(BenchbookError, match=r"reads `two` but does not declare it; add it to load\.study"):
+        _ = seen.two
+
+
+def test_a_property_is_refused_when_it_reads_another_section():
+    assert Sections(Model(), ["one", "two"]).three == 3
+    with pytest.raises(BenchbookError, match="reads `two`"):
+        _ = Sections(Model(), ["one"]).three
+
+
+def test_a_section_that_does_not_exist_is_refused_at_once():
+    with pytest.raises(BenchbookError, match="four: not a section of Model"):
+        Sections(Model(), ["one", "four"])
+
+
+def test_a_wrong_name_is_an_ordinary_mistake():
+    with pytest.raises(AttributeError, match="Model has no five"):
+        _ = Sections(Model(), ["one"]).five

@@ -1,7 +1,5 @@
 """Words for people, and fingerprints that change with any part of a value."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean

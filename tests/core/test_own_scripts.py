@@ -1,7 +1,5 @@
 """What belongs to an own script, and what can't."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Everything has one place, found from wherever a command is run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -27,9 +25,7 @@ def test_the_root_is_found_upwards(repository: Path, monkeypatch: pytest.MonkeyP
     assert paths.studies() == ["ant", "zebra"]
 
 
-def test_a_study_is_found_by_its_name_in_any_folder_that_is_not_hidden(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_study_is_found_by_its_name_in_any_folder_that_is_not_hidden(repository, monkeypatch):
     monkeypatch.chdir(repository)
     for folder in ("pool/of", ".ipynb_checkpoints"):
         (repository / "studies" / folder).mkdir(parents=True)
@@ -41,9 +37,7 @@ def test_a_study_is_found_by_its_name_in_any_folder_that_is_not_hidden(
     assert paths.study("not-yet").shown == "studies/not-yet.yaml"
 
 
-def test_a_study_file_is_there_as_soon_as_it_is_written_and_gone_with_its_file(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_study_file_is_there_as_soon_as_it_is_written_and_gone_with_its_file(repository, monkeypatch):
     """In a notebook that stays open too, while files come and go in the same step of the clock."""
     monkeypatch.chdir(repository)
     below = repository / "studies" / "pool"

@@ -1,11 +1,8 @@
 """What is made from the models is current and names every key."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -91,9 +88,7 @@ def test_the_file_in_the_repository_is_current(command: str, file: str):
 
 
 @pytest.mark.parametrize("command", sorted({command for command, _ in CHECKED}))
-def test_a_file_that_is_behind_is_told_and_not_written(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_a_file_that_is_behind_is_told_and_not_written(command, tmp_path, monkeypatch, capsys):
     """All files of a command are made each time, so that they are looked at together."""
     its = [tmp_path / file for one, file in CHECKED if one == command]
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))

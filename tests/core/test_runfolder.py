@@ -1,7 +1,5 @@
 """A run folder is complete or absent, shows every change to it, and is never written again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What one transaction of each script consists of."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchbook.core import scripts

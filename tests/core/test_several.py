@@ -1,7 +1,5 @@
 """Shares of several clients make the whole, and what can't be shared out is refused with its remedy."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 

@@ -1,7 +1,5 @@
 """A study at another size: the study's own file with a merge patch on it, in a file that DVC follows."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

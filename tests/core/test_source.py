@@ -1,7 +1,5 @@
 """Every claim says what its kind needs."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 

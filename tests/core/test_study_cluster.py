@@ -1,7 +1,5 @@
 """A cluster in a study file: what an arm changes of it, and what it refuses, each with what to write."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

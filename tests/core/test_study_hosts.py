@@ -1,7 +1,5 @@
 """What a study may ask of hosts, and what it is told where they can't give it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -52,9 +50,7 @@ def study(arms: dict[str, Any], engine: dict[str, Any] | None = None, **site: An
         ),
     ],
 )
-def test_what_hosts_can_not_give_is_told_with_place_and_remedy(
-    arm: dict, engine: dict | None, site: dict, said: str
-):
+def test_what_hosts_can_not_give_is_told_with_place_and_remedy(arm, engine, site, said):
     with pytest.raises(ValidationError) as caught:
         study({"base": {}, "odd": arm}, engine, **site)
     assert said in str(caught.value)

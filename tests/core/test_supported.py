@@ -1,7 +1,5 @@
 """Each kind of site says what of an arm it makes; what it does not make is refused in one sentence."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchbook.core import registry

@@ -1,7 +1,5 @@
 """A password reaches the programs that need it and no other; what is made can't be written by others."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -52,9 +50,7 @@ def test_a_password_that_is_hidden_is_inherited_by_nothing_and_still_known_here(
     ("name", "is_there"),
     [("provision", True), ("run-matrix", True), ("parse", False), ("analyze", False), ("report", False)],
 )
-def test_only_stages_that_connect_have_the_password(
-    clone: Path, name: str, is_there: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_stages_that_connect_have_the_password(clone, name, is_there, monkeypatch) -> None:
     seen: list[bool] = []
 
     def execute(*_: object, **__: object) -> int:

@@ -1,7 +1,5 @@
 """Engines and proxies must say what they are, are found where they are installed, and in no other table."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
@@ -12,11 +10,10 @@ import pytest
 
 from benchbook.core import registry, traits
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.core.study import Study
 from benchbook.sites.engines import mysql, postgresql_dialect
 from benchbook.sites.tidb import status
 from benchbook.sites.traits import haproxy, mariadb
-from tests.faults.scene import STUDY
+from tests import small
 from tests.house import tree
 from tests.installed import package
 
@@ -63,19 +60,14 @@ def test_what_must_be_said_has_no_default(kind: type):
 
 
 def test_one_of_another_package_is_known_to_every_floor(tmp_path: Path):
-    study = {
-        **STUDY,
-        "site": {},
-        "engine": {"name": "small"},
-        "arms": {"direct": {}, "behind": {"access": "socat"}},
-    }
+    asked = {"engine": {"name": "small"}, "arms": {"direct": {}, "behind": {"access": "socat"}}}
     with package(tmp_path):
-        assert Study.model_validate(study).arms["behind"].access == "socat"
+        assert small.study(**asked).arms["behind"].access == "socat"
         assert traits.product("percona") == "Percona Server"
         assert {"socat", "mysqld"} <= set(traits.tools())
         assert "socat" in registry.access()
     with pytest.raises(ValueError, match=r"unknown engine"):
-        Study.model_validate(study)
+        small.study(**asked)
 
 
 @pytest.mark.parametrize(

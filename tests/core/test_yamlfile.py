@@ -1,7 +1,5 @@
 """A file is read as DVC reads it, and whatever another reader would take for something else is refused."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What faults do: real signals, real rules, real statements. Each takes the scene it disturbs."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -162,8 +160,7 @@ def starve(scene: Scene) -> None:
     cores = set(scene.site.cpus["client"] or os.sched_getaffinity(0))
     loops = [
         subprocess.Popen(
-            [sys.executable, "-c", "while True: pass"],
-            preexec_fn=lambda: os.sched_setaffinity(0, cores),
+            [sys.executable, "-c", "while True: pass"], preexec_fn=lambda: os.sched_setaffinity(0, cores)
         )
         for _ in range(10 * len(cores))
     ]

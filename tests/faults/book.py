@@ -1,7 +1,5 @@
 """The one place where injected faults and what became of them are counted."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import re

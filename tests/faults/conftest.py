@@ -1,7 +1,5 @@
 """One lab for all faults, on a small disk of its own where we may mount one; the book they are counted in."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -16,7 +14,7 @@ from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.measure import dataset
 from benchbook.sites.arms import clean
-from tests import rooms
+from tests import rooms, small
 from tests.faults import leftovers
 from tests.faults.book import BOOK, Book, Injection
 from tests.faults.scene import STUDY, Scene
@@ -62,7 +60,7 @@ def make_study() -> Callable[..., Study]:
     """Return a function that makes the study of these tests with other sections as given."""
 
     def make(**changes: Any) -> Study:
-        return Study.model_validate({**STUDY, "site": {"port": PORT}, **changes})
+        return small.study(**{**STUDY, "site": {"port": PORT}, **changes})
 
     return make
 
@@ -124,9 +122,7 @@ def site(lab: Path, make_study: Callable[..., Study], book: Book) -> Iterator[An
 
 
 @pytest.fixture
-def scene(
-    site: Any, make_study: Callable[..., Study], tmp_path: Path, book: Book
-) -> Iterator[Callable[..., Scene]]:
+def scene(site, make_study, tmp_path, book) -> Iterator[Callable[..., Scene]]:
     """Return a function that sets a scene; what its faults left in force is taken back."""
     made: list[Scene] = []
 

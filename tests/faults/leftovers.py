@@ -1,7 +1,5 @@
 """What is left on a machine: processes, listeners, mounts, rules, a lock."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -24,17 +24,12 @@ from tests.limits import LIMITS
 
 # How busy this machine is must not matter here: what must be noticed is the fault that was injected.
 STUDY = {
-    "title": "Faults",
-    "question": "Is every fault noticed?",
     "engine": {"settings": {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"}},
-    "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
-    "aa": None,
     "dataset": {"tables": 2, "table_size": 500},
     "workloads": {"oltp_read_write": {"rand_type": "uniform"}},
     "threads": (1,),
     "plan": {"seed": 5, "blocks": 1, "discard_s": 1, "run_s": 2, "max_repeats": 3, "order": "runs"},
     "warm_up": {"pilot_s": 0},
-    "claims": (),
 }
 
 

@@ -6,8 +6,6 @@ A step is a folder made, a file brought to the disk, renamed or removed below ST
 by itself; the last line says how many steps it took. The hook is here and not in the library.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -20,6 +18,7 @@ from benchbook.core.study import Study
 from benchbook.measure import dataset, matrix
 from benchbook.plan import schedule
 from benchbook.read import validity
+from tests import small
 from tests.faults.scene import STUDY
 from tests.limits import LIMITS
 
@@ -28,7 +27,7 @@ PLAN = {"seed": 5, "blocks": 1, "discard_s": 0, "run_s": 2, "max_repeats": 5}
 
 def study(port: int) -> Study:
     """Return the study: two runs of two seconds."""
-    return Study.model_validate({**STUDY, "site": {"port": port}, "plan": PLAN})
+    return small.study(**{**STUDY, "site": {"port": port}, "plan": PLAN})
 
 
 def count_steps(store: Path, last: int) -> list[str]:

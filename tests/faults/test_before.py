@@ -1,7 +1,5 @@
 """What can be known to go wrong is refused before the first run, in words; a full disk costs one run."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource
@@ -44,15 +42,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
         ("F16", "read_only", 1, 0, "the server is read_only"),
     ],
 )
-def test_a_server_that_cannot_take_the_study_is_refused(
-    row: str,
-    name: str,
-    low: int,
-    usual: int,
-    said: str,
-    scene: Callable[..., Scene],
-    inject: Callable[..., None],
-):
+def test_a_server_that_cannot_take_the_study_is_refused(row, name, low, usual, said, scene, inject):
     here = scene(threads=(1, 64))
     here.site.up("direct")
     with session(here.site) as connection:
@@ -67,9 +57,7 @@ def test_a_server_that_cannot_take_the_study_is_refused(
         preflight.refuse(preflight.server(here.study, connection))
 
 
-def test_too_few_open_files_are_refused_before_any_server_starts(
-    make_study: Callable[..., Any], tmp_path: Path, inject: Callable[..., None]
-):
+def test_too_few_open_files_are_refused_before_any_server_starts(make_study, tmp_path, inject):
     inject("F19", "100 open files for 64 threads")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
@@ -83,12 +71,7 @@ def test_too_few_open_files_are_refused_before_any_server_starts(
     ]
 
 
-def test_too_little_space_is_refused_before_any_server_starts(
-    make_study: Callable[..., Any],
-    tmp_path: Path,
-    inject: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_too_little_space_is_refused_before_any_server_starts(make_study, tmp_path, inject, monkeypatch):
     """The machine's lock is not even asked for."""
     inject("F21", "no room for raw logs")
     monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "no folder" / "lock"))
@@ -110,15 +93,7 @@ def test_too_little_space_is_refused_before_any_server_starts(
 @pytest.mark.server
 @pytest.mark.faults
 @pytest.mark.parametrize("left", [0, 4096, 12288])
-def test_a_full_disk_for_logs_costs_one_run(
-    left: int,
-    site: Any,
-    make_study: Callable[..., Any],
-    book: Any,
-    open_folder: Path,
-    small_disk: Callable[[Path, str], Path],
-    inject: Callable[..., None],
-):
+def test_a_full_disk_for_logs_costs_one_run(left, site, make_study, book, open_folder, small_disk, inject):
     disk = small_disk(open_folder / f"logs{left}", "600m")
     here = Scene(site, make_study(), disk, book)
     inject("F21", f"{left} bytes left on the disk of the logs")
@@ -170,9 +145,7 @@ def test_a_full_disk_of_the_database_is_noticed(scene: Callable[..., Scene], inj
 
 
 @needs_root
-def test_a_repository_that_cannot_be_written_is_told_before_anything_starts(
-    tmp_path: Path, inject: Callable[..., None]
-):
+def test_a_repository_that_cannot_be_written_is_told_before_anything_starts(tmp_path, inject):
     inject("F49", "the repository mounted read-only")
     (tmp_path / "studies").mkdir()
     (tmp_path / "lab").mkdir()
@@ -201,9 +174,7 @@ def test_a_repository_that_cannot_be_written_is_told_before_anything_starts(
 
 @pytest.mark.server
 @pytest.mark.faults
-def test_a_server_on_another_data_folder_is_refused_and_left_alone(
-    scene: Callable[..., Scene], inject: Callable[..., None]
-):
+def test_a_server_on_another_data_folder_is_refused_and_left_alone(scene, inject):
     here = scene()
     inject("F11", "server replaced between runs by one on another data folder")
     here.walk(None)
@@ -234,9 +205,7 @@ def _another_server(here: Scene, folder: Path) -> Iterator[int]:
     leftovers.after(lambda: [str(one) for one in ports.listeners(here.study.site.port)])
     user = ["--user=mysql"] if os.geteuid() == 0 else []
     other = subprocess.Popen(
-        [binary, f"--defaults-file={config}", *user],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        [binary, f"--defaults-file={config}", *user], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         deadline = time.monotonic() + 60
@@ -251,13 +220,7 @@ def _another_server(here: Scene, folder: Path) -> Iterator[int]:
 
 
 @needs_root
-def test_a_disk_that_fills_up_in_a_stage_is_told_in_words(
-    tmp_path: Path,
-    small_disk: Callable[[Path, str], Path],
-    inject: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-):
+def test_a_disk_that_fills_up_in_a_stage_is_told_in_words(tmp_path, small_disk, inject, monkeypatch, capfd):
     """Papermill can't save the notebook then, and nothing but an exit code would be left."""
     inject("F21", "the disk of the clone full in a stage")
     root = small_disk(tmp_path / "clone", "2m")
@@ -274,9 +237,7 @@ def test_a_disk_that_fills_up_in_a_stage_is_told_in_words(
 
 
 @pytest.mark.server
-def test_a_server_that_is_started_again_between_runs_is_told_in_words(
-    scene: Callable[..., Scene], inject: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-):
+def test_a_server_that_is_started_again_between_runs_is_told_in_words(scene, inject, monkeypatch):
     inject("F54", "the server killed while its data are read into memory")
     here = scene()
     here.site.up("direct")

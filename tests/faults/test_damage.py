@@ -1,10 +1,7 @@
 """Damaged files are named and never read as data; no stage falls over them with a traceback."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +56,7 @@ def test_the_run_of_these_tests_is_valid(tmp_path: Path):
 @pytest.mark.parametrize("name", [*runfolder.CONTENT, runfolder.MANIFEST])
 @QUICK
 @given(value=ANYTHING)
-def test_a_file_of_a_run_that_holds_something_else_is_named(
-    name: str, value: Any, tmp_path_factory: pytest.TempPathFactory
-):
+def test_a_file_of_a_run_that_holds_something_else_is_named(name, value, tmp_path_factory):
     """Also with a manifest that agrees: then the checks must find it."""
     base = tmp_path_factory.getbasetemp() / f"damage-{name}"
     folder, schedule = made(base)
@@ -79,9 +74,7 @@ def test_a_file_of_a_run_that_holds_something_else_is_named(
 
 @pytest.mark.parametrize("name", [*runfolder.CONTENT, runfolder.MANIFEST])
 @pytest.mark.parametrize("where", [0.0, 0.3, 0.99])
-def test_a_file_of_a_run_that_was_cut_costs_that_run_alone(
-    name: str, where: float, tmp_path: Path, inject: Callable[..., None]
-):
+def test_a_file_of_a_run_that_was_cut_costs_that_run_alone(name, where, tmp_path, inject):
     folder, schedule = made(tmp_path)
     content = (folder.path / name).read_bytes()
     (folder.path / name).write_bytes(cut(content, where))
@@ -92,11 +85,7 @@ def test_a_file_of_a_run_that_was_cut_costs_that_run_alone(
     assert runs == [] and refused[0]["status"] == "broken" and name in refused[0]["reasons"]
     said: list[str] = []
     missing = store.tidy_up(
-        [_planned(schedule)],
-        tmp_path / "raw",
-        tmp_path / "void",
-        validity.judge,
-        said.append,
+        [_planned(schedule)], tmp_path / "raw", tmp_path / "void", validity.judge, said.append
     )
     assert len(missing) == 1, "it is run again"
     assert name in "\n".join(said)
@@ -114,9 +103,7 @@ def _planned(schedule: pd.DataFrame) -> PlannedRun:
 
 @QUICK
 @given(value=st.one_of(ANYTHING.map(json.dumps), st.text(max_size=40)))
-def test_a_damaged_note_of_a_void_is_named_and_stops_nothing(
-    value: str, tmp_path_factory: pytest.TempPathFactory
-):
+def test_a_damaged_note_of_a_void_is_named_and_stops_nothing(value, tmp_path_factory):
     base = tmp_path_factory.getbasetemp() / "notes"
     folder, schedule = made(base)
     runfolder.void(folder.path, base / "void", "invalid", ["V1 exit code: exit code 1"])

@@ -1,7 +1,5 @@
 """What DVC leaves open is closed by `benchbook repro`: full caches, dead locks, outputs that git has."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -53,9 +51,7 @@ def rwlock(clone: Clone) -> Iterator[Path]:
 @pytest.mark.parametrize(
     "text", ["", *(pytest.param(text, marks=pytest.mark.faults) for text in ('{"/a": {"wri', "[]"))]
 )
-def test_an_empty_or_cut_lock_is_explained_with_its_remedy(
-    text: str, clone: Clone, rwlock: Path, inject: Callable[..., None]
-):
+def test_an_empty_or_cut_lock_is_explained_with_its_remedy(text, clone, rwlock, inject):
     inject("F35", f"rwlock of DVC holds {text!r}")
     rwlock.write_text(text, encoding="utf-8")
     code, said = clone.run(*REPRO)
@@ -65,9 +61,7 @@ def test_an_empty_or_cut_lock_is_explained_with_its_remedy(
 
 
 @pytest.mark.faults
-def test_a_lock_whose_number_now_belongs_to_another_process_is_told(
-    clone: Clone, rwlock: Path, inject: Callable[..., None]
-):
+def test_a_lock_whose_number_now_belongs_to_another_process_is_told(clone, rwlock, inject):
     inject("F35", "rwlock of DVC names a process that took over the number")
     _hold(rwlock, os.getpid())
     os.utime(rwlock, (1, 1))
@@ -77,9 +71,7 @@ def test_a_lock_whose_number_now_belongs_to_another_process_is_told(
 
 
 @pytest.mark.faults
-def test_a_lock_of_the_dead_holds_nobody_and_one_of_the_living_does(
-    clone: Clone, rwlock: Path, inject: Callable[..., None]
-):
+def test_a_lock_of_the_dead_holds_nobody_and_one_of_the_living_does(clone, rwlock, inject):
     inject("F35", "rwlock of DVC names a dead process")
     dead = subprocess.Popen(["true"])
     dead.wait()
@@ -117,9 +109,7 @@ def test_outputs_that_git_tracks_are_told_before_the_stage_runs(clone: Clone, in
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 @pytest.mark.parametrize("size", ["64k", "128k"])
 @pytest.mark.faults
-def test_a_full_cache_is_noticed_and_nothing_is_measured_again(
-    size: str, clone: Clone, small_disk: Callable[[Path, str], Path], inject: Callable[..., None]
-):
+def test_a_full_cache_is_noticed_and_nothing_is_measured_again(size, clone, small_disk, inject):
     inject("F39", f"DVC's cache on a disk of {size}")
     cache = small_disk(clone.path.parent / f"cache-{size}", size)
     assert clone.run("dvc", "cache", "dir", "--local", str(cache))[0] == 0
@@ -161,9 +151,7 @@ def test_what_the_cache_has_not_is_seen(clone: Clone, inject: Callable[..., None
         *(pytest.param(one, marks=pytest.mark.faults) for one in ("0o17", "1:30", "1e3", "yes", "1_000")),
     ],
 )
-def test_what_two_readers_of_yaml_would_read_differently_is_refused(
-    text: str, clone: Clone, inject: Callable[..., None]
-):
+def test_what_two_readers_of_yaml_would_read_differently_is_refused(text, clone, inject):
     """DVC reads YAML 1.2, papermill 1.1; nothing that differs may be in a lock file."""
     inject("F45", f"threads: [{text}]")
     clone.study(threads=f"[{text}]")

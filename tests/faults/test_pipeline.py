@@ -1,7 +1,5 @@
 """Whatever ends a stage: nothing of ours is left, the log is kept, and the same command goes on."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -18,7 +16,6 @@ from benchbook.core.runfolder import RunFolder
 from benchbook.read import validity
 from tests import rooms
 from tests.faults import leftovers
-from tests.faults.book import Book
 from tests.limits import LIMITS
 from tests.pipeline.clone import Clone, make, wait_until
 
@@ -141,9 +138,7 @@ def hit(clone: Clone, stage: str, link: str, signum: int, argv: list[str]) -> tu
 
 
 @pytest.mark.parametrize(("link", "signum", "stage"), SHORT)
-def test_a_stage_that_is_struck_leaves_nothing_and_runs_again(
-    link: str, signum: int, stage: str, fresh: Clone, inject: Callable[..., None], book: Book
-):
+def test_a_stage_that_is_struck_leaves_nothing_and_runs_again(link, signum, stage, fresh, inject, book):
     """Without DVC around it, which is slow to start."""
     inject("F32", f"{link} of {stage} ended with {signal.Signals(signum).name}, without DVC")
     code, said, left = hit(fresh, stage, link, signum, ["benchbook", "stage", stage, "tiny"])
@@ -159,9 +154,7 @@ def test_a_stage_that_is_struck_leaves_nothing_and_runs_again(
 
 @pytest.mark.faults
 @pytest.mark.parametrize(("link", "signum", "stage"), CASES)
-def test_a_pipeline_that_is_struck_leaves_nothing_and_goes_on(
-    link: str, signum: int, stage: str, clone: Clone, inject: Callable[..., None], book: Book
-):
+def test_a_pipeline_that_is_struck_leaves_nothing_and_goes_on(link, signum, stage, clone, inject, book):
     row = "F50" if link == "everything" else "F30" if link == "dvc" and signum == KILL else "F31"
     inject(row, f"{link} ended with {signal.Signals(signum).name} in {stage}")
     if stage == "run-matrix":
@@ -201,9 +194,7 @@ def test_a_notebook_that_fails_is_kept_with_its_log(clone: Clone, inject: Callab
 
 
 @pytest.mark.faults
-def test_a_second_repro_in_a_clone_and_one_in_another_clone_are_refused(
-    clone: Clone, fresh: Clone, inject: Callable[..., None]
-):
+def test_a_second_repro_in_a_clone_and_one_in_another_clone_are_refused(clone, fresh, inject):
     """The first lasts until the others were refused, and is not disturbed; they name who is at work."""
     inject("F34", "a second repro in the same clone")
     inject("F34", "a stage of another clone on the same machine")

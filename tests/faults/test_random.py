@@ -3,15 +3,13 @@
 A handful of kills; `BENCHBOOK_KILLS=50 make test-all ARGS=tests/faults/test_random.py` for more.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -167,9 +165,7 @@ class Struck:
         return False
 
 
-def test_killed_at_random_nothing_is_stopped_lost_or_mixed(
-    clone: Clone, inject: Callable[..., None], book: Book
-):
+def test_killed_at_random_nothing_is_stopped_lost_or_mixed(clone, inject, book):
     struck = Struck(clone, book)
     while len(struck.killed) < KILLS:
         if struck.strike():

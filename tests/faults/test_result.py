@@ -1,7 +1,5 @@
 """Every row of the fault matrix has a test or a reason; the README states the last result, as it was."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A fault in a run is noticed, named and kept as evidence, the run is made again, and nothing is left."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable
@@ -109,16 +107,12 @@ def assert_only_its_run_is_lost(fault: Fault, here: Scene, inject: Callable[...,
     "fault",
     [
         pytest.param(
-            fault,
-            id=fault.what,
-            marks=[pytest.mark.faults] * fault.is_long + [RULES] * (fault in NETWORK),
+            fault, id=fault.what, marks=[pytest.mark.faults] * fault.is_long + [RULES] * (fault in NETWORK)
         )
         for fault in (*SERVER, *PROXY, *CLIENT, *NETWORK)
     ],
 )
-def test_a_fault_in_a_run_costs_that_run_alone(
-    fault: Fault, scene: Callable[..., Scene], inject: Callable[..., None]
-):
+def test_a_fault_in_a_run_costs_that_run_alone(fault, scene, inject):
     if fault in NETWORK and os.geteuid() != 0:
         pytest.skip("rules of the firewall need root")
     assert_only_its_run_is_lost(fault, scene(fault.arm), inject)
@@ -128,9 +122,7 @@ def test_a_fault_in_a_run_costs_that_run_alone(
     "fault",
     [pytest.param(fault, id=fault.what, marks=[pytest.mark.faults] * fault.is_long) for fault in BETWEEN],
 )
-def test_what_is_done_between_two_runs_costs_the_second(
-    fault: Fault, scene: Callable[..., Scene], inject: Callable[..., None]
-):
+def test_what_is_done_between_two_runs_costs_the_second(fault, scene, inject):
     assert_only_its_run_is_lost(fault, scene(fault.arm), inject)
 
 
@@ -150,9 +142,7 @@ def test_what_is_done_between_two_runs_costs_the_second(
                      pytest.mark.skipif(os.geteuid() != 0, reason="rules of the firewall need root")]),
     ],
 )  # fmt: skip
-def test_what_never_ends_is_ended_at_the_deadline(
-    fault: Fault, scene: Callable[..., Scene], inject: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-):
+def test_what_never_ends_is_ended_at_the_deadline(fault, scene, inject, monkeypatch):
     monkeypatch.setattr(execute, "THREAD_INIT_S", 1)
     monkeypatch.setattr(execute, "GRACE_S", 2)
     here = scene(fault.arm)
@@ -176,9 +166,7 @@ def test_a_starved_client_is_no_measurement(scene: Callable[..., Scene], inject:
 
 @pytest.mark.parametrize("step_s", [-3600.0, 3600.0])
 @pytest.mark.faults
-def test_a_step_of_the_clock_is_noted_and_changes_no_duration(
-    step_s: float, scene: Callable[..., Scene], inject: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-):
+def test_a_step_of_the_clock_is_noted_and_changes_no_duration(step_s, scene, inject, monkeypatch):
     """The clock of this test is injected: the machine's own belongs to everybody."""
     here = scene()
     inject("F48", f"clock set by {step_s:+.0f} s in a run")
@@ -192,9 +180,7 @@ def test_a_step_of_the_clock_is_noted_and_changes_no_duration(
 
 
 @pytest.mark.faults
-def test_a_storm_of_deadlocks_is_given_up_and_never_reported(
-    scene: Callable[..., Scene], inject: Callable[..., None]
-):
+def test_a_storm_of_deadlocks_is_given_up_and_never_reported(scene, inject):
     storm = {
         "workloads": {"oltp_write_only": {"rand_type": "pareto", "index_updates": 20}},
         "threads": (24,),
@@ -219,9 +205,7 @@ def test_too_many_clients_for_the_server(scene: Callable[..., Scene], inject: Ca
     here.assert_resumed()
 
 
-def test_output_goes_into_files_and_never_through_a_reader(
-    scene: Callable[..., Scene], inject: Callable[..., None]
-):
+def test_output_goes_into_files_and_never_through_a_reader(scene, inject):
     """A reader that dies, or a full pipe, loses a log although sysbench ends with 0."""
     here = scene()
     inject("F22", "no reader that could die")

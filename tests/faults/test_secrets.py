@@ -1,7 +1,5 @@
 """A password of one tiny pipeline run is looked for in everything it left, and in what others can see."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """Killed before any step of its own work, run-matrix takes up where it was: the same runs, all valid."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

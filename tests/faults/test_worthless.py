@@ -4,8 +4,6 @@ Forty-two are known; these are the recorded ones, in `tests/data/sysbench`, each
 code and the evidence that the run would have left. Cutting, losing and doubling of lines: `tests/read`.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from benchbook.read.validity import judge

@@ -1,7 +1,5 @@
 """Every published claim has a study that answers or illustrates it, or says what one would take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The studies for clusters ask what their sources print, and every claim that any study names is answered."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

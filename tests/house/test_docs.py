@@ -1,7 +1,5 @@
 """README, CONTRIBUTING and CHANGELOG say what is there, name everything that is, and examples come out so."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import re

@@ -1,7 +1,5 @@
 """pyproject.toml, requirements.lock, environment.yml and what is installed: one set of versions."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

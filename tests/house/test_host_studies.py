@@ -1,7 +1,5 @@
 """The studies for hosts ask what their sources print: sizes, thread levels, and the time that these took."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

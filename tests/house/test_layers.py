@@ -1,7 +1,5 @@
 """Imports go down only; pure floors stay pure; a module has one reason to change."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Makefile says what it can do, and says it of every target."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The mutants that are drawn are those that are meant, and their counts can be drawn again."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """Notebooks are stored clean, told as a story, and thin: calls here, functions in lib."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import json

@@ -1,7 +1,5 @@
 """dvc.yaml, notebooks, imports, studies and params.yaml say the same about what depends on what."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """Tests of other workers and other clones, at the same time, have other ports and keep out of the way."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
@@ -29,9 +27,7 @@ def test_another_process_has_another_room():
     assert 12000 <= rooms.port(0) < rooms.port(499) < 22000
 
 
-def test_one_that_is_alone_waits_for_the_others_and_they_for_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_one_that_is_alone_waits_for_the_others_and_they_for_it(monkeypatch, tmp_path):
     monkeypatch.setattr(rooms.tempfile, "gettempdir", lambda: str(tmp_path))
     order: list[str] = []
     inside, may_end = threading.Event(), threading.Event()
@@ -60,9 +56,7 @@ def test_one_that_is_alone_waits_for_the_others_and_they_for_it(
         order.append("two beside each other")
 
 
-def test_a_part_of_a_test_is_alone_and_two_such_do_not_wait_for_each_other(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_a_part_of_a_test_is_alone_and_two_such_do_not_wait_for_each_other(monkeypatch, tmp_path):
     monkeypatch.setattr(rooms.tempfile, "gettempdir", lambda: str(tmp_path))
     order: list[str] = []
     both = threading.Barrier(2, timeout=10)

@@ -1,7 +1,5 @@
 """Set-up on machines that we are not on: what it says, what it installs, what it leaves alone."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -200,8 +198,7 @@ def apt(machine: Machine, install: str) -> Path:
     """Give the machine an apt-get that notes its arguments, and runs `install` when it should install."""
     log = machine.folder / "apt.log"
     machine.has(
-        "apt-get",
-        script=f"#!/bin/sh\necho \"$*\" >>'{log}'\ncase $* in *' install '*) {install};; esac\n",
+        "apt-get", script=f"#!/bin/sh\necho \"$*\" >>'{log}'\ncase $* in *' install '*) {install};; esac\n"
     )
     return log
 

@@ -1,7 +1,5 @@
 """What a page shows as a file is one: each study in it is planned as it stands."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A study of the lab says what changes at the sizes of its source, and nothing but sizes changes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

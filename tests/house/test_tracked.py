@@ -1,7 +1,5 @@
 """What git holds: nothing that belongs to one machine, to one day, or to nobody else."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The words that made readers decode are leaving: in texts, docstrings and comments they only get fewer."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

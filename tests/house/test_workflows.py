@@ -1,7 +1,5 @@
 """What GitHub runs for us is pinned: a tag can be moved to other code, a commit can't."""
 
-from __future__ import annotations
-
 import re
 
 from tests.house import tree

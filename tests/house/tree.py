@@ -1,7 +1,5 @@
 """What the tests of the house look at: tracked files, modules and their imports, notebooks."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """A made-up study with run folders, tables and findings, as the pipeline leaves them, without a server."""
 
-from __future__ import annotations
-
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path

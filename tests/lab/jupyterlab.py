@@ -1,7 +1,5 @@
 """JupyterLab driven as a person does: open a notebook, Run All, save; then the saved file is looked at."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Runs made up so that the effect is known: the proxy serves 80 % of the baseline, more or less."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

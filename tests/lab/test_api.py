@@ -1,7 +1,5 @@
 """`import benchbook as bb`: names that complete, tables that explain themselves, errors that help."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shutil
@@ -192,10 +190,7 @@ def test_a_voided_attempt_says_why_it_was_set_aside():
         (lambda: bb.study("two-arms").findings["x"], "known: oltp_read_write.haproxy.qps"),
         (lambda: bb.study("two-arms").findings[1], "finding 1: there are 1"),
         (lambda: bb.study("two-arms").report, "reports/studies/two-arms.html is not there yet"),
-        (
-            lambda: bb.study("not_yet").runs,
-            "data/not_yet/tidy is not there yet; make repro STUDY=not_yet",
-        ),
+        (lambda: bb.study("not_yet").runs, "data/not_yet/tidy is not there yet; make repro STUDY=not_yet"),
         (lambda: bb.study("not_yet").findings, "make repro STUDY=not_yet"),
         (lambda: bb.study("not_yet").schedule, "schedule.csv is not there yet"),
         (lambda: bb.effects("not_yet"), "not_yet: no effects yet; run `make pages` first"),

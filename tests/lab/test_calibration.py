@@ -1,7 +1,5 @@
 """The calibration read through the API: raw logs parsed again, one row a campaign."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -1,7 +1,5 @@
 """The worked explorations: stored clean, read through the API, true on a study whose effect is known."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -21,7 +19,7 @@ every = pytest.mark.parametrize("path", sorted(EXPLORE.glob("*.ipynb")), ids=lam
 
 def test_the_worked_explorations_are_there():
     assert {path.stem for path in EXPLORE.glob("*.ipynb")} >= {
-        *("start", "compare_two_arms", "find_stalls", "plan_next_blocks"),
+        *("start", "compare_two_arms", "find_stalls", "plan_next_blocks")
     }
 
 

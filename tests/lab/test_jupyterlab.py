@@ -1,7 +1,5 @@
 """Each notebook in JupyterLab by Run All, in a real browser: it gives what the pipeline gave."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

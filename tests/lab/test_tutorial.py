@@ -1,7 +1,5 @@
 """The tutorial, followed word by word in a fresh clone; only lengths and limits are a test's."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """One real server for the tests of measuring, with tiny data, in a lab and under a lock of its own."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator

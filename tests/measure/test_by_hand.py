@@ -1,7 +1,5 @@
 """What measuring works out by itself, without any server: each number here is one that can be redone."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from itertools import pairwise
@@ -52,9 +50,7 @@ def test_ids_are_looked_at_in_windows_evenly_apart(first: int, last: int, count:
         ((1, 100_000), 150, {"first": 1, "last": 100_000, "asked": 6400, "there": 32 * 150}),
     ],
 )
-def test_a_sample_tells_the_ids_and_how_many_of_those_asked_for_are_there(
-    ids: Any, there: int, found: dict[str, int]
-):
+def test_a_sample_tells_the_ids_and_how_many_of_those_asked_for_are_there(ids, there, found):
     words = SimpleNamespace(tables=lambda _: ["sbtest1", "sbtest2", "others"])
     answer = SimpleNamespace(one=lambda: ids, scalar_one=lambda: there)
     connection: Any = SimpleNamespace(info={"dialect": words}, execute=lambda _: answer)
@@ -62,9 +58,7 @@ def test_a_sample_tells_the_ids_and_how_many_of_those_asked_for_are_there(
 
 
 @pytest.mark.parametrize(("rows", "is_small"), [(4_000_000, True), (4_000_001, False)])
-def test_tables_of_a_script_have_a_checksum_up_to_five_million_rows(
-    monkeypatch: pytest.MonkeyPatch, rows: int, is_small: bool
-):
+def test_tables_of_a_script_have_a_checksum_up_to_five_million_rows(monkeypatch, rows, is_small):
     counted = {"account": rows, "log": 1_000_000}
     monkeypatch.setattr(own, "tables", lambda _: list(counted))
     monkeypatch.setattr(own, "_checksum", lambda _, name: len(name))
@@ -99,9 +93,7 @@ def test_of_loaders_that_fail_the_first_three_are_named(make_study: Any):
     assert str(error.value).count("sysbench ended with exit code 1") == 3
 
 
-def test_a_walk_tells_after_each_run_how_long_is_left_and_what_it_has_not_told_yet(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_a_walk_tells_after_each_run_how_long_is_left_and_what_it_has_not_told_yet(monkeypatch):
     """Two runs took 90 s, and three are left: 3 x 90 / 2 = 135 s."""
     said: list[str] = []
     state: Any = SimpleNamespace(left=set("cde"), runs=range(5), began=1000.0, done=2, say=said.append)
@@ -310,9 +302,7 @@ def test_of_clients_that_fail_by_themselves_the_first_in_time_counts():
         (17, 4, False),
     ],
 )
-def test_a_walk_ends_where_a_quarter_of_its_groups_was_given_up(
-    monkeypatch: pytest.MonkeyPatch, tried: int, given_up: int, is_over: bool
-):
+def test_a_walk_ends_where_a_quarter_of_its_groups_was_given_up(monkeypatch, tried, given_up, is_over):
     earlier = [f"g{number}" for number in range(tried - 1)]
     said: list[str] = []
     study = SimpleNamespace(plan=SimpleNamespace(max_repeats=2))

@@ -1,7 +1,5 @@
 """Real clients on real servers of one arm: their sums are the servers' own, and none fails alone."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -116,9 +114,7 @@ def test_two_clients_of_one_server_share_its_books(site: Any, study: Study, tmp_
     assert not [path for path in folder.rglob("*") if path.is_file() and word in path.read_text()]
 
 
-def test_a_killed_client_ends_the_others_is_named_and_the_run_is_made_again(
-    site: Any, study: Study, tmp_path: Path
-):
+def test_a_killed_client_ends_the_others_is_named_and_the_run_is_made_again(site, study, tmp_path):
     store = Store(site, study, tmp_path)
     store.runs = [run for run in store.runs if run.arm == "three"]
     killed: list[int] = []
@@ -140,9 +136,7 @@ def test_a_killed_client_ends_the_others_is_named_and_the_run_is_made_again(
     assert (known["exit_code"], known["ended_by"]) == (-signal.SIGKILL, "signal")
 
 
-def test_a_killed_server_of_one_client_makes_the_run_invalid_and_comes_back(
-    site: Any, study: Study, tmp_path: Path
-):
+def test_a_killed_server_of_one_client_makes_the_run_invalid_and_comes_back(site, study, tmp_path):
     site.up("three")
     pid = site.monitored("three")["server"][2]
     with beside.once(
@@ -161,9 +155,7 @@ def test_a_killed_server_of_one_client_makes_the_run_invalid_and_comes_back(
 
 
 @pytest.mark.slow
-def test_a_client_that_hangs_is_ended_at_the_deadline_and_named(
-    site: Any, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_client_that_hangs_is_ended_at_the_deadline_and_named(site, study, tmp_path, monkeypatch):
     monkeypatch.setattr("benchbook.measure.execute.THREAD_INIT_S", 1)
     monkeypatch.setattr("benchbook.measure.execute.GRACE_S", 2)
 
@@ -186,9 +178,7 @@ def test_a_client_that_hangs_is_ended_at_the_deadline_and_named(
 @pytest.mark.skipif(
     not build.recipe("6.6").target.is_file(), reason="no TiDB was built here; `make tidb` builds it"
 )
-def test_two_clients_on_two_tidb_servers_agree_with_the_books_of_each(
-    lab: Path, make_study: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_two_clients_on_two_tidb_servers_agree_with_the_books_of_each(lab, make_study, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "machine.lock"))
     study = make_study(
         site={"port": PORT + 10},

@@ -1,7 +1,5 @@
 """A real server that begins cold, one that begins warm, and what is said of each at its first query."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,6 +15,8 @@ from benchbook.read import validity
 from benchbook.sites.arms import clean
 from tests import rooms
 from tests.walks import Store
+
+pytestmark = pytest.mark.server
 
 Make = Callable[..., Study]
 # 200,000 rows of at least 206 bytes: 41 MB, a tenth of which and 8 MiB are 12.5 MB.
@@ -65,7 +65,6 @@ def in_memory(evidence: dict[str, Any], when: str = "before") -> float:
     return float(held["pages"] * held["page_bytes"])
 
 
-@pytest.mark.server
 def test_a_cold_arm_is_cold_and_a_warm_one_warm_and_data_are_proven_in_both(store: Store):
     store.walk()
     store.assert_complete()
@@ -87,10 +86,7 @@ def test_a_cold_arm_is_cold_and_a_warm_one_warm_and_data_are_proven_in_both(stor
     assert len(checks) == 2 and all(one.passed for one in checks)
 
 
-@pytest.mark.server
-def test_a_cold_arm_that_was_read_before_its_first_query_is_void(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_cold_arm_that_was_read_before_its_first_query_is_void(store, monkeypatch):
     """The fault that was there: to prove data by counting them again loads the pool."""
     chill = type(store.site).chill
 
@@ -107,7 +103,6 @@ def test_a_cold_arm_that_was_read_before_its_first_query_is_void(
     assert any("V25 cache: it was to begin cold, and" in reasons for _, reasons in store.voids().values())
 
 
-@pytest.mark.server
 def test_the_kernel_forgets_the_files_of_a_cold_server_alone(store: Store):
     """A server without O_DIRECT reads through the kernel's memory, where what was copied may still be."""
     store.site.up("cold")

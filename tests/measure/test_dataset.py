@@ -1,16 +1,21 @@
 """What is loaded is what the study asks for, the same every time, or it is said what is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchbook import sites
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
-from benchbook.measure import dataset
+from benchbook.measure import dataset, ledger
 from benchbook.measure.ledger import session
+from benchbook.sites.agent import files
+from tests import rooms
+from tests.sites.hosts.test_postgresql import SMALL
+from tests.sites.local.test_socket import study
+from tests.walks import judge, measured
 
 Make = Callable[..., Study]
 
@@ -139,3 +144,32 @@ def test_an_account_without_the_right_fails_the_stage(site: Any, make_study: Mak
         finally:
             connection.exec_driver_sql(grants)
     assert dataset.ensure(site, make_study())["rows"] == {"sbtest1": 200, "sbtest2": 200}
+
+
+THERE = all(files.programs(name) for name in ("mariadbd", "postgres"))
+
+
+@pytest.mark.server
+@pytest.mark.skipif(not THERE, reason="needs MariaDB and PostgreSQL")
+def test_two_engines_hold_the_same_rows_and_are_measured(open_folder: Path, tmp_path: Path):
+    asked = study(
+        port=rooms.port(60),
+        arms={"maria": {}, "postgres": {"engine": {"name": "postgresql", "settings": SMALL}}},
+        dataset={"tables": 2, "table_size": 200},
+        plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2},
+        threads=(1,),
+    )
+    with sites.open_site(asked, open_folder / "engines") as site:
+        state = dataset.load(site, asked)
+        assert state["indexes"] == {"sbtest1": ["id unique", "k"], "sbtest2": ["id unique", "k"]}
+        assert len({*state["checksums"].values()}) == 2, "the tables hold different rows"
+        for arm in asked.arms:
+            judged = judge(measured(site, asked, arm, tmp_path / arm))
+            assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
+        with ledger.session(site, "postgres") as connection:
+            connection.exec_driver_sql("UPDATE sbtest2 SET pad = 'x' WHERE id = 7")
+            connection.commit()
+            changed = dataset.describe(connection, asked)["checksums"]
+        # A single changed row of one engine is seen.
+        assert changed["sbtest1"] == state["checksums"]["sbtest1"]
+        assert changed["sbtest2"] != state["checksums"]["sbtest2"]

@@ -1,7 +1,5 @@
 """What a session keeps of a server from look to look, and which of it counts as a stranger's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -42,9 +40,7 @@ def test_a_moment_keeps_what_our_own_looks_do_not_move_and_the_work_apart():
     assert state.moment(keeping(), STATUS, 9.0, 100.0).own is None
 
 
-def test_the_time_of_a_reading_is_that_of_its_uptime_however_long_the_books_were_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_the_time_of_a_reading_is_that_of_its_uptime_however_long_the_books_were_waited_for(monkeypatch):
     """Taken before the wait, it made a server that was asked too early one that was started again (V14)."""
     now, waits = [100.0], [2.0, 0.0]
 

@@ -1,7 +1,5 @@
 """The server's own books, read without adding to what is compared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

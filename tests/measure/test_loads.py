@@ -1,7 +1,5 @@
 """Connections beside a run are really there, are nobody else's, and go; a stopped server shows in latency."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -30,6 +28,8 @@ from tests.limits import LIMITS
 from tests.measure.conftest import PORT
 from tests.walks import Store
 
+pytestmark = pytest.mark.server
+
 ROOMY = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "max_connections": 1000}
 LOADS = {
     "held": {"access": "haproxy", "load": {"idle_connections": 300}},
@@ -38,9 +38,7 @@ LOADS = {
 
 
 @pytest.fixture
-def open_store(
-    lab: Path, make_study: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Store]]:
+def open_store(lab, make_study, tmp_path, monkeypatch) -> Iterator[Callable[..., Store]]:
     """Return a function that opens a study's site with its data and gives the store of its walk."""
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
     opened = []
@@ -78,7 +76,6 @@ def drivers() -> list[psutil.Process]:
     return found
 
 
-@pytest.mark.server
 def test_idle_and_short_connections_are_there_while_a_run_goes_on_and_gone_after_it(open_store):
     store = open_store(arms=LOADS, workloads={"oltp_point_select": {}})
     seen: Counter[str] = Counter()
@@ -103,7 +100,6 @@ def test_idle_and_short_connections_are_there_while_a_run_goes_on_and_gone_after
     assert store.site.lab.password() not in store.site.lab.run.joinpath("driver.log").read_text()
 
 
-@pytest.mark.server
 def test_a_driver_that_dies_voids_the_run_and_the_run_is_repeated(open_store):
     store = open_store(arms={"held": LOADS["held"], "direct": {}}, workloads={"oltp_point_select": {}})
     killed = []
@@ -121,7 +117,6 @@ def test_a_driver_that_dies_voids_the_run_and_the_run_is_repeated(open_store):
     store.assert_complete()
 
 
-@pytest.mark.server
 @pytest.mark.skipif(
     (TIPROXY := here.find("tiproxy")) is None or TiProxy.unable_to_capture(Path(TIPROXY)),
     reason=f"no TiProxy of 1.3.0 or later in the PATH or in {here.variable('tiproxy')}",
@@ -144,11 +139,8 @@ def test_a_real_tiproxy_captures_while_a_run_goes_on_and_only_in_its_arm(open_st
     assert not list(store.site.lab.folder.glob("proxy*/capture")), "the files are gone with the run"
 
 
-@pytest.mark.server
 @pytest.mark.slow
-def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(
-    open_store, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(open_store, monkeypatch):
     """At a fixed rate the transactions of that second wait: its length is in the tail, not in the QPS.
 
     V14 would void what a stranger stopped, so it looks away here.

@@ -1,7 +1,5 @@
 """A walk on a real server: what goes wrong is voided, repeated and kept, and nothing is lost."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -19,7 +17,10 @@ from benchbook.measure import execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests import beside
+from tests.sites.connection import tell
 from tests.walks import Store, judge
+
+pytestmark = pytest.mark.server
 
 Make = Callable[..., Study]
 
@@ -30,7 +31,6 @@ def store(site: Any, make_study: Make, tmp_path: Path, request: pytest.FixtureRe
     return Store(site, make_study(threads=(getattr(request, "param", 1),)), tmp_path)
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("store", [2], indirect=True)
 def test_a_walk_makes_every_run_and_a_second_walk_none(store: Store):
     state = store.walk()
@@ -65,7 +65,6 @@ def test_a_walk_makes_every_run_and_a_second_walk_none(store: Store):
     assert done == len(voids) - len(known)
 
 
-@pytest.mark.server
 def test_a_killed_client_voids_its_group_which_is_repeated(store: Store):
     store.walk_with(lambda: beside.clients()[0].kill(), "proxy")
     store.assert_complete()
@@ -78,7 +77,6 @@ def test_a_killed_client_voids_its_group_which_is_repeated(store: Store):
     assert attempts["proxy"] == 2
 
 
-@pytest.mark.server
 def test_a_killed_proxy_is_started_again_and_its_run_repeated(store: Store):
     def kill() -> None:
         os.kill(store.site.monitored("proxy")["proxy"][0], signal.SIGKILL)
@@ -88,7 +86,6 @@ def test_a_killed_proxy_is_started_again_and_its_run_repeated(store: Store):
     assert store.voids()["proxy 1"][0] == "invalid"
 
 
-@pytest.mark.server
 def test_a_killed_server_is_started_again_and_its_run_repeated(store: Store):
     def kill() -> None:
         os.kill(store.site.monitored("direct")["server"][0], signal.SIGKILL)
@@ -98,18 +95,15 @@ def test_a_killed_server_is_started_again_and_its_run_repeated(store: Store):
     assert store.voids()["direct 1"][0] in ("invalid", "indeterminate")
 
 
-@pytest.mark.server
 def test_a_table_that_is_emptied_in_a_run_is_brought_back(store: Store):
     def empty() -> None:
-        with store.site.admin().connect() as connection:
-            connection.exec_driver_sql("TRUNCATE TABLE sbtest.sbtest1")
+        tell(store.site, "TRUNCATE TABLE sbtest.sbtest1")
 
     store.walk_with(empty, "direct")
     store.assert_complete()
     assert store.voids()["direct 1"][0] == "invalid"
 
 
-@pytest.mark.server
 def test_what_fails_again_and_again_is_given_up_and_said(store: Store, make_study: Make):
     plan = make_study().plan.model_copy(update={"max_repeats": 1})
     store.study = store.study.model_copy(update={"plan": plan})
@@ -127,7 +121,6 @@ def test_what_fails_again_and_again_is_given_up_and_said(store: Store, make_stud
     assert f"{store.runs[0].group}: given up after 1 repeats; the report says so" in store.said
 
 
-@pytest.mark.server
 def test_a_server_that_goes_away_between_two_runs_costs_one_repeat(store: Store):
     def kill(folder: RunFolder) -> validity.Judgement:
         judged = judge(folder)
@@ -151,7 +144,6 @@ def test_a_server_that_goes_away_between_two_runs_costs_one_repeat(store: Store)
     assert state.done == len(store.kept()) + len(voids) - 1, "all but the one that had no server"
 
 
-@pytest.mark.server
 @pytest.mark.slow
 def test_a_server_that_hangs_holds_nobody_for_ever(store: Store, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(execute, "THREAD_INIT_S", 0)
@@ -166,7 +158,6 @@ def test_a_server_that_hangs_holds_nobody_for_ever(store: Store, monkeypatch: py
     assert RunFolder(next(store.void.glob("*-direct-*.a1"))).evidence()["ended_by"] == "deadline"
 
 
-@pytest.mark.server
 def test_the_facts_that_are_part_of_a_run_are_found_on_a_real_site(site: Any):
     """A fact that is misspelt in the list would silently be part of no run's id."""
     site.up("proxy")

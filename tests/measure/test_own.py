@@ -1,7 +1,5 @@
 """Own scripts on a real server: prepared and proven, held to the query, and four kinds of bad ones caught."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -74,10 +72,7 @@ BAD = {
 }
 
 # Two servers, so that the second must have the rows of the first.
-TWO = {
-    "direct": {},
-    "again": {"access": "direct", "engine": {"settings": {"max_connect_errors": 101}}},
-}
+TWO = {"direct": {}, "again": {"access": "direct", "engine": {"settings": {"max_connect_errors": 101}}}}
 # One server, where it is the script alone that is looked at.
 ONE = {"direct": {}, "relay": {"access": "haproxy"}}
 

@@ -1,8 +1,5 @@
 """What is refused before the first run, from any notebook too; limits of a server are in tests/faults."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,9 +17,7 @@ def test_a_twin_that_would_mislead_is_refused_however_measuring_begins():
 
 
 @pytest.mark.parametrize(("spare", "is_told"), [(0, False), (-1, True)])
-def test_each_connection_is_an_open_file_and_64_are_our_own(
-    monkeypatch: pytest.MonkeyPatch, spare: int, is_told: bool
-):
+def test_each_connection_is_an_open_file_and_64_are_our_own(monkeypatch, spare, is_told):
     study = make()
     allowed = study.sessions + 64 + spare
     monkeypatch.setattr(preflight.resource, "getrlimit", lambda _: (allowed, allowed))
@@ -40,9 +35,7 @@ def test_no_limit_of_open_files_is_enough(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(("less", "is_told"), [(0, False), (1, True)])
-def test_room_is_looked_for_where_something_will_be_written(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, less: int, is_told: bool
-):
+def test_room_is_looked_for_where_something_will_be_written(monkeypatch, tmp_path, less, is_told):
     monkeypatch.setattr(preflight, "free_bytes", lambda _: 100 * 1024 * 1024 - less)
     folder = tmp_path / "raw"
     due = f"{folder}: 99 MiB are free for raw, 100 are needed (limits.free_mib); free some space"

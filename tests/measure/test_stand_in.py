@@ -3,8 +3,6 @@
 `test_matrix.py` has the same on a real server; here every number is known beforehand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -189,6 +187,9 @@ def test_only_what_is_missing_is_made_on_the_way_back(store):
     assert (state.stopped, asked) == ("all is decided", [0, 1])
     assert made.kept() == {run.run_id for run in made.runs if run.block == 1}
     assert made.said[-1] == "stopped before block 2: all is decided"
+    assert state.table()["stopped early"].item() == "all is decided"
+    resumed = made.walk(stop=stop)
+    assert (resumed.done, asked) == (0, [0, 1, 1]), "it is asked before the first block that has runs to make"
     assert made.walk().done == 2
     assert made.kept() == {run.run_id for run in made.runs}
 

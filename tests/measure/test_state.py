@@ -155,16 +155,11 @@ def elsewhere(pid: int) -> None:
             id="renice",
         ),
         pytest.param(
-            lambda scene: elsewhere(scene.pid),
-            lambda scene: None,
-            "_place changed from",
-            id="taskset",
+            lambda scene: elsewhere(scene.pid), lambda scene: None, "_place changed from", id="taskset"
         ),
     ],
 )
-def test_what_is_changed_between_two_runs_is_named(
-    act: Callable[[Scene], None], undo: Callable[[Scene], None] | None, words: str, scene: Scene
-):
+def test_what_is_changed_between_two_runs_is_named(act, undo, words, scene):
     if words == "_place changed from" and os.geteuid() != 0:
         pytest.skip("lowering nice again needs root")
     cores = os.sched_getaffinity(scene.pid)
@@ -215,9 +210,7 @@ def test_the_looks_are_quick(scene: Scene):
         ("set weight server/db 0", "proxy_servers changed"),
     ],
 )
-def test_a_proxy_that_is_told_something_else_between_two_runs_is_named(
-    command: str, words: str, scene: Scene
-):
+def test_a_proxy_that_is_told_something_else_between_two_runs_is_named(command, words, scene):
     """Its settings file and its process stay the same."""
     scene.site.up("proxy")
     before = scene.site.identity("proxy")

@@ -1,7 +1,5 @@
 """What a stranger does to a live group through the kernel costs the runs that it met, and those alone."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -76,9 +74,7 @@ def test_stops_of_a_stranger_void_the_run_they_met(site: Any, study: Study, tmp_
     assert "the server was stopped in the run" in said or "a part of the arm stood still" in said
 
 
-def test_packets_that_a_rule_drops_void_the_run_and_the_rule_is_said(
-    lab: Path, make_study: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_packets_that_a_rule_drops_void_the_run_and_the_rule_is_said(lab, make_study, tmp_path, monkeypatch):
     """In the network of a pod, so that no other test of this machine meets the rule."""
     if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "iptables"))):
         pytest.skip("needs root, ip and iptables")
@@ -119,9 +115,7 @@ def test_packets_that_a_rule_drops_void_the_run_and_the_rule_is_said(
         ),
     ],
 )
-def test_what_was_made_before_the_first_run_of_a_session_is_named(
-    site: Any, make_study: Make, statement: str, words: str
-):
+def test_what_was_made_before_the_first_run_of_a_session_is_named(site, make_study, statement, words):
     site.up("direct")
     scene = Scene(site, make_study)
     scene.say(statement)
@@ -134,9 +128,7 @@ def test_what_was_made_before_the_first_run_of_a_session_is_named(
 
 # Others' tests partition the machine's network by rules, each of which is a stranger's to this walk.
 @pytest.mark.alone("firewall")
-def test_a_quiet_walk_accuses_no_stranger_and_its_new_fields_stand_in_the_table(
-    site: Any, study: Study, tmp_path: Path
-):
+def test_a_quiet_walk_accuses_no_stranger_and_its_new_fields_stand_in_the_table(site, study, tmp_path):
     site.study, store = study, Store(site, study, tmp_path)
     store.walk()
     said = "\n".join(reasons for _, reasons in store.voids().values())

@@ -1,18 +1,20 @@
 """The command line says everything, is accepted by the real sysbench, and holds no secret."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchbook.core import scripts
 from benchbook.core.model import Endpoint, PlannedRun
+from benchbook.core.study import Study
 from benchbook.core.study_sections import Workload
 from benchbook.measure import sysbench
+from benchbook.plan import order
 
 ENDPOINT = Endpoint("127.0.0.1", 33061, "sbtest", Path("/lab/secrets/sysbench.cnf"))
 
@@ -162,3 +164,128 @@ def test_the_real_sysbench_knows_every_option(script: str, tmp_path: Path):
         [*dry[:-1], "--no-such-option=1", "run"], capture_output=True, text=True, timeout=10
     )
     assert bogus.returncode != 0, "it would say so"
+
+
+@pytest.mark.parametrize(("index", "is_first"), [("before", True), ("after", False)])
+def test_an_index_that_is_asked_for_before_the_rows_is_made_before_them(make_study, index, is_first):
+    study = make_study(arms={"direct": {"data": {"index": index}}, "proxy": {"access": "haproxy"}})
+    found = sysbench.argvs(study, "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret"))
+    assert ["--index-first=on" in argv for argv in found] == [is_first, is_first]
+    assert [argv[-1] for argv in found] == ["run", "run"]
+
+
+def test_the_loader_gives_each_table_its_own_seed(make_study: Callable[..., Study]):
+    study = make_study(dataset={"tables": 3, "table_size": 1000, "seed": 7})
+    assert sysbench.argvs(study, "direct", Endpoint("127.0.0.1", 33061, "sbtest", "/run/secret"))[2] == [
+        "sysbench",
+        "--config-file=/run/secret",
+        "--db-driver=mysql",
+        "--mysql-host=127.0.0.1",
+        "--mysql-port=33061",
+        "--mysql-db=sbtest",
+        "--mysql-ssl=off",
+        "--threads=1",
+        "--events=1",
+        "--time=0",
+        f"--rand-seed={order.table_seed(7, 3)}",
+        "--rand-type=uniform",
+        str(sysbench.LOAD),
+        "--table-number=3",
+        "--table-size=1000",
+        "run",
+    ]
+    assert sysbench.LOAD.is_file()
+
+
+class Held:
+    """A loader that never ends by itself."""
+
+    def __init__(self) -> None:
+        self.popen, self.ended = self, []
+
+    def poll(self) -> None:
+        return None
+
+    def kill(self) -> None:
+        self.ended.append("killed")
+
+    def wait(self) -> None:
+        self.ended.append("waited for")
+
+
+def test_loaders_that_do_not_end_are_killed_and_named_when_the_longest_time_is_over(make_study, monkeypatch):
+    """A minute, and for each of two tables 15 s and a second for each 2,000 of its 3,000 rows: 93 s."""
+    loaders: list[Held] = []
+
+    def client(start: object) -> Held:
+        loaders.append(Held())
+        return loaders[-1]
+
+    now = iter([0.0, 92.9, 93.1])
+    monkeypatch.setattr(sysbench.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(sysbench.time, "sleep", lambda _: None)
+    study = make_study(dataset={"tables": 2, "table_size": 3000})
+    found = sysbench.load_tables(
+        SimpleNamespace(client=client), study, "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret")
+    )
+    assert found == (["loading did not end within 93 s"], 93.0)
+    assert loaders and all(one.ended == ["killed", "waited for"] for one in loaders)
+
+
+def test_a_sysbench_that_goes_on_ends_with_what_it_was_started_for():
+    child = Held()
+    with sysbench.started(SimpleNamespace(client=lambda start: child), object()) as given:
+        assert given is child and child.ended == []
+    assert child.ended == ["killed", "waited for"]
+
+
+def taken(file: Path) -> dict[str, str]:
+    """Ask the real sysbench what it takes from a file."""
+    answer = subprocess.run(sysbench.show(file), capture_output=True, text=True, timeout=30, check=True)
+    assert answer.stderr == ""
+    return sysbench.shown(answer.stdout)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        planned("oltp_read_write"),
+        planned("oltp_point_select", discard_s=0, rate=500, workload={"ps_mode": "disable"}),
+        planned(
+            "oltp_read_only", workload={"rand_type": "pareto", "rand_pareto_h": 0.2, "ignore_errors": ()}
+        ),
+    ],
+    ids=["defaults", "rate", "pareto"],
+)
+@pytest.mark.parametrize("tls", ["off", "required"])
+def test_sysbench_takes_every_option_from_the_file(run, tls: str, tmp_path: Path):
+    asked = sysbench.general(dataclasses.replace(ENDPOINT, tls=tls), run)
+    file = tmp_path / "sysbench.cnf"
+    file.write_text(sysbench.in_file(asked))
+    said = taken(file)
+    assert {name: said.get(name) for name in asked} == asked
+
+
+def test_a_switch_that_is_off_is_left_out_since_sysbench_takes_it_for_on(tmp_path: Path):
+    file = tmp_path / "x.cnf"
+    file.write_text("histogram=off\n")
+    assert taken(file)["histogram"] == "on", "if this fails, sysbench has mended it and `OFF` can go"
+    assert "mysql-ssl" not in sysbench.in_file({"threads": "1", "mysql-ssl": "off"})
+
+
+def test_an_account_is_never_shown(tmp_path: Path):
+    file = tmp_path / "x.cnf"
+    file.write_text('mysql-user="somebody"\nmysql-password="hidden"\n')
+    out = subprocess.run(sysbench.show(file), capture_output=True, text=True, timeout=30).stdout
+    assert "hidden" not in out and "somebody" not in out and "mysql_host" in out
+
+
+def test_with_a_file_the_command_line_has_the_account_the_script_and_its_own_options():
+    argv = sysbench.run(ENDPOINT, planned("oltp_point_select"), Path("/run/sysbench.cnf"))
+    assert argv[:4] == [
+        "sysbench",
+        "--config-file=/run/sysbench.cnf",
+        "--config-file=/lab/secrets/sysbench.cnf",
+        "oltp_point_select",
+    ]
+    assert argv[4:6] == ["--tables=4", "--table-size=10000"] and argv[-1] == "run"

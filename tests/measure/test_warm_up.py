@@ -1,7 +1,5 @@
 """What is done before measuring is kept, never counted, and leaves the data as it was."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Percona Server under a name of its own: what it is beside MySQL, in one module."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from benchbook.sites.engines.mysql import MySQL

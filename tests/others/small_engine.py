@@ -1,7 +1,5 @@
 """A MariaDB with one more default of its own: an engine of another package, in one module."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

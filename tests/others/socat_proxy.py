@@ -1,7 +1,5 @@
 """socat between client and server: a proxy of another package, in one module."""
 
-from __future__ import annotations
-
 import re
 
 from benchbook.core import traits

@@ -1,7 +1,5 @@
 """A clone of this checkout as it stands, with a study of seconds, in which the pipeline runs for real."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

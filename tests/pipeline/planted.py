@@ -1,7 +1,5 @@
 """Real studies of two arms, one of which has something planted that makes it slow, and what they find."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil

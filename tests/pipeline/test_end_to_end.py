@@ -1,7 +1,5 @@
 """The whole pipeline on a tiny study against a real MariaDB, with a kill -9 in the middle."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

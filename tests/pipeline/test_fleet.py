@@ -1,7 +1,5 @@
 """A fleet of hosts: each measures its own session, a lost host costs its own alone, Ctrl-C ends them all."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import tempfile

@@ -4,8 +4,6 @@
 machine's programs; of the image they need the folders alone.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -43,9 +41,7 @@ def inventory(folder: Path) -> Path:
     volumes = {f"v{number}": str(one) for number, one in enumerate(mounted())}
     written = {
         "image": kubernetes_study.IMAGE,
-        "pod": {
-            "volumes": [{"name": name, "hostPath": {"path": path}} for name, path in volumes.items()],
-        },
+        "pod": {"volumes": [{"name": name, "hostPath": {"path": path}} for name, path in volumes.items()]},
         "container": {
             "imagePullPolicy": "IfNotPresent",
             "securityContext": {"privileged": True},

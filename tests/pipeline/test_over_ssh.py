@@ -1,7 +1,5 @@
 """The whole pipeline over SSH: a study of seconds on three hosts, from its file to the report."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """A cause that was planted on real servers is the one that the page names, with the size that it has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

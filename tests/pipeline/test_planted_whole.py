@@ -1,7 +1,5 @@
 """Ten causes are planted, each in an arm of a real study: pages name nine of them, and never another one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field

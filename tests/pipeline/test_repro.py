@@ -1,7 +1,5 @@
 """`make repro`: the study that was named is the one measured, and what it says at its end."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -81,9 +79,7 @@ def test_names_without_files_are_refused_with_the_lines_to_write(clone: Path):
             asked()
 
 
-def test_one_study_asks_for_no_other_and_its_answer_waits_for_no_page(
-    clone: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_one_study_asks_for_no_other_and_its_answer_waits_for_no_page(clone, monkeypatch):
     """`findings` depends on the pages of all studies: DVC would measure those too, if asked in one go.
 
     What is recorded is not made again on the way.
@@ -93,11 +89,7 @@ def test_one_study_asks_for_no_other_and_its_answer_waits_for_no_page(
     monkeypatch.setattr(answer, "text", lambda study: done.append(["answer", study]) or [])
     monkeypatch.setattr(pages, "make", lambda with_record: done.append(["pages", with_record]) or 0)
     assert repro._repro(clone, ["--force"], "own") == (0, False)
-    assert done == [
-        ["repro", "--force", "report@own", "runs@own"],
-        ["answer", "own"],
-        ["pages", False],
-    ]
+    assert done == [["repro", "--force", "report@own", "runs@own"], ["answer", "own"], ["pages", False]]
 
 
 def test_what_would_be_done_for_a_new_study_is_said_by_a_real_dvc(open_folder: Path):
@@ -121,9 +113,7 @@ def test_what_would_be_done_for_a_new_study_is_said_by_a_real_dvc(open_folder: P
     assert (exit_code, re.findall(r"Running stage '(.+)'", said)[-len(stages) :]) == (0, stages), said
 
 
-def test_a_study_without_its_baseline_fails_at_once_unless_it_was_measured(
-    clone: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_study_without_its_baseline_fails_at_once_unless_it_was_measured(clone, monkeypatch):
     """A password that nobody set is told before any stage; an answer that is there needs none."""
     monkeypatch.delenv("BENCH_PASSWORD", raising=False)
     arms = "a: endpoint=db-a:3306; b: endpoint=db-b:3306"
@@ -152,15 +142,10 @@ def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypa
         "studies: {own: studies/own.yaml}\nsources: []\nanalysis: {}\nlimits: {}\n"
     )
     assert repro._repro(clone, ["--force", "report@own"], None) == (0, False)
-    assert done == [
-        ["repro", "--force", "report@own", "runs@own"],
-        ["pages", False],
-    ]
+    assert done == [["repro", "--force", "report@own", "runs@own"], ["pages", False]]
 
 
-def test_a_study_that_could_not_be_measured_has_no_answer_and_asks_for_no_pages(
-    clone: Path, monkeypatch: pytest.MonkeyPatch, capsys
-):
+def test_a_study_that_could_not_be_measured_has_no_answer_and_asks_for_no_pages(clone, monkeypatch, capsys):
     done: list[list[str]] = []
     monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (255, False))
     monkeypatch.setattr(answer, "text", lambda study: pytest.fail("there is none"))

@@ -1,7 +1,5 @@
 """A session against a real MariaDB: killed in the middle it goes on and is recorded; given up it counts."""
 
-from __future__ import annotations
-
 import pytest
 from ruamel.yaml import YAML
 

@@ -1,7 +1,5 @@
 """What facts, data, schedule and plans of a study say of each other: each sentence, and where none is due."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -159,9 +157,7 @@ def runs(blocks: int) -> list[Any]:
         (["2ax", "2ay"], [], 2, ["g2a"]),
     ],
 )
-def test_what_is_missing_was_given_up_or_left_out_after_a_look(
-    gone: list[str], given_up: list[str], first_stop: int | None, said: list[str]
-):
+def test_what_is_missing_was_given_up_or_left_out_after_a_look(gone, given_up, first_stop, said):
     there = {run.run_id for run in runs(3)} - set(gone)
     found = list(binding.of_missing(runs(3), there, given_up, first_stop))
     cut = [text if ":" in due else text.partition(":")[0] for text, due in zip(found, said, strict=True)]

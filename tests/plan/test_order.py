@@ -1,7 +1,5 @@
 """Blocks are balanced, drawn from the seed alone, and never disturbed by what is added later."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """A study becomes runs whose ids change with everything that matters and with nothing else."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """Which studies take turns, how long a turn is, and whose it is."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise

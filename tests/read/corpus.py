@@ -1,7 +1,5 @@
 """The recorded outputs of sysbench, and evidence around an output as a healthy run would leave it."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, field
 from functools import cache

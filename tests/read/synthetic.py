@@ -1,7 +1,5 @@
 """Outputs and run folders made up from numbers, for what no recorded run has."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Numbers that were printed together must agree, each by its own rule."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

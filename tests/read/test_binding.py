@@ -1,7 +1,5 @@
 """What the files of one run say of each other, and one run of the next, on both sides of each tolerance."""
 
-from __future__ import annotations
-
 import datetime
 from types import SimpleNamespace
 from typing import Any
@@ -95,9 +93,7 @@ OF_PROXY = {"identity_before": {"proxy_config_hash": "p"}, "identity_after": {"p
         (OF_PROXY, facts(), False, []),
     ],
 )
-def test_server_and_proxy_of_a_run_are_those_of_the_facts(
-    changed: dict[str, Any], told: dict[str, Any], tells_proxy: bool, said: list[str]
-):
+def test_server_and_proxy_of_a_run_are_those_of_the_facts(changed, told, tells_proxy, said):
     looks = ("identity_before", "identity_after")
     due = [f"evidence.json: {line.format(when)}" for when in looks for line in said]
     assert list(binding.of_identity(run(changed), told, tells_proxy)) == due
@@ -131,9 +127,7 @@ def of_engine(name: str, kind: str = "local", **more: Any) -> dict[str, Any]:
         ({"before": {"Retries": 0}, "absent": {"Connections": "no"}}, of_engine("tidb"), []),
     ],
 )
-def test_books_that_a_server_can_keep_are_there(
-    changed: dict[str, Any], told: dict[str, Any], said: list[str]
-):
+def test_books_that_a_server_can_keep_are_there(changed, told, said):
     ledger = run().seen["ledger"] | changed
     assert list(binding.of_ledger(run({"ledger": ledger}), told)) == [f"evidence.json: {one}" for one in said]
 
@@ -147,9 +141,7 @@ def test_books_that_a_server_can_keep_are_there(
         ({"stores": 2, "tidb": 1, "replicas": 2}, {"1": 7}, ["rows are on 1 stores, facts.json has 2"]),
     ],
 )
-def test_a_cluster_has_the_parts_of_the_facts(
-    asked: dict[str, int], replicas: dict[str, int], said: list[str]
-):
+def test_a_cluster_has_the_parts_of_the_facts(asked, replicas, said):
     parts = {name: {"pid": 1} for name in ("pd", "store-1", "store-2", "tidb-1")}
     seen = run(
         {

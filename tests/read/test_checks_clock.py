@@ -1,7 +1,5 @@
 """sysbench's seconds are ours: a clock that runs otherwise makes an arm fast without a query more."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """V24: what two looks at a TiDB cluster say of a run, one look at a time made wrong."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Rates, queues and times: what sysbench prints without complaint although the run is not what was asked."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

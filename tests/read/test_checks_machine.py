@@ -1,7 +1,5 @@
 """Connections beside a run are those that were asked for, by the driver's word and by the server's."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 
@@ -73,9 +71,7 @@ FEWER = "there were 5000 idle and 0 new connections a second, the arm asks for o
         ({"service": {"connections": 4}}, {}, {"place": {}}, [PRESENT.format("service")]),
     ],
 )
-def test_a_run_shows_what_its_arm_asks_for_and_nothing_else(
-    arrangement: dict[str, Any], asked: dict[str, Any], signs: dict[str, Any], said: list[str]
-):
+def test_a_run_shows_what_its_arm_asks_for_and_nothing_else(arrangement, asked, signs, said):
     assert faults(arrangement, asked, **signs) == said
 
 
@@ -149,10 +145,7 @@ def run(plan: dict[str, Any] | None = None, where: str = "machine", **changes: A
 def test_a_quiet_run_and_one_made_before_this_was_looked_for_have_nothing_to_say():
     # 10 of 100,000 segments are the share that chance may have.
     for one in (run(), Evidence({}, {}, "", ""), Evidence({}, {"strangers": None}, "", "")):
-        assert ([*checks_machine.strangers(one)], list(checks_machine.near_strangers(one))) == (
-            [],
-            [],
-        )
+        assert ([*checks_machine.strangers(one)], list(checks_machine.near_strangers(one))) == ([], [])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """What is held of a script of the user's own, of which only the pilots tell a rule."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,10 +7,7 @@ import pytest
 from benchbook.read import checks_own
 
 # 3 reads, a write and 2 others an event; a read with which each of 4 threads begins.
-RULE = {
-    "event": {"reads": 3, "writes": 1, "other": 2},
-    "thread": {"reads": 1, "writes": 0, "other": 0},
-}
+RULE = {"event": {"reads": 3, "writes": 1, "other": 2}, "thread": {"reads": 1, "writes": 0, "other": 0}}
 
 
 class Run:

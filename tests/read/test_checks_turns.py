@@ -1,7 +1,5 @@
 """V23 and the latencies of turns: evidence around turns as they are kept, and each fault in them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -92,9 +90,7 @@ def test_each_fault_of_the_turns_is_told(run: Evidence, said: str):
         ("none", 40, []),
     ],
 )
-def test_turns_that_are_stretched_into_the_gaps_between_them_are_told(
-    priority: str, stretched: int, said: list[str]
-):
+def test_turns_that_are_stretched_into_the_gaps_between_them_are_told(priority, stretched, said):
     lengths = [50.6] * stretched + [50.0] * (40 - stretched)
     assert faults(taken(written(lengths), clock={"exit_code": 0, "gone": None, "priority": priority})) == said
 
@@ -118,9 +114,7 @@ def test_fewer_turns_than_asked_are_less_data_and_not_wrong_where_all_arms_have_
         (100.9, 105.1, "turns went on 0.100 s after the time of a client was over"),
     ],
 )
-def test_turns_that_go_on_when_a_clients_window_is_over_are_told(
-    discarded: float, ended: float, said: str | None
-):
+def test_turns_that_go_on_when_a_clients_window_is_over_are_told(discarded, ended, said):
     # Two arms, the discard of 1 s and the run of 1 s: 1 s of discard, ceil(2 * 1 * 1.03 + 0.5) = 3 s.
     clock = {"exit_code": 0, "started": [100.0, 100.2], "window": [101.3, ended - 1], "discarded": discarded}
     run = taken(clock=clock)

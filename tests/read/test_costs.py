@@ -1,7 +1,5 @@
 """What a query cost each part, of runs with all books, of old ones, and of runs in turns."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The table of line kinds must be whole: a state that nothing leads to, or out of, would never be noticed."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 from benchbook.read import grammar

@@ -1,7 +1,5 @@
 """Report lines read together are the very lines read one by one, and nothing unusual passes as usual."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Several clients of one run add up: counts exactly, percentiles by their histograms, seconds by seconds."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Published numbers arrive as printed; a mistake in a source is told with file, line, value, remedy."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

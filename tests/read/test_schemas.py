@@ -4,8 +4,6 @@ A change is meant to be read: write the list again with `python -m tests.read.te
 the changelog.
 """
 
-from __future__ import annotations
-
 import difflib
 from pathlib import Path
 

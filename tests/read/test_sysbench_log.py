@@ -1,7 +1,5 @@
 """The strict parser: whatever was cut, lost, doubled or overwritten must not pass for a whole output."""
 
-from __future__ import annotations
-
 import random
 import time
 

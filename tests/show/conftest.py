@@ -1,7 +1,5 @@
 """One made-up study and its page, built once for all tests of this floor."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Run a notebook in this process and keep what it displays: no kernel, so that tests stay quick."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from typing import Any

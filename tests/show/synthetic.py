@@ -1,7 +1,5 @@
 """A made-up study: seeded tidy tables and the findings that follow from them, for tests of the show floor."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -29,31 +27,13 @@ def evidence(
     """Make a whole study with a proxy that costs about 12 %, and one voided pair."""
     random = np.random.default_rng(seed)
     runs = _runs(random, blocks, treatment, workloads or WORKLOADS)
-    voids = pd.DataFrame(
-        [
-            {
-                "run_id": runs.run_id[9],
-                "attempt": 1,
-                "block": 1,
-                "arm": runs.arm[9],
-                "workload": runs.workload[9],
-                "threads": runs.threads[9],
-                "status": "invalid",
-                "folder": f"void/{runs.run_id[9]}.a1",
-                "reasons": "V10 ledger: Com_select 41 more than counted; V20 pause: no tick for 612 ms",
-            },
-            {
-                "run_id": runs.run_id[8],
-                "attempt": 1,
-                "block": 1,
-                "arm": runs.arm[8],
-                "workload": runs.workload[8],
-                "threads": runs.threads[8],
-                "status": "partner",
-                "folder": f"void/{runs.run_id[8]}.a1",
-                "reasons": "partner of a voided run",
-            },
-        ]
+    reasons = "V10 ledger: Com_select 41 more than counted; V20 pause: no tick for 612 ms"
+    voids = runs.loc[[9, 8], ["run_id", "block", "arm", "workload", "threads"]].reset_index(drop=True)
+    voids = voids.assign(
+        attempt=1,
+        status=["invalid", "partner"],
+        folder=[f"void/{run_id}.a1" for run_id in voids["run_id"]],
+        reasons=[reasons, "partner of a voided run"],
     )
     return Evidence(
         name="quick",
@@ -173,7 +153,6 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Fin
         "title": "What a proxy costs",
         "made_by": {"benchbook": "0.1.0"},
         "question": "How many queries per second does HAProxy in TCP mode cost against a direct connection?",
-        "scope": "this machine, these hours",
         "baseline": "direct",
         "blocks": {"planned": blocks, "complete": blocks},
         "look": {"n": blocks, "level": 0.98, "next": 10, "note": "first of the looks at 5, 10 and 20 blocks"},
@@ -181,20 +160,11 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Fin
         "aa": _finding(runs, next(iter(dict.fromkeys(runs["workload"]))), "direct", "direct_again"),
         "facts_differ": [{"fact": "access", "values": {"direct": "direct", treatment: "haproxy"}}],
         "checks": [
-            {
-                "check": "little",
-                "passed": True,
-                "tables": [],
-                "where": "all runs",
-                "detail": "threads = tps × mean latency within 2 %",
-            },
-            {
-                "check": "grid",
-                "passed": True,
-                "tables": [],
-                "where": "all runs",
-                "detail": "percentiles lie on sysbench's grid",
-            },
+            {"check": name, "passed": True, "tables": [], "where": "all runs", "detail": detail}
+            for name, detail in (
+                ("little", "threads = tps × mean latency within 2 %"),
+                ("grid", "percentiles lie on sysbench's grid"),
+            )
         ],
         "voids": {
             "by_arm": {"direct": {"runs": 31, "voided": 1}, treatment: {"runs": 31, "voided": 1}},
@@ -209,8 +179,6 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Fin
             },
             "workloads": {name: words.workload(name) for name in dict.fromkeys(runs["workload"])},
         },
-        "order": "runs",
-        "turns": None,
         "quiet": {
             "cores": 2,
             "load_1min": 0.4,
@@ -276,35 +244,20 @@ def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -
         "workload": workload,
         "baseline": baseline,
         "treatment": treatment,
-        "names": {
-            "workload": words.workload(workload),
-            "baseline": words.arm(baseline, "direct"),
-            "treatment": words.arm(treatment),
-        },
-        "metric": "qps",
         "threads": list(ratios),
         "effect": effect,
         "low": low,
         "high": high,
-        "level": 0.98,
         "n": len(ratios),
-        "reason": None,
         "label": label,
-        "headline": True,
-        "withheld": None,
         "blocks_to_useful": {"blocks": 3, "minutes": 7.0},
         "levels": decided,
         "by_threads": levels,
         "depends_on_threads": {"f": 0.4, "p": 0.68, "df1": 2, "df2": 8},
-        "claim": None,
-        "band": None,
-        "verdict": None,
-        "second_opinion": None,
         "more_blocks": {"for_half_width": 0.02, "blocks": 3, "minutes": 7.0},
         "detectable_effect": 0.012,
         "runs": list(own["run_id"]),
         "pairs": len(own) // 2,
-        "warnings": [],
     }
     found = finding(**made)
     return found.model_copy(update={"sentence": sentences.sentence(found)})

@@ -1,18 +1,25 @@
 """The sentences that answer a study's title."""
 
-from __future__ import annotations
-
+import dataclasses
+import math
+import re
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
 from benchbook.compare import sentences
+from benchbook.compare.findings import make as made_of
 from benchbook.core.findings import Finding, Findings
-from benchbook.show import answer, causes, doubts, numbers
+from benchbook.core.params import Analysis
+from benchbook.show import answer, causes, doubts, figures, numbers
+from benchbook.show.doubts import Doubt
+from tests import small
 from tests.found import answer as put
-from tests.found import changed, doubt, findings
+from tests.found import changed, doubt, findings, runs
+from tests.show import conftest, synthetic
 from tests.show.test_first import finding
 
 
@@ -265,3 +272,97 @@ def test_names_are_escaped_everywhere(made):
     for shown in (answer.opening(hostile), doubts.doubts(replace(made, findings=hostile))):
         assert "<script" not in shown.text
         assert "&lt;script&gt;" in shown.text
+
+
+def test_it_has_the_answer_the_numbers_and_the_aa_result(made):
+    text = answer.markdown(made, [Doubt("Pre-registration", "Held: all of it.")])
+    assert text.startswith("### What a proxy costs\n")
+    assert re.search(
+        r"\*\*HAProxy served 1\d( to 1\d)?\s% fewer queries per second than direct connections on", text
+    )
+    for found in (*made.findings.findings, made.findings.aa):
+        assert numbers.percent(found.effect) in text
+        assert numbers.span(found.low, found.high) in text
+    assert "- **A/A**: One arm under two names" in text and "- **Pre-registration**: Held: all of it." in text
+    assert len(text.splitlines()) < 40 and len(text) < 4000
+
+
+def test_every_row_of_the_table_has_as_many_cells(made):
+    rows = [line for line in answer.markdown(made).splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {
+        8
+    }  # seven columns: one finding has a claim
+
+
+def test_names_stay_text(made):
+    evil = "<img src=x onerror=alert(1)> | @all [x](http://evil) ~~a~~\n# b"
+    hostile = replace(
+        made, findings=changed(made.findings, title=evil, question=evil, warnings=[doubt(evil)])
+    )
+    text = answer.markdown(hostile)
+    assert not re.search(r"(?<!\\)<(?!/?sub>)", text)
+    assert not re.search(r"(?<!\\)@|(?<!\\)\[|\n# b", text)
+
+
+def test_without_findings_it_says_so(made):
+    text = answer.markdown(synthetic.empty(made))
+    assert "**No finding could be computed.**" in text and "|" not in text
+
+
+ARMS = {"pool-8": 1.0, "pool-32": 1.3, "pool-128": 1.301}
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Make the findings of a ladder of three arms, 30 % between the first two and nothing after."""
+    rows, noise = [], (0.001, -0.001, 0.0005, -0.0005, 0.0)
+    for block in range(1, 6):
+        for place, (arm, ratio) in enumerate(ARMS.items()):
+            rows.append(
+                {
+                    "run_id": f"{block}-{arm}", "block": block, "position": len(rows), "group": f"{block}",
+                    "arm": arm, "workload": "oltp_point_select", "threads": 4, "started_s": 10.0 * len(rows),
+                    "sysbench_s": 10.0, "qps": 1000 * ratio * math.exp(noise[(block + place) % 5]),
+                    "steal_pct": 0.1,
+                    "warnings": "",
+                }
+            )  # fmt: skip
+    study = small.study(
+        arms={arm: {} for arm in ARMS},
+        workloads={"oltp_point_select": {}},
+        threads=[4],
+        plan={"seed": 1, "blocks": 5, "discard_s": 1, "run_s": 5, "ladder": list(ARMS)},
+    )
+    voids = pd.DataFrame(
+        columns=["run_id", "attempt", "block", "arm", "workload", "threads", "status", "reasons"]
+    )
+    tidy = {"runs": runs(rows), "voids": voids, "histograms": pd.DataFrame(columns=["run_id"])}
+    return made_of("pools", study, tidy, Analysis())
+
+
+def test_the_answer_names_the_best_arm(found):
+    text = answer.opening(found).text.replace("\xa0", " ")
+    assert "Best up to pool-128 on point selects: pool-32." in text
+    assert 'href="#ladder"' in text
+
+
+def test_the_figure_has_a_line_an_arm_against_the_first(found):
+    drawn, table = figures.ladder(found)
+    assert [row.name for row in drawn.rows] == ["pool-32", "pool-128"]
+    assert drawn.rows[0].told.startswith("+30.") and drawn.rows[0].direction == "higher"
+    assert [row[0] for row in table.rows] == [
+        "pool-32 against pool-8", "pool-128 against pool-8", "pool-128 against pool-32",
+    ]  # fmt: skip
+    assert [cell.text.count("no practical difference") for cell in table.rows[2][5:]] == [1, 1]
+
+
+def test_a_study_without_one_shows_none(made):
+    assert figures.ladder(made.findings) == []
+
+
+def test_the_page_of_a_study_has_it(found, made, tmp_path):
+    """The whole report notebook, on the made-up study with a ladder in its findings."""
+    with_ladder = dataclasses.replace(made, findings=changed(made.findings, ladder=found.ladder))
+    soup = conftest.build(with_ladder, tmp_path).soup
+    assert soup.find(id="ladder") and soup.find(id="ladder-1")
+    assert synthetic.evidence().findings.ladder is None

@@ -1,7 +1,5 @@
 """Pages of the published record show every number, follow every digit, and hold plain text only."""
 
-from __future__ import annotations
-
 import copy
 import re
 from pathlib import Path
@@ -55,9 +53,7 @@ def test_the_load_balancer_verdict_says_that_its_table_is_another_one_s(audits: 
     )
 
 
-def test_one_changed_digit_changes_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audits: dict[str, Audit]
-):
+def test_one_changed_digit_changes_the_page(tmp_path, monkeypatch, audits):
     import shutil
 
     shutil.copytree(paths.source("tidb-upgrade").published, tmp_path / "data" / "published" / "tidb-upgrade")

@@ -1,7 +1,5 @@
 """The page in a real browser: no request, no error, nothing wider than the window, and it sorts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO

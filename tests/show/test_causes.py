@@ -1,7 +1,5 @@
 """Tables under the answer: what a query cost each part, and what percentiles rest on."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

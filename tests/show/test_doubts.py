@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import asdict
 from types import SimpleNamespace
 
@@ -33,12 +31,7 @@ def test_a_sound_study_asks_for_care_only_where_it_warns(made):
 def test_a_difference_where_there_is_none_asks_for_care(made):
     little = changed(made.findings.aa, label="no practical difference", low=-0.008, high=-0.002)
     corrected = changed(made.findings.aa, label="not shown", low=0.0005, high=0.0205)
-    for aa in (
-        None,
-        changed(made.findings.aa, label="lower", low=-0.03, high=-0.01),
-        little,
-        corrected,
-    ):
+    for aa in (None, changed(made.findings.aa, label="lower", low=-0.03, high=-0.01), little, corrected):
         assert _by_name(changed(made.findings, aa=aa), made.runs)["A/A"].is_care
 
 
@@ -103,13 +96,7 @@ def test_each_weakness_asks_for_care(made):
         findings=[changed(made.findings.findings[0], second_opinion=second, warnings=["pair missing"])],
     )
     found = _by_name(weak, made.runs)
-    for name in (
-        "Blocks",
-        "Voids",
-        "Checks",
-        "HAProxy on point selects",
-        "HAProxy on point selects, QPS",
-    ):
+    for name in ("Blocks", "Voids", "Checks", "HAProxy on point selects", "HAProxy on point selects, QPS"):
         assert found[name].is_care
     assert "little" in found["Checks"].text
     assert _by_name(changed(weak, checks=[]), made.runs)["Checks"].is_care

@@ -1,7 +1,5 @@
 """Figures say their numbers in words, draw the same bytes twice, and say when there is nothing to draw."""
 
-from __future__ import annotations
-
 import base64
 import re
 

@@ -1,7 +1,5 @@
 """The rows of the first page: what a reader takes away in seconds must be what was found."""
 
-from __future__ import annotations
-
 import base64
 import re
 from typing import Any

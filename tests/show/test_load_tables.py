@@ -1,7 +1,5 @@
 """What parts used and how steady runs were, in tables that leave out what nobody has."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What others wrote is shown as it is: no character of it can hide, or turn the text around it."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

@@ -1,11 +1,5 @@
 """The page on the method says how often equal arms came out unequal, small differences included."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
-
 from benchbook.core import calibrated
 from benchbook.core.findings import Findings
 from benchbook.show import method
@@ -31,9 +25,7 @@ def test_a_pair_that_leaves_zero_out_is_counted_however_small():
     )
 
 
-def test_what_the_recorded_campaigns_show_is_told_with_their_machine_and_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_the_recorded_campaigns_show_is_told_with_their_machine_and_load(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     assert "No calibration is recorded yet." in method.calibration().text
     calibrated.table_file().parent.mkdir(parents=True)

@@ -1,7 +1,5 @@
 """When an illustration goes the other way than published, and that its pages say so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -31,9 +29,7 @@ def finding(low: float, high: float, is_headline: bool = True, **more: str) -> F
         (None, 0.05, 0.09, False),
     ],
 )
-def test_only_what_lies_wholly_on_the_other_side_of_zero_is_opposite(
-    band: list[float | None] | None, low: float, high: float, told: bool
-):
+def test_only_what_lies_wholly_on_the_other_side_of_zero_is_opposite(band, low, high, told):
     assert opposite.is_opposite(finding(low, high), band) is told
 
 

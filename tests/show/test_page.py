@@ -1,7 +1,5 @@
 """The page of a study: complete in one file, readable by everybody, and closed to hostile text."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

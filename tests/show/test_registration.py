@@ -1,7 +1,5 @@
 """Pre-registration: what git knows of the study file before its first run."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import subprocess

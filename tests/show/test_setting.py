@@ -1,7 +1,5 @@
 """A page says in a line each what was measured: programs, machines, data."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from benchbook.core.applied import digest

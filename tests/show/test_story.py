@@ -1,7 +1,5 @@
 """The story: on what it rests, how far effects carry, and the forest of those with several sessions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from benchbook.compare.pooled import pool

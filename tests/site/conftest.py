@@ -1,10 +1,10 @@
 """A made-up repository with run folders that are valid, analysed and rendered as the pipeline does it."""
 
-from __future__ import annotations
-
 import datetime
+import functools
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from benchbook.core.model import Endpoint, PlannedRun, fingerprint
 from benchbook.core.study import Study
 from benchbook.measure import sysbench
 from benchbook.plan import schedule
-from benchbook.read import tidy
+from benchbook.read import evidence, tidy
 from benchbook.show import page
 from tests import once
 from tests.read import corpus, synthetic
@@ -176,3 +176,11 @@ def public(site: Path) -> Path:
     """The site as `make publish` leaves it."""
     publish(site, site / "public")
     return site / "public"
+
+
+@pytest.fixture(scope="module")
+def logs_parsed_once() -> Iterator[None]:
+    """A forger changes a file or two; the other logs say what they said of the forgery before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evidence, "parse", functools.cache(evidence.parse))
+        yield

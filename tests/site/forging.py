@@ -1,7 +1,5 @@
 """What a forger does to a run's files: change a value, and make all hashes again."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

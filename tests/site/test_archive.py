@@ -1,7 +1,5 @@
 """An archive is whole, the same each time, checked to the byte, and never writes where it should not."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

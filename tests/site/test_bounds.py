@@ -1,7 +1,5 @@
 """An archive made to fill a disk or a memory is refused in words, having taken next to nothing of either."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Every kind of page in a real browser: open to everybody, no request, fits every width, prints."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each field of a committed run is held by a check, or stands in the table of what nothing can show false."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import io
@@ -18,9 +16,11 @@ from benchbook.core import paths, runfolder
 from benchbook.evidence import archive, disclosed, proof
 from benchbook.evidence.unpacked import Unpacked
 from benchbook.plan import binding
-from benchbook.read import evidence, validity
+from benchbook.read import validity
 from tests.site import forging
 from tests.site.conftest import ROOT
+
+pytestmark = pytest.mark.usefixtures("logs_parsed_once")
 
 # In turns with servers of their own and behind a proxy; whole runs of a fixed rate; a cluster.
 RUNS = {
@@ -33,13 +33,6 @@ RUNS = {
 }
 CHECKS = ("session.json", "raw", "moments", "turns", "beside", "counters", "missing runs", "facts.json")
 FILES = ("evidence.json", "plan.json", "session.json")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _logs_parsed_once() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "parse", functools.cache(evidence.parse))
-        yield
 
 
 class Room:

@@ -4,15 +4,12 @@ Nothing of what was measured is made up here. Whole files are exchanged between 
 otherwise, and all hashes and names are made again.
 """
 
-from __future__ import annotations
-
 import csv
-import functools
 import io
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +19,10 @@ from benchbook.core import files, paths, runfolder
 from benchbook.evidence import archive, proof
 from benchbook.evidence.unpacked import Unpacked
 from benchbook.plan import schedule
-from benchbook.read import evidence
 from tests.site import forging
 from tests.site.conftest import ROOT
+
+pytestmark = pytest.mark.usefixtures("logs_parsed_once")
 
 QUICK = "quick/20261125T0406Z-f075"
 NETWORK = "lab-network/20261125T0130Z-ccde"
@@ -34,13 +32,6 @@ REPLICAS = "lab-cluster-replicas/20261125T1404Z-f4fd"
 OWN = ("limits", "attempt", "begins")
 TIMES = ("started_utc", "ended_utc", "started_monotonic_s", "ended_monotonic_s", "sysbench_s")
 Forgery = Callable[[paths.StudyPaths], None]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _logs_parsed_once() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "parse", functools.cache(evidence.parse))
-        yield
 
 
 def groups(where: paths.StudyPaths) -> list[dict[str, Path]]:

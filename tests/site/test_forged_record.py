@@ -1,13 +1,10 @@
 """A committed archive of the record is forged, with every hash made again: the checks name it."""
 
-from __future__ import annotations
-
 import csv
-import functools
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +12,10 @@ import pytest
 
 from benchbook.core import files, paths, runfolder
 from benchbook.evidence import archive, proof
-from benchbook.read import evidence
 from tests.site import forging
 from tests.site.conftest import ROOT
+
+pytestmark = pytest.mark.usefixtures("logs_parsed_once")
 
 # Five blocks of five pool sizes in turns, each with a server of its own.
 NAME, SESSION = "lab-ladder", "20261124T0456Z-0530"
@@ -32,13 +30,6 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("record") / "root"
     archive.unpack(ROOT / "data" / "record" / NAME / f"{SESSION}.tar.xz", root)
     return root
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _logs_parsed_once() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "parse", functools.cache(evidence.parse))
-        yield
 
 
 def folders(where: paths.StudyPaths, arm: str | None = None) -> list[Path]:
@@ -199,9 +190,7 @@ FORGED: dict[str, tuple[Callable[[paths.StudyPaths], None], str]] = {
 
 
 @pytest.mark.parametrize("what", FORGED)
-def test_what_is_forged_in_a_committed_archive_is_refused_and_named(
-    what: str, honest: Path, tmp_path: Path
-) -> None:
+def test_what_is_forged_in_a_committed_archive_is_refused_and_named(what, honest, tmp_path) -> None:
     forge, said = FORGED[what]
     root = tmp_path / "root"
     shutil.copytree(honest, root)

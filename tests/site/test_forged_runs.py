@@ -3,8 +3,6 @@
 What physics can tell is named; what it can't stands by name in what `verify` says is not proven.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -137,12 +135,9 @@ def test_an_answer_that_comes_sooner_than_its_way_lets_it_is_named(honest: Path,
 
 
 @pytest.mark.parametrize(
-    ("forge", "listed"),
-    [(later, "sysbench.out: how long its transactions took"), (renamed, "arms.*.name")],
+    ("forge", "listed"), [(later, "sysbench.out: how long its transactions took"), (renamed, "arms.*.name")]
 )
-def test_what_no_check_can_hold_is_listed_by_name(
-    forge: Callable[[paths.StudyPaths], None], listed: str, honest: Path, tmp_path: Path
-) -> None:
+def test_what_no_check_can_hold_is_listed_by_name(forge, listed, honest, tmp_path) -> None:
     before = proof.prove(honest, NAME, ROOT)
     found = forged(honest, tmp_path / "root", forge)
     assert found.wrong == before.wrong == []

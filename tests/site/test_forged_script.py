@@ -1,7 +1,5 @@
 """A script of one's own in an archive is bound by hash to every run: a forged byte or option is named."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

@@ -1,12 +1,9 @@
 """A forger changes one thing: it is named, or it was said beforehand that it can't be proven."""
 
-from __future__ import annotations
-
-import functools
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,11 +16,12 @@ from benchbook.core.runfolder import RunFolder
 from benchbook.evidence import archive, proof
 from benchbook.evidence.unpacked import Unpacked
 from benchbook.plan import schedule
-from benchbook.read import evidence
 from tests.read import synthetic
 from tests.site import conftest
 from tests.site.conftest import ROOT, STUDY
 from tests.site.forging import seal
+
+pytestmark = pytest.mark.usefixtures("logs_parsed_once")
 
 Forgery = Callable[[paths.StudyPaths], None]
 
@@ -49,14 +47,6 @@ def here(tmp_path_factory) -> Path:
     (root / "studies" / "made.yaml").write_text(STUDY)
     (root / "params.yaml").write_text("studies: [made]\nsources: []\nanalysis: {}\nlimits: {}\n")
     return root
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _logs_parsed_once() -> Iterator[None]:
-    """A forger changes a file or two; the other logs say what they said of the forgery before."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "parse", functools.cache(evidence.parse))
-        yield
 
 
 def prove(root: Path, here: Path) -> proof.Proof:

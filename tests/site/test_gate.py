@@ -1,7 +1,5 @@
 """The gate: what it refuses, what it writes, its exit codes, and one gate on a real server."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The site hangs together: every link and anchor arrives, from a number down to its raw log."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from functools import cache

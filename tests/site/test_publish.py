@@ -1,7 +1,5 @@
 """A publication is whole, replaces only an earlier one, and keeps nothing that no page leads to."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a reviewer sees: notebooks by cell, keys with both values, findings side by side."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """A study in the record: refused with a reason, or there with its evidence, and made again to the byte."""
 
-from __future__ import annotations
-
 import io
 import os
 import re
@@ -85,9 +83,7 @@ def test_recording_one_does_not_keep_the_next_from_being_recorded(at: Path):
         params.write_text(before)
 
 
-def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(
-    at: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(at, monkeypatch):
     for name in ("index.html", "method.html"):
         assert (at / "reports" / name).is_file()
     assert remake.run() == []
@@ -189,9 +185,7 @@ def test_what_does_not_follow_from_its_archive_in_an_entry_is_named(broken: Path
         assert f"{key}: index.yaml says {value}, its raw files" in shown
 
 
-def test_a_value_that_came_out_otherwise_is_named_and_its_page_says_so(
-    broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_value_that_came_out_otherwise_is_named_and_its_page_says_so(broken, tmp_path, monkeypatch):
     _of_another_code(broken, tmp_path / "root", monkeypatch)
     session, entry = only(index.read())
     changed = entry.model_copy(update={"sha256": files.sha256(broken)})
@@ -222,9 +216,7 @@ def test_an_unfinished_study_is_refused_whatever_is_said(at: Path, tmp_path: Pat
         (tmp_path / run.name).rename(run)
 
 
-def test_blocks_that_are_missing_keep_a_study_out_and_blocks_that_were_never_planned_do_not(
-    at: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_blocks_that_are_missing_keep_a_study_out_and_blocks_that_were_never_planned_do_not(at, monkeypatch):
     study, file = load.study("made"), paths.study("made").findings
     early = {"n": 0, "level": 0.98, "next": 5, "note": ""}
     planned = found.changed(Findings.read(file), look=early, blocks={"planned": 5, "complete": 4}).plain
@@ -304,9 +296,7 @@ def _of_another_code(packed: Path, root: Path, monkeypatch: pytest.MonkeyPatch) 
     "name", ["start", "compare_two_arms", "find_stalls", "plan_next_blocks", "why_is_it_faster"]
 )
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
-def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(
-    at: Path, name: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(at, name, monkeypatch):
     """One's own findings are put aside; what `make lab` unpacks is then what each notebook reads."""
     import matplotlib as mpl
 
@@ -391,9 +381,7 @@ def test_what_stands_behind_the_word_of_who_recorded_is_named(at: Path, tmp_path
 @pytest.mark.parametrize(
     ("key", "wrong"), [("design", "0" * 12), ("measured", "2026-01-05T23:59Z"), ("runs", 14), ("methods", {})]
 )
-def test_an_earlier_session_is_named_too_where_its_entry_does_not_follow(
-    broken: Path, tmp_path: Path, key: str, wrong: object
-):
+def test_an_earlier_session_is_named_too_where_its_entry_does_not_follow(broken, tmp_path, key, wrong):
     """Earlier sessions are not made again, and pooled by what their entries say."""
     _, entry = only(index.read())
     where = index.places("made")

@@ -1,7 +1,5 @@
 """Labs for the tests: one data folder a session, opened anew by each test, under a lock of their own."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

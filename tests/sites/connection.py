@@ -1,6 +1,4 @@
-"""A connection to an arm's server with the account that sysbench uses."""
-
-from __future__ import annotations
+"""Connections to an arm's server: with the account that sysbench uses, and with the one that may do all."""
 
 from typing import Any
 
@@ -20,3 +18,10 @@ def connect(endpoint: Any) -> pymysql.Connection:
         ssl_disabled=True,
         autocommit=True,
     )
+
+
+def tell(site: Any, *statements: str, arm: str | None = None) -> None:
+    """Have a server do something by the account that may do all, each statement by itself."""
+    with site.admin(arm).connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)

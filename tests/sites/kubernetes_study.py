@@ -1,12 +1,21 @@
 """A study of seconds with every kind of arm that a cluster can make, for the tests of the site."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 
-from benchbook.core.study import Study
+import pytest
 
+from benchbook.core.study import Study
+from benchbook.sites.kube.api import VARIABLES
+from tests import small
+
+IN_A_CLUSTER = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not any(os.environ.get(name) for name in VARIABLES),
+        reason=f"no cluster: neither {' nor '.join(VARIABLES)} is set",
+    ),
+]
 # One with MariaDB, HAProxy, sysbench and python3 (`tools/images/rootfs.sh`).
 IMAGE = os.environ.get("BENCHBOOK_TEST_IMAGE", "localhost/bb:1")
 IMAGES = dict.fromkeys(("server", "client", "proxy"), IMAGE)
@@ -27,17 +36,11 @@ def make(arms: Any = tuple(ARMS), site: dict[str, Any] | None = None, **other: A
     if "balancer" in arms:
         section["outside"] = "outside"
     whole: dict[str, Any] = {
-        "title": "Test",
-        "question": "Does it hold in a cluster?",
         "site": {"kind": "kubernetes", "port": 34900, "kubernetes": section | (site or {})},
         "engine": {"settings": {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "16M"}},
         "arms": arms if isinstance(arms, dict) else {name: ARMS[name] for name in arms},
-        "aa": None,
         "dataset": {"tables": 2, "table_size": 500},
         "workloads": {"oltp_point_select": {}},
-        "threads": (2,),
         "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
-        "warm_up": {"pilot_s": 2},
-        "claims": (),
     }
-    return Study.model_validate(whole | other)
+    return small.study(**whole | other)

@@ -272,10 +272,7 @@ class Rack:
             paths = ", ".join(f"{key}: {path}" for key, path in programs.items())
             common.append(f"programs: {{{paths}}}")
         common += ["gateway: jump"] * (through is not None)
-        lines = [
-            f"defaults: {{{', '.join(common)}}}",
-            *[f"{key}: {value}" for key, value in changes.items()],
-        ]
+        lines = [f"defaults: {{{', '.join(common)}}}", *[f"{key}: {value}" for key, value in changes.items()]]
         if through is not None:
             lines.append(f"gateways: {{jump: {{host: {through.address}, {common[0]}}}}}")
         lines.append("hosts:")

@@ -5,8 +5,6 @@ unistore in place of TiKV, by the words that tiup gives TiKV, and TiDB. What is 
 with its services of systemd and its way over SSH to other hosts.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

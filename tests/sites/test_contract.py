@@ -1,7 +1,5 @@
 """What `measure` may ask of a site, asked of each: this machine, hosts, pods, and a server that exists."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import itertools
@@ -31,6 +29,7 @@ from benchbook.sites.machine.here import COLUMNS
 from tests import rooms, small, walks
 from tests.limits import LIMITS
 from tests.sites import kubernetes_study
+from tests.sites.connection import tell
 from tests.sites.ssh_hosts import racked, unable
 
 SMALL = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "innodb_flush_log_at_trx_commit": 2}
@@ -81,13 +80,14 @@ def of_endpoint(
     theirs = study("local", port, {"direct": {}, "relay": {"access": "haproxy"}}, SMALL)
     other = stack.enter_context(sites.open_site(theirs, folder / "contract-theirs"))
     endpoint = other.up("direct")
-    with other.admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for statement in (
+    tell(
+        other,
+        *(
             f"CREATE OR REPLACE USER 'guest'@'127.0.0.1' IDENTIFIED BY '{password}'",
             "CREATE OR REPLACE DATABASE ours",
             "GRANT ALL PRIVILEGES ON ours.* TO 'guest'@'127.0.0.1'",
-        ):
-            connection.exec_driver_sql(statement)
+        ),
+    )
     patch.setenv("BENCHBOOK_LOCK", str(lock))
     patch.setenv("GUEST_PASSWORD", password)
     place = {"host": endpoint.host, "port": endpoint.port, "database": "ours", "user": "guest"}
@@ -97,9 +97,7 @@ def of_endpoint(
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def site(
-    request: pytest.FixtureRequest, open_folder: Path, port: int, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(request, open_folder, port, tmp_path_factory) -> Iterator[Site]:
     """Each kind of site in turn, open, with the arms `direct` and `proxy`, and its tables loaded."""
     kind, lock = request.param, tmp_path_factory.mktemp("lock") / "machine.lock"
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:

@@ -1,7 +1,5 @@
 """The lab folder: private where it must be, reachable where a server's user must get in."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path
@@ -17,9 +15,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_two_clones_and_two_studies_have_different_labs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_clones_and_two_studies_have_different_labs(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("BENCHBOOK_LAB_DIR", raising=False)
     folders = {
         labs.lab_folder(clone, study) for clone in (tmp_path / "a", tmp_path / "b") for study in ("x", "y")
@@ -85,9 +81,7 @@ def test_a_cut_account_file_is_told_with_its_remedy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["my lab", "it's", "$(date)", "a\nb", "böse"])
-def test_a_folder_that_a_server_s_script_would_take_apart_is_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_folder_that_a_server_s_script_would_take_apart_is_refused(name, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(tmp_path / name))
     with pytest.raises(SiteError, match="BENCHBOOK_LAB_DIR"):
         labs.lab_root(tmp_path)

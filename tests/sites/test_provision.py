@@ -1,7 +1,5 @@
 """What can't be made is known before anything starts; without anything to compare nothing starts."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -56,9 +54,7 @@ def test_each_arm_is_shown_with_its_own_engine_and_version(make_study) -> None:
         (None, None, True),
     ],
 )
-def test_another_sysbench_than_was_asked_for_is_refused(
-    make_study, asked: str | None, found: str | None, is_taken: bool
-) -> None:
+def test_another_sysbench_than_was_asked_for_is_refused(make_study, asked, found, is_taken) -> None:
     study = make_study()
     study = study.model_copy(update={"site": study.site.model_copy(update={"sysbench": asked})})
     facts = {"machine": {"sysbench": found}}

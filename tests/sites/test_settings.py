@@ -1,7 +1,5 @@
 """A setting counts as taken only if the server says so, whichever way it writes the value."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

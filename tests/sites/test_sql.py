@@ -1,7 +1,5 @@
 """What every site asks of a server over SQL, against a real server where it matters."""
 
-from __future__ import annotations
-
 import pymysql
 import pytest
 
@@ -20,9 +18,7 @@ from benchbook.sites import sql
         ("6.6.0", "6", True),
     ],
 )
-def test_versions_are_compared_part_by_part_from_the_left(
-    version: str, asked: str | None, is_it: bool
-) -> None:
+def test_versions_are_compared_part_by_part_from_the_left(version, asked, is_it) -> None:
     assert sql.is_version(version, asked) is is_it
 
 

@@ -1,7 +1,5 @@
 """What a claim allows: margins of the project's rule, tolerances of the source, and ends on a log scale."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

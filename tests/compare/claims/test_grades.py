@@ -1,7 +1,5 @@
 """How close a study's arms are to a claim's, and what its sessions came to, each by a rule."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -111,11 +109,7 @@ def test_the_same_programs_in_the_same_kind_of_place_are_the_same(make_study):
 
 
 @pytest.mark.parametrize(
-    "dial",
-    [
-        {"cpu": {"server": {"quota": 0.5}}},
-        {"qos": "best_effort", "neighbour": {"processes": 2}},
-    ],
+    "dial", [{"cpu": {"server": {"quota": 0.5}}}, {"qos": "best_effort", "neighbour": {"processes": 2}}]
 )
 def test_an_effect_that_a_setting_of_the_study_makes_counts_for_nothing(graded, dial):
     arms = {"haproxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy", **dial}}
@@ -232,10 +226,7 @@ def test_sides_without_an_arm_have_the_loads_of_the_tables_that_vary_what_they_n
 
 @pytest.mark.parametrize(
     ("band", "where"),
-    [
-        ({"point": "-10 %"}, [""]),
-        ({"range": ["-12 %", "-8 %"]}, [", at threads 4", ", at threads 16"]),
-    ],
+    [({"point": "-10 %"}, [""]), ({"range": ["-12 %", "-8 %"]}, [", at threads 4", ", at threads 16"])],
 )
 def test_a_range_is_asked_of_each_level_and_a_point_of_their_mean(graded, band, where):
     one = session(-0.1)

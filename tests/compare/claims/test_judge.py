@@ -1,7 +1,5 @@
 """One verdict of several parts: what must hold, what speaks against it, and what Holm's correction leaves."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchbook.compare.claims.judge import Outcome, verdict

@@ -3,8 +3,6 @@
 Blocks differ by 0.02 % at most, so that intervals are some 0.05 % wide and no case lies that near to an end.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

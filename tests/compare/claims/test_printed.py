@@ -1,7 +1,5 @@
 """Verdicts on the five documents, each against arithmetic done apart from the code."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

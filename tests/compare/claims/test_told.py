@@ -1,7 +1,5 @@
 """Claims of every kind on tables small enough to be judged by hand, to the last word of the record."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Whether a drawing has ink at its edge, which is how a label that is cut shows."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure

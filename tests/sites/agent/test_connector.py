@@ -1,7 +1,5 @@
 """Logging in by hand is what a full driver does, and a refusal is told in the server's words."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """What a machine is like: real figures with known bounds, and what Python itself takes is not among them."""
 
-from __future__ import annotations
-
 import os
 import socket
 import statistics

@@ -1,7 +1,5 @@
 """The agent without a network: what it starts, what outlives whom, and how its lease ends it all."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import contextlib

@@ -1,7 +1,5 @@
 """What a stranger does to a process or to its packets is in what a watch tells of the run."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`down` ends what is ours by proof and touches nothing else."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

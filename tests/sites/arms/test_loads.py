@@ -1,7 +1,5 @@
 """What a driver's lines mean, and which loads this machine can bear, known before anything starts."""
 
-from __future__ import annotations
-
 import resource
 from pathlib import Path
 

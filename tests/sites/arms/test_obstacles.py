@@ -1,7 +1,5 @@
 """One list says which arms can't be made and why, before anything starts, whatever the kind of site."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """The clock of turns with real processes: one runs at a time, and whatever ends the clock leaves nobody
 stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -148,9 +146,7 @@ def test_a_turn_begins_when_the_last_thread_of_the_one_before_stands_still(group
     assert group.nobody_is_stopped()
 
 
-def test_each_thread_of_a_process_is_asked_to_stop_it_for_the_first_one_may_wait_for_a_core(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_each_thread_of_a_process_is_asked_to_stop_it_for_the_first_one_may_wait_for_a_core(monkeypatch):
     late = subprocess.Popen([sys.executable, "-c", MANY], stdout=subprocess.PIPE)
     tell, asked = clock.TGKILL, []
 

@@ -1,7 +1,5 @@
 """What is asked of a server of MySQL's family, and how old TiDB's answers are read."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 from typing import Any
@@ -82,9 +80,7 @@ def test_between_runs_it_is_said_that_connections_are_not_counted():
 
 
 @pytest.mark.parametrize(("columns", "column"), [(1, "authentication_string"), (0, "Password")])
-def test_accounts_without_a_password_are_looked_for_in_the_column_that_a_version_has(
-    columns: int, column: str
-):
+def test_accounts_without_a_password_are_looked_for_in_the_column_that_a_version_has(columns, column):
     cursor: Any = Answers(SHOW=columns, SELECT=0)
     data.must_be_closed(cursor)
     assert cursor.asked[-1] == f"SELECT user, host FROM mysql.user WHERE {column} = ''"

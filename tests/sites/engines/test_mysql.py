@@ -3,8 +3,6 @@
 A real `mysqld` is needed, which Debian's stable release does not have: BENCHBOOK_MYSQLD may name one.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """PostgreSQL's protocol as far as it is followed on the way to a host."""
 
-from __future__ import annotations
-
 from benchbook.sites.engines.postgresql_carried import Messages, asks, has_answered
 
 

@@ -1,7 +1,5 @@
 """What all servers share before any is started: their program, its version, and the words for what lacks."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import PurePosixPath

@@ -3,8 +3,6 @@
 The tests take a server that was built before (`make tidb`); building one is a slow test of its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -163,9 +161,7 @@ def test_settings_of_both_kinds_reach_the_server_and_one_that_does_not_exist_is_
 
 @needs_tidb
 @pytest.mark.server
-def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_not(
-    study, opened, tmp_path: Path
-) -> None:
+def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_not(study, opened, tmp_path):
     names = ("oltp_read_write", "oltp_point_select", "select_random_ranges", "oltp_insert")
     plan = RUN["plan"] | {"discard_s": 0}
     made = study(workloads={name: {} for name in names}, plan=plan, threads=(1,))
@@ -205,9 +201,7 @@ def tampered(folder: Path, seen: dict[str, Any], counter: str) -> Any:
 @needs_tidb
 @pytest.mark.server
 @pytest.mark.parametrize("how", ["killed", "restarted"])
-def test_a_run_whose_server_was_killed_or_restarted_is_caught(
-    study, opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
+def test_a_run_whose_server_was_killed_or_restarted_is_caught(study, opened, tmp_path, monkeypatch, how):
     made = study(workloads={"oltp_point_select": {"ignore_errors": (1213,)}})
     with opened(made) as site:
         if not site.has_snapshot(dataset.label(made)):
@@ -290,9 +284,7 @@ def test_two_versions_are_two_servers_with_the_same_rows_each_from_a_copy_of_its
             assert ledger.rows(connection, 2) == {"sbtest1": 300, "sbtest2": 300}
 
 
-def test_without_go_and_without_a_built_server_the_arm_is_skipped_by_name(
-    study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_go_and_without_a_built_server_the_arm_is_skipped_by_name(study, tmp_path, monkeypatch):
     monkeypatch.setenv(build.VARIABLE, str(tmp_path))
     monkeypatch.setattr(build.shutil, "which", lambda *_, **__: None)
     assert "there is no Go; `apt-get install golang`" in build.obstacle(None, None)
@@ -322,9 +314,7 @@ def test_the_linker_is_told_what_its_version_of_go_understands(go: str, told: bo
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="no Go in the PATH")
 @pytest.mark.slow
-def test_a_server_is_built_once_and_nothing_of_the_building_is_left(
-    open_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
+def test_a_server_is_built_once_and_nothing_of_the_building_is_left(open_folder, monkeypatch, capsys) -> None:
     monkeypatch.setenv(build.VARIABLE, str(open_folder / "engines"))
     lab = labs.open_lab(open_folder / "building")
     try:

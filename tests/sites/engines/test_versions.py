@@ -1,7 +1,5 @@
 """A version that is not installed comes from the system's packages, and lies beside the labs."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -41,9 +39,7 @@ def test_a_version_that_nobody_has_is_told_with_those_there_are(listed: list[str
 
 
 @pytest.mark.slow
-def test_another_version_is_fetched_once_and_is_the_one_asked_for(
-    listed: list[str], tmp_path: Path, monkeypatch, capsys
-):
+def test_another_version_is_fetched_once_and_is_the_one_asked_for(listed, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("BENCHBOOK_ENGINES", str(tmp_path))
     there = [versions._upstream(one) for one in listed]
     other = next((one for one in there if one != MariaDB.standing()[0]), None)

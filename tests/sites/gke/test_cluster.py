@@ -1,7 +1,5 @@
 """A GKE cluster up to the exact commands: a recorder stands where `gcloud` would, which is not run here."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess
@@ -204,9 +202,7 @@ def test_local_ssds_are_mounted_with_the_sources_options_on_their_pools_alone():
         ("n2-standard-8", 3, "n2-standard-8 takes 1, 2, 4, 8, 16 or 24"),
     ],
 )
-def test_disks_that_a_machine_does_not_take_are_refused_before_money_is_spent(
-    machine: str, count: int, told: str
-):
+def test_disks_that_a_machine_does_not_take_are_refused_before_money_is_spent(machine, count, told):
     with pytest.raises(ValidationError, match=told):
         asked(pools={"tikv": {"machine": machine, "local_ssds": count}})
 

@@ -1,7 +1,5 @@
 """Hosts for the tests of the site over SSH, and that nothing is left on them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

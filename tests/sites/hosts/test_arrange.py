@@ -1,7 +1,5 @@
 """Which part is on which host and port, from a study and an inventory alone; nothing is connected to."""
 
-from __future__ import annotations
-
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any

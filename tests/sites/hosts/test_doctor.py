@@ -1,9 +1,5 @@
 """The doctor asks a host for the programs that the studies at hand need for its roles, and for no other."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from benchbook.core import inventory, load
@@ -69,9 +65,7 @@ def test_what_two_studies_need_is_told_once(there: None):
     assert both == told(made("mariadb"), made("postgresql"), made("mariadb"))
 
 
-def test_the_client_outside_a_cluster_is_looked_at_for_sysbench_alone(
-    there: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_client_outside_a_cluster_is_looked_at_for_sysbench_alone(there, tmp_path, monkeypatch):
     file = tmp_path / "outside.yaml"
     file.write_text("hosts: {gen1: {host: 192.0.2.9, roles: [client]}}\n")
     monkeypatch.setattr(inventory, "load", LOAD)
@@ -81,9 +75,7 @@ def test_the_client_outside_a_cluster_is_looked_at_for_sysbench_alone(
     assert {"gen1: ssh", "gen1: sysbench"} <= {one.name for one in doctor.examine()}
 
 
-def test_only_the_pipelines_studies_ask_where_they_name_the_inventory(
-    there: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_only_the_pipelines_studies_ask_where_they_name_the_inventory(there, tmp_path, monkeypatch):
     studies = {"mine": made("mariadb"), "other": made("postgresql")}
     for name in studies:
         (tmp_path / name).write_text("inventory: rack")

@@ -1,7 +1,5 @@
 """Engines and proxies of another package run on hosts, and an arm may set a proxy of ours there."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,9 +35,7 @@ def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Any:
 
 
 @pytest.mark.skipif(shutil.which("socat") is None, reason="socat is not installed: apt-get install socat")
-def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(
-    rack: Rack, others: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(rack, others, monkeypatch, tmp_path):
     engine = {
         "name": "small",
         "settings": {"innodb_log_file_size": "8M", "innodb_flush_log_at_trx_commit": 2},
@@ -59,9 +55,7 @@ def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(
 
 
 @pytest.mark.skipif(not (BOUNCER and files.programs("postgres")), reason="no PgBouncer, or no PostgreSQL")
-def test_pgbouncer_has_the_version_and_the_settings_that_an_arm_asks_for(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch
-):
+def test_pgbouncer_has_the_version_and_the_settings_that_an_arm_asks_for(rack, monkeypatch):
     asked = {"settings": {"default_pool_size": 7, "query_wait_timeout": 30}}
     arms = {
         "direct": {},

@@ -1,9 +1,6 @@
 """PostgreSQL and PgBouncer on hosts of their own, and how a session is held there."""
 
-from __future__ import annotations
-
 import time
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -24,10 +21,7 @@ from tests.sites.ssh_hosts import Rack
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB", "synchronous_commit": "off"}
 BOUNCER = here.find("pgbouncer")
 NOT_THERE = "PostgreSQL is not installed: apt-get install postgresql"
-pytestmark = [
-    *OF_HOSTS,
-    pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=NOT_THERE),
-]
+pytestmark = [*OF_HOSTS, pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=NOT_THERE)]
 
 
 @pytest.fixture
@@ -43,9 +37,7 @@ def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:
         yield opened
 
 
-def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(
-    site: Any, rack: Rack, tmp_path: Path
-):
+def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(site, rack, tmp_path):
     server, label = rack.hosts["server1"], dataset.label(site.study)
     for arm in site.able:
         folder = walks.measured(site, site.study, arm, tmp_path / arm)

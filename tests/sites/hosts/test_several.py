@@ -1,7 +1,5 @@
 """Several clients and servers, proxies, TLS, bytes and jump hosts: real programs on hosts of their own."""
 
-from __future__ import annotations
-
 import csv
 import os
 import threading
@@ -89,17 +87,14 @@ def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers
 
 
 @pytest.mark.slow
-def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(rack, monkeypatch, tmp_path):
     """Results of 1000 rows: what the server sends, the proxy gets, and passes on."""
     wide = {"script": "oltp_read_only", "skip_trx": True, "point_selects": 0, "range_size": 200}
     ranges = dict.fromkeys(("sum_ranges", "order_ranges", "distinct_ranges"), 0)
     proxy = {"settings": {"retries": 2, "timeout client": "30000s", "maxconn": 500}}
     proxy["settings"] |= {"nbthread": 2, "cpu-map": "auto:1/1-2 0-1"}
     asked = study(
-        arms={"direct": {}, "proxy": {"access": "haproxy", "proxy": proxy}},
-        workloads={"rows": wide | ranges},
+        arms={"direct": {}, "proxy": {"access": "haproxy", "proxy": proxy}}, workloads={"rows": wide | ranges}
     )
     with opened(rack, monkeypatch, "bytes", asked) as site:
         dataset.load(site, asked)
@@ -120,9 +115,7 @@ def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(
 
 
 @pytest.mark.slow
-def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(rack, monkeypatch, tmp_path):
     asked = study(site={"kind": "ssh", "inventory": "rack", "port": 33060, "tls": "required"})
     with opened(rack, monkeypatch, "tls", asked) as site:
         dataset.load(site, asked)
@@ -149,9 +142,7 @@ def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not TIPROXY, reason="no TiProxy; its path goes into BENCHBOOK_TIPROXY")
-def test_tiproxy_by_its_path_relays_and_its_version_is_held_to(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_tiproxy_by_its_path_relays_and_its_version_is_held_to(rack, monkeypatch, tmp_path):
     buffer = {"settings": {"proxy.conn-buffer-size": 131072}}
     old = {"version": "0.9", **buffer}
     arms = {
@@ -174,9 +165,7 @@ def test_tiproxy_by_its_path_relays_and_its_version_is_held_to(
 
 
 @pytest.mark.slow
-def test_hosts_behind_a_jump_host_are_reached_through_it_alone_and_both_keys_are_checked(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch
-):
+def test_hosts_behind_a_jump_host_are_reached_through_it_alone_and_both_keys_are_checked(rack, monkeypatch):
     jump = rack.add("jump1")
     known = rack.known_hosts.read_text()
     us = f"10.97.{rack.number}.1"
@@ -204,9 +193,7 @@ def test_hosts_behind_a_jump_host_are_reached_through_it_alone_and_both_keys_are
 
 
 @pytest.mark.slow
-def test_a_lost_connection_to_one_of_several_clients_is_picked_up_and_told(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_a_lost_connection_to_one_of_several_clients_is_picked_up_and_told(rack, monkeypatch, tmp_path):
     """The second client's host is out of our reach for longer than the run lasts; its bytes come later."""
     asked = study(arms={"direct": {}, "two": {"clients": 2}}, threads=(2,))
     client = rack.hosts["client2"]
@@ -231,9 +218,7 @@ def test_a_lost_connection_to_one_of_several_clients_is_picked_up_and_told(
 
 
 @pytest.mark.slow
-def test_a_walk_puts_the_same_data_back_on_every_server_for_each_block(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_a_walk_puts_the_same_data_back_on_every_server_for_each_block(rack, monkeypatch, tmp_path):
     """The second server is first started by the walk itself, and both arms change what they read."""
     plan = {"seed": 3, "blocks": 2, "discard_s": 0, "run_s": 3, "max_repeats": 1}
     arms = {"one": {}, "two": {"clients": 2, "servers": 2}}
@@ -264,9 +249,7 @@ def drivers(rack: Rack) -> list[psutil.Process]:
 
 
 @pytest.mark.slow
-def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books(rack, monkeypatch, tmp_path):
     asked = study(arms={"direct": {}, "held": HELD}, engine={"settings": ROOMY})
     seen: list[str] = []
 
@@ -298,9 +281,7 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
 
 
 @pytest.mark.slow
-def test_a_driver_that_is_killed_on_its_host_voids_the_run(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_a_driver_that_is_killed_on_its_host_voids_the_run(rack, monkeypatch, tmp_path):
     asked = study(arms={"direct": {}, "held": HELD}, engine={"settings": ROOMY})
 
     def kill() -> None:
@@ -325,9 +306,7 @@ def test_a_driver_that_is_killed_on_its_host_voids_the_run(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not TIPROXY, reason="no TiProxy; its path goes into BENCHBOOK_TIPROXY")
-def test_tiproxy_captures_on_its_host_while_its_arm_is_measured(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_tiproxy_captures_on_its_host_while_its_arm_is_measured(rack, monkeypatch, tmp_path):
     arms = {"direct": {}, "on": {"access": "tiproxy", "capture": True}}
     with opened(rack, monkeypatch, "capture", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
         dataset.load(site, site.study)

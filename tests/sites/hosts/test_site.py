@@ -1,7 +1,5 @@
 """The site over SSH on hosts of their own, seen from outside: what listens, what is shown, what is left."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -29,7 +27,7 @@ from benchbook.sites.hosts import doctor
 from benchbook.sites.hosts.host import Refused, Unreachable
 from benchbook.sites.lab import lab_id
 from benchbook.sites.machine import lock
-from tests import walks
+from tests import small, walks
 from tests.limits import LIMITS
 from tests.sites.ssh_hosts import Machine, Rack, leftovers, run, unable
 
@@ -41,6 +39,8 @@ OF_HOSTS = [
 pytestmark = OF_HOSTS
 
 PORT = 33060
+# A disk that is busy with something else must not make a second without a transaction.
+SMALL = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "innodb_flush_log_at_trx_commit": 2}
 # Long enough where a run is only to be valid.
 SHORT = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2}
 # Short enough for a test: how long a lost connection is waited for, and when hosts give up on us.
@@ -55,29 +55,9 @@ def home(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def study(**changes: Any) -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Does it hold?",
-            "site": {"kind": "ssh", "inventory": "rack", "port": PORT},
-            # A disk that is busy with something else must not make a second without a transaction.
-            "engine": {
-                "settings": {
-                    **{"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"},
-                    "innodb_flush_log_at_trx_commit": 2,
-                }
-            },
-            "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
-            "aa": None,
-            "dataset": {"tables": 2, "table_size": 200},
-            "workloads": {"oltp_read_write": {}},
-            "threads": (2,),
-            "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 4},
-            "warm_up": {"pilot_s": 2},
-            "claims": (),
-        }
-        | changes
-    )
+    site = {"kind": "ssh", "inventory": "rack", "port": PORT}
+    plan = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 4}
+    return small.study(**{"site": site, "engine": {"settings": SMALL}, "plan": plan} | changes)
 
 
 def make_run(site: Any, arm: str, into: Path, attempt: int = 1) -> RunFolder:

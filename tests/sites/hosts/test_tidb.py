@@ -1,7 +1,5 @@
 """TiDB on hosts: one program by its path, and clusters by `tiup`, whose stand-in starts the real parts."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -93,15 +91,10 @@ def said(state: Path) -> list[list[str]]:
 
 
 ONE_STORE = {"log.level": "error", "replication.max-replicas": 1}
-SMALL: dict[str, Any] = {
-    "workloads": {"oltp_read_write": {}},
-    "dataset": {"tables": 2, "table_size": 200},
-}
+SMALL: dict[str, Any] = {"workloads": {"oltp_read_write": {}}, "dataset": {"tables": 2, "table_size": 200}}
 
 
-def test_one_tidb_by_its_path_is_measured_and_closed_to_others(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_one_tidb_by_its_path_is_measured_and_closed_to_others(rack, monkeypatch, tmp_path):
     engine = {"name": "tidb", "settings": {"tidb_hashagg_final_concurrency": 1}}
     asked = study(engine=engine, arms={"direct": {}, "again": {}}, **SMALL)
     programs = {"tidb-server": str(rack.folder / "tidb-server")}
@@ -193,9 +186,7 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
 
 
 @needs_parts
-def test_a_cluster_ends_with_the_lease_when_nobody_comes_back(
-    rack: Rack, tiup: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_cluster_ends_with_the_lease_when_nobody_comes_back(rack, tiup, monkeypatch):
     """Its TiDB is no child of the agent and has nothing of ours about it: what was written down ends it."""
     asked = study(
         site={

@@ -1,7 +1,5 @@
 """The topology file for tiup, held against the fields that its reference documents; nothing is started."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +96,7 @@ def test_arms_that_differ_in_access_alone_share_a_cluster_and_others_do_not():
     assert [place.host for place in arrange.endpoints(chains["three-servers"])] == ["db1", "db2", "db3"]
     # Six clients, six servers: two on each host, on ports of a block of their own.
     assert [(one.host, one.port) for one in arrange.endpoints(chains["numa-nodes"])[:3]] == [
-        *(("db1", 4064), ("db1", 4066), ("db2", 4064)),
+        *(("db1", 4064), ("db1", 4066), ("db2", 4064))
     ]
     assert arrange.endpoints(chains["haproxy"]) == (arrange.reached_at(chains["haproxy"].proxy)[0],) * 3
 

@@ -1,7 +1,5 @@
 """A cluster, and a lab of each test's own, for the tests that need a real cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the doctor says of clusters where there is none, and one that does not answer."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -31,9 +29,7 @@ def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_the_kubeconfig_is_the_named_one_then_the_common_one_then_that_of_home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_kubeconfig_is_the_named_one_then_the_common_one_then_that_of_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("BENCHBOOK_KUBECONFIG", "KUBECONFIG"):
         monkeypatch.delenv(name, raising=False)

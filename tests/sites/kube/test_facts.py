@@ -1,7 +1,5 @@
 """What a cluster says of its nodes, read as numbers and settings."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What a study asks of a cluster, read before any cluster is asked."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from pathlib import Path
@@ -208,13 +206,7 @@ def test_no_pod_is_given_an_account_and_what_is_kept_is_what_was_applied():
 @pytest.mark.parametrize(
     ("arms", "key"),
     [
-        (
-            {
-                "one": {},
-                "two": {"zones": {"latency_ms": 1.0}},
-            },
-            "zones",
-        ),
+        ({"one": {}, "two": {"zones": {"latency_ms": 1.0}}}, "zones"),
         ({"one": {}, "two": {"cpu": {"server": {"cores": (0,)}}}}, "cores"),
         ({"one": {}, "two": {"kernel": {"nofile": 4096}}}, "kernel"),
         ({"one": {}, "two": {"access": "tiproxy"}}, "tiproxy"),
@@ -453,9 +445,7 @@ def test_sysbench_in_the_servers_container_has_no_pod():
         ({"cpu_manager": "static"}, {"qos": "guaranteed"}, "gives whole cores alone"),
     ],
 )
-def test_what_a_pod_can_not_give_is_refused_before_anything_is_asked_of_the_cluster(
-    site: dict[str, Any], arm: dict[str, Any], said: str
-):
+def test_what_a_pod_can_not_give_is_refused_before_anything_is_asked_of_the_cluster(site, arm, said):
     # The study's servers have half a core.
     with pytest.raises(ValidationError, match=said):
         kubernetes_study.make({"pod": {"network": "pod"}, "other": {"network": "pod", **arm}}, site)

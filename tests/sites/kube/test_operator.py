@@ -5,8 +5,6 @@ of v5.0.0, and BENCHBOOK_TEST_OPERATOR_IMAGE, which names one with the operator'
 discovery in /usr/local/bin. `tools/images` makes all of them; unistore is in TiKV's place there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -26,17 +24,14 @@ from benchbook.measure import dataset
 from benchbook.measure.ledger import session
 from benchbook.sites.arms import clean
 from benchbook.sites.kube import tidb
-from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
+from benchbook.sites.kube.api import Cluster, wait_for
+from tests.sites import kubernetes_study
 from tests.sites.kube.test_site import ours, run
 from tests.sites.kube.test_tidb import CRD, PARTS, defined, must_be_as_asked, operated, withdraw
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_OPERATOR_IMAGE")
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not any(os.environ.get(name) for name in VARIABLES),
-        reason=f"no cluster: neither {' nor '.join(VARIABLES)} is set",
-    ),
+    *kubernetes_study.IN_A_CLUSTER,
     pytest.mark.skipif(
         None in (CRD, PARTS, IMAGE),
         reason="BENCHBOOK_TIDB_CRD, BENCHBOOK_TEST_PARTS_IMAGE or BENCHBOOK_TEST_OPERATOR_IMAGE is not set",
@@ -194,9 +189,7 @@ def load(spec: Any, folder: Path, cluster: Cluster, where: Path) -> None:
             cluster.apply(manifest)
 
 
-def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(
-    operator: Path, cluster: Cluster, folder: Path, root: Path
-):
+def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(operator, cluster, folder, root):
     spec = operated(storage={"storage_class": NAME, "size_gib": 20})
     into = root / "raw"
     into.mkdir()

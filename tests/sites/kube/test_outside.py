@@ -1,7 +1,5 @@
 """A load balancer's client outside the cluster: asked for, not taken from inside, and watched where it is."""
 
-from __future__ import annotations
-
 import csv
 import sys
 import tempfile
@@ -70,9 +68,7 @@ def test_a_node_of_the_cluster_is_no_client_outside_it(rack: Rack, open_folder: 
 
 
 @pytest.mark.server
-def test_a_client_outside_makes_its_load_there_and_is_watched_there(
-    rack: Rack, open_folder: Path, tmp_path: Path
-):
+def test_a_client_outside_makes_its_load_there_and_is_watched_there(rack, open_folder, tmp_path):
     lab = labs.open_lab(open_folder / "lab")
     clients = outside.Outside(study(), lab, "outside")
     out, err, table = (tmp_path / name for name in ("out", "err", "monitor.csv"))

@@ -1,7 +1,5 @@
 """PostgreSQL in a pod: what is refused, and a real one in a real cluster."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ They need a cluster (BENCHBOOK_KUBECONFIG or KUBECONFIG) and an image in it with
 and python3 (`tools/images/rootfs.sh`), which BENCHBOOK_TEST_IMAGE names; `localhost/bb:1` otherwise.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -33,20 +31,14 @@ from benchbook.read import validity
 from benchbook.sites.arms import clean
 from benchbook.sites.kube import facts, layout, preview
 from benchbook.sites.kube import namespace as namespaces
-from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
+from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.kube.layout import pod_of
 from tests import rooms
 from tests.limits import LIMITS
 from tests.sites import kubernetes_study, ssh_hosts
 from tests.walks import Store
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not any(os.environ.get(name) for name in VARIABLES),
-        reason=f"no cluster: neither {' nor '.join(VARIABLES)} is set",
-    ),
-]
+pytestmark = kubernetes_study.IN_A_CLUSTER
 
 ARMS = ("pod", "host", "service", "haproxy", "best-effort", "guaranteed")
 
@@ -204,9 +196,7 @@ def test_a_monitor_shows_every_part_each_second(folder: Path, root: Path):
     assert all(float(row[3]) > 10 for row in rows if row[1] == "server")
 
 
-def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whole(
-    cluster: Cluster, folder: Path, root: Path
-):
+def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whole(cluster, folder, root):
     spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 8})
     into = root / "raw"
     into.mkdir()
@@ -490,8 +480,7 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
     provider = Provider(cluster)
     probe = {"name": "benchbook-test-provider", "namespace": "default"}
     cluster.core.create_namespaced_service(
-        "default",
-        {"metadata": probe, "spec": {"type": "LoadBalancer", "ports": [{"port": 1}]}},
+        "default", {"metadata": probe, "spec": {"type": "LoadBalancer", "ports": [{"port": 1}]}}
     )
     provider.start()
     assert wait_for(lambda: facts.has_balancers(cluster), 20)

@@ -7,8 +7,6 @@ itself is asked where BENCHBOOK_TEST_OPERATOR names its controller-manager. BENC
 definition of a TidbCluster.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -32,7 +30,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites import settings
 from benchbook.sites.arms import clean
 from benchbook.sites.kube import tidb, tidb_cluster
-from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
+from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.kube.layout import pod_of
 from tests.sites import kubernetes_study
 from tests.sites.kube.test_site import ours, run
@@ -42,13 +40,7 @@ IMAGE = os.environ.get("BENCHBOOK_TEST_TIDB_IMAGE")
 PARTS = os.environ.get("BENCHBOOK_TEST_PARTS_IMAGE")
 CRD = os.environ.get("BENCHBOOK_TIDB_CRD")
 OPERATOR = os.environ.get("BENCHBOOK_TEST_OPERATOR")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not any(os.environ.get(name) for name in VARIABLES),
-        reason=f"no cluster: neither {' nor '.join(VARIABLES)} is set",
-    ),
-]
+pytestmark = kubernetes_study.IN_A_CLUSTER
 needs_tidb = pytest.mark.skipif(
     IMAGE is None, reason="BENCHBOOK_TEST_TIDB_IMAGE names no image with tidb-server 6.6"
 )
@@ -74,9 +66,7 @@ def study(arms: Any, site: dict[str, Any] | None = None, **other: Any) -> Any:
 
 
 @needs_tidb
-def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_ledger(
-    cluster: Cluster, folder: Path, root: Path
-):
+def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_ledger(cluster, folder, root):
     spec = study(PODS)
     into = root / "raw"
     into.mkdir()
@@ -314,9 +304,7 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
 
 
 @needs_parts
-def test_a_cluster_that_does_not_get_ready_is_told_with_the_pod_and_its_reason(
-    folder: Path, root: Path, definition: None
-):
+def test_a_cluster_that_does_not_get_ready_is_told_with_the_pod_and_its_reason(folder, root, definition):
     with sites.open_site(operated(wait_s=20), folder) as site, Operator(site.space.namespace, None):
         with pytest.raises(SiteError, match=r"server-pd-0: ErrImageNeverPull.*its events") as told:
             site.up("service")
@@ -336,9 +324,7 @@ def test_an_operator_that_is_not_there_is_told(folder: Path, root: Path, definit
 @pytest.mark.skipif(
     OPERATOR is None or CRD is None, reason="BENCHBOOK_TEST_OPERATOR names no controller-manager"
 )
-def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(
-    cluster: Cluster, folder: Path, root: Path
-):
+def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(cluster, folder, root):
     """Without images of PD and without a storage class it gets no further, and says why."""
     assert OPERATOR is not None and CRD is not None
     api = client.ApiextensionsV1Api(cluster.api)

@@ -1,7 +1,5 @@
 """How long a pod is waited for, and a TiDB cluster of pods, and what is told then; no cluster is asked."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace as Of
 from typing import Any
 

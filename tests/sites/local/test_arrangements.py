@@ -1,7 +1,5 @@
 """Arrangements of arms on a real machine, each looked at from outside while it is up, and gone afterwards."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Quota and weight are what the kernel says they are, in both versions of its interface."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import uuid

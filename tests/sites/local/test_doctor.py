@@ -1,7 +1,5 @@
 """The doctor never fails on an unusual machine, and each lack comes with a command."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Arms that ask for the same part share it; what differs gets a part of its own."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Namespaces, links and rules carry the lab's id; only those are found, and the subnet is nobody else's."""
 
-from __future__ import annotations
-
 import json
 import os
 import uuid

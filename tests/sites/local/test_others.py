@@ -1,7 +1,5 @@
 """An engine and a proxy of another package, a module each, are measured on this machine as ours are."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The delaying hop loses nothing, keeps the order, and takes as long as it should in each direction."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

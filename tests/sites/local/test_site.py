@@ -1,7 +1,5 @@
 """The lab with a real server and a real proxy: ours, on loopback, and gone afterwards."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -57,9 +55,7 @@ def test_up_is_idempotent_and_both_ways_lead_to_the_same_server(make_study, lab:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to go before others")
 @pytest.mark.parametrize(("priority", "change"), [("raised", -10), ("ordinary", 0)])
-def test_what_is_measured_goes_before_others_only_where_the_study_lets_it(
-    make_study, lab: Path, priority: str, change: int
-) -> None:
+def test_what_is_measured_goes_before_others_only_where_the_study_lets_it(make_study, lab, priority, change):
     before = os.getpriority(os.PRIO_PROCESS, 0)
     study = make_study()
     where = study.site.model_copy(update={"priority": priority})
@@ -112,9 +108,7 @@ def test_a_setting_that_was_not_taken_stops_the_study_with_both_values(make_stud
         ({}, {"binary": "/bin/true"}, "not a MariaDB server"),
     ],
 )
-def test_an_engine_that_cannot_be_had_is_refused_with_the_reason(
-    make_study, lab, settings, engine, words
-) -> None:
+def test_an_engine_that_cannot_be_had_is_refused_with_the_reason(make_study, lab, settings, engine, words):
     with (
         sites.open_site(make_study(settings, **engine), lab) as site,
         pytest.raises(sites.SiteError, match=words),
@@ -302,9 +296,7 @@ def test_a_second_holder_is_refused_within_a_second_by_name(make_study, lab: Pat
     assert procfs.command(os.getpid()) in done.stdout
 
 
-def test_two_labs_do_not_touch_each_other(
-    make_study, lab: Path, open_folder: Path, port: int, tmp_path, monkeypatch
-):
+def test_two_labs_do_not_touch_each_other(make_study, lab, open_folder, port, tmp_path, monkeypatch):
     other_study = make_study().model_copy(
         update={"site": make_study().site.model_copy(update={"port": port + 2})}
     )
@@ -356,9 +348,7 @@ def wait_gone(lab: Path, seconds: float) -> list[int]:
     return beside.gone(lambda: of_lab(lab), seconds)
 
 
-def test_a_killed_owner_takes_everything_with_it_and_the_lab_opens_again(
-    owner, make_study, lab: Path
-) -> None:
+def test_a_killed_owner_takes_everything_with_it_and_the_lab_opens_again(owner, make_study, lab) -> None:
     owner.kill()
     assert wait_gone(lab, 5) == []
     with sites.open_site(make_study(), lab) as site:
@@ -417,9 +407,7 @@ def test_with_any_umask_others_write_nothing_and_read_no_secret(make_study, lab:
 
 
 @pytest.mark.parametrize("kind", sorted(traits.proxies()))
-def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorded(
-    open_folder: Path, kind: str
-):
+def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorded(open_folder, kind):
     """Ports of block 2 are others, and exchanged: the first two, of arm a, are then the last two."""
     if (why := sites.load(traits.proxy(kind).code).obstacle()) is not None:
         pytest.skip(why)

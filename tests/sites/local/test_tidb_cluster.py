@@ -3,8 +3,6 @@
 The tests take programs that were built before (`make tidb ARGS=--cluster`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -180,9 +178,7 @@ def test_stores_that_are_killed_one_by_one_while_a_study_runs_void_their_groups_
     assert {row["status"] for row in tables["refused"].to_pylist()} <= {"invalid", "indeterminate", "partner"}
 
 
-def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(
-    study: Study, open_folder: Path, tmp_path: Path
-) -> None:
+def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(study, open_folder, tmp_path):
     event = {"what": "kill_store", "at_s": 21, "back_after_s": 5}
     changes = {
         "arms": {"steady": {}, "lost": {"engine": {"cluster": {"event": event}}}},
@@ -223,13 +219,8 @@ def test_leaders_that_are_evicted_from_a_store_void_the_run(site: Any, study: St
     assert f"moved from {store} to" in of(verdict, "V24").detail
 
 
-def test_proxies_of_clusters_that_changed_places_keep_the_digests_of_their_settings(
-    study: Study, open_folder: Path
-) -> None:
-    arms = {
-        "one": {"access": "haproxy"},
-        "three": {"access": "haproxy", "engine": {"cluster": {"tidb": 3}}},
-    }
+def test_proxies_of_clusters_that_changed_places_keep_the_digests_of_their_settings(study, open_folder):
+    arms = {"one": {"access": "haproxy"}, "three": {"access": "haproxy", "engine": {"cluster": {"tidb": 3}}}}
     engine = {"name": "tidb", "version": VERSION, "cluster": {"stores": 3, "tidb": 1}}
     apart = Study.model_validate(study.model_dump(exclude_defaults=True) | {"arms": arms, "engine": engine})
     with sites.open_site(apart, open_folder / "proxies") as site:
@@ -247,9 +238,7 @@ def test_proxies_of_clusters_that_changed_places_keep_the_digests_of_their_setti
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: zones are network namespaces")
-def test_clusters_with_zones_find_their_prepared_data_in_each_others_place(
-    study: Study, open_folder: Path
-) -> None:
+def test_clusters_with_zones_find_their_prepared_data_in_each_others_place(study, open_folder) -> None:
     arms = {"near": {}, "far": {"engine": {"cluster": {"zones_ms": 0.5}}}}
     engine = {"name": "tidb", "version": VERSION, "cluster": {"stores": 3, "tidb": 2, "zones_ms": 0}}
     apart = Study.model_validate(study.model_dump(exclude_defaults=True) | {"arms": arms, "engine": engine})

@@ -1,7 +1,5 @@
 """What the machine says about itself, and nothing made up where it says nothing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

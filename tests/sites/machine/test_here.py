@@ -1,7 +1,5 @@
 """What the machine did is seen each second, for as long as there is something to see."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

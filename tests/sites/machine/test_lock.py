@@ -1,7 +1,5 @@
 """The lock says who holds the machine, and a dead holder's note holds nothing."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -39,9 +37,7 @@ def test_a_child_keeps_it_after_its_owner_let_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("note", ["", "{", '{"pid": 1, "started": 1}', '{"pid": 999999999}', "[1]"])
-def test_a_note_left_by_the_dead_or_by_a_crash_holds_nothing(
-    tmp_path: Path, own_lock: Path, note: str
-) -> None:
+def test_a_note_left_by_the_dead_or_by_a_crash_holds_nothing(tmp_path, own_lock, note) -> None:
     own_lock.write_text(note)
     lock.acquire(tmp_path).release()
 

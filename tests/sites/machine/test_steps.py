@@ -1,7 +1,5 @@
 """Parts that wait take turns, whatever ends one ends all others, and ends happen at once."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

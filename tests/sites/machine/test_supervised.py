@@ -1,7 +1,5 @@
 """A part that can't have its port for a moment tries again; one whose port somebody serves does not."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket
@@ -79,9 +77,7 @@ class Opened(supervised.Supervised):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])
-def test_a_part_that_listens_off_loopback_is_named_and_stopped(
-    tmp_path: Path, port: int, address: str
-) -> None:
+def test_a_part_that_listens_off_loopback_is_named_and_stopped(tmp_path, port, address) -> None:
     made = Opened(Here(labs.Lab(tmp_path, "token")), labs.Place("part", "127.0.0.1", port))
     made.machine.private_folder("run", None)
     made.address = address

@@ -1,7 +1,5 @@
 """Signals that ask a process to end let it leave in order, and it ends by them afterwards."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A child cannot outlive its owner, and nobody else's process is ever ended."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd

@@ -1,7 +1,5 @@
 """Processes are told apart whatever they call themselves."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

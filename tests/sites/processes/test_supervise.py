@@ -1,7 +1,5 @@
 """Nothing of a stage is alive after it, whichever process is hit by whichever signal."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

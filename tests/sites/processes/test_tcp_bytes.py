@@ -1,7 +1,5 @@
 """What the kernel says was carried is what was sent, in each direction, to each part."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading
@@ -61,9 +59,7 @@ def test_connections_elsewhere_are_not_counted(listening: socket.socket):
         assert tcp_bytes.sockets_to("127.0.0.2", port) == {}
 
 
-def test_with_very_many_connections_nothing_is_said(
-    listening: socket.socket, monkeypatch: pytest.MonkeyPatch
-):
+def test_with_very_many_connections_nothing_is_said(listening, monkeypatch):
     monkeypatch.setattr(tcp_bytes, "MOST", 1)
     port = listening.getsockname()[1]
     counter = Counter([Hop("server", HERE, port)])

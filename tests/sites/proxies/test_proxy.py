@@ -1,7 +1,5 @@
 """What all proxies share, whichever program one is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any

@@ -1,7 +1,5 @@
 """TiDB's books under MariaDB's names: what is added up and what is left out."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchbook.core import canonical

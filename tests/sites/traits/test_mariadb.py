@@ -1,16 +1,13 @@
 """No way of writing a setting opens a server or makes it write elsewhere."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 
 import pytest
 
-from benchbook.core.study import Study
 from benchbook.sites import settings
 from benchbook.sites.traits import mariadb, tidb
-from tests.faults.scene import STUDY
+from tests import small
 
 
 @pytest.mark.parametrize(
@@ -102,12 +99,11 @@ def test_what_we_start_from_ourselves_is_not_refused() -> None:
 
 
 def test_plan_names_the_setting_and_what_to_write() -> None:
-    changed = {**STUDY, "site": {}, "engine": {"settings": {"loose_bind_address": "0.0.0.0"}}}
     with pytest.raises(ValueError, match=r"engine.settings.loose_bind_address: not a study's to set"):
-        Study.model_validate(changed)
+        small.study(engine={"settings": {"loose_bind_address": "0.0.0.0"}})
     arms = {"direct": {}, "other": {"engine": {"settings": {"bind_addres": "0.0.0.0"}}}}
     with pytest.raises(ValueError, match=r"arms.other.engine.settings.bind_addres: not a study's to set"):
-        Study.model_validate({**STUDY, "site": {}, "arms": arms})
+        small.study(arms=arms)
 
 
 @pytest.mark.server
