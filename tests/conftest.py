@@ -1,7 +1,5 @@
 """What a test may ask of this machine: real servers and a browser, or a reason for their absence."""
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil
@@ -16,7 +14,7 @@ import hypothesis  # noqa: F401
 import pytest
 
 from benchbook.sites.arms import clean
-from tests import browser, install_db, rooms
+from tests import browser, programs, rooms
 from tests.faults.book import BOOK
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
@@ -34,8 +32,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Workers have both from the process that starts them. Threads for sums would look for work all the time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if not hasattr(config, "workerinput"):
-        folder = install_db.begin()
-        config.add_cleanup(lambda: install_db.end(folder))
+        config.add_cleanup(programs.begin())
+    programs.calm()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,30 +4,37 @@ A file's tests share what is dear to make: a server with its data, a study with 
 them all, but for files of which each test stands by itself.
 """
 
-from __future__ import annotations
-
 import os
 import re
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from xdist.scheduler import LoadScopeScheduling
 
-# In this order; what is not named comes after: it is short, for all others wait for the last to end.
-FIRST = (
-    *("pipeline/test_end_to_end.py", "pipeline/test_session.py", "site/test_the_record.py"),
-    *("sites", "measure", "faults", "site", "commands", "compare", "show", "lab", "benchmarks"),
-    *("pipeline/test_repro.py", "read/test_sysbench_log.py", "core/test_document.py"),
+# In this order. What one of these names is mixed, so that what waits for servers has what computes beside it,
+# and what none names comes after: it is short, for all others wait for the last to end.
+LONGEST = (
+    *("pipeline/test_end_to_end.py", "pipeline/test_session.py", "sites/existing", "site/test_the_record.py"),
+    "show",
+)
+LONG = (
+    *("sites", "measure", "faults", "site", "commands", "compare", "lab", "benchmarks"),
+    "pipeline/test_repro.py",
+)
+LAST = (
+    *("read/test_sysbench_log.py", "core/test_document.py"),
     *("house/test_claims.py", "core/test_reference.py"),
 )
+ORDER = (LONGEST, LONG, LAST)
 # Each of their tests has a server of its own anyway.
 APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")
 # Files and floors that share what the first of them makes: the audits of all sources, all studies, a page,
 # a clone with a study that was measured.
 TOGETHER = {
     "published": (
-        *("compare/test_audit.py", "compare/test_audit_words.py", "compare/test_consistency.py"),
+        *("compare/test_audit.py", "compare/test_consistency.py"),
         *("read/test_published.py", "show/test_audited.py"),
     ),
     "studies": (
@@ -47,11 +54,12 @@ def workers() -> int:
     return min(A_CORE * len(os.sched_getaffinity(0)) + OVER, MOST)
 
 
-def rank(nodeid: str) -> tuple[int, str]:
+def rank(nodeid: str) -> tuple[int, int, str]:
     """Return a test's place in the order: what waits until no other test runs comes when all are short."""
     path = f"{nodeid.partition('::')[0].removeprefix('tests/')}/"
-    place = next((at for at, name in enumerate(FIRST) if path.startswith(f"{name}/")), len(FIRST) + 1)
-    return len(FIRST) if is_alone(nodeid) else place, path
+    begins = (tuple(f"{name}/" for name in names) for names in ORDER)
+    place = next((at for at, names in enumerate(begins) if path.startswith(names)), len(ORDER) + 1)
+    return len(ORDER) if is_alone(nodeid) else place, zlib.crc32(unit(nodeid).encode()), path
 
 
 def turned(found: list[Any], worker: str, workers: int) -> list[Any]:

@@ -1,7 +1,5 @@
 """A walk that a test makes, and what it voided; beside other tests a run may get too little time."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -77,23 +75,27 @@ class Store:
             )
         )
 
-    def walk_alone(self) -> matrix.Walk:
-        """Walk with the machine alone while runs are made, afresh where its host took it away; the last of
-        three tries stands."""
+    def walk_alone(self, tries: Sequence[bool] = (True, True, True)) -> matrix.Walk:
+        """Walk, in the tries that say so with the machine alone while runs are made, afresh where its host or
+        other tests took it away; the last try stands."""
         together = matrix.execute_together
 
         def alone(*given: Any) -> Any:
             with rooms.alone():
                 return together(*given)
 
-        with mock.patch.object(matrix, "execute_together", alone):
-            for left in (2, 1, 0):
+        for number, is_alone in enumerate(tries, start=1):
+            with mock.patch.object(matrix, "execute_together", alone if is_alone else together):
                 state = self.walk()
-                if not self.wrong() or not left:
-                    break
-                for folder in (self.raw, self.void):
-                    shutil.rmtree(folder, ignore_errors=True)
+            if number == len(tries) or not (self.wrong() or state.abandoned):
+                break
+            for folder in (self.raw, self.void):
+                shutil.rmtree(folder, ignore_errors=True)
         return state
+
+    def walk_undisturbed(self) -> matrix.Walk:
+        """Walk beside other tests, and alone where these left runs too little time."""
+        return self.walk_alone((False, True, True))
 
     def walk_with(
         self, act: Callable[[], object], arm: str = "*", clients: int = 1, after_s: float = 0.5

@@ -1,9 +1,5 @@
 """Tests are dealt out to several processes: what is dear is made once, what takes long begins first."""
 
-from __future__ import annotations
-
-import pytest
-
 from tests import dealing
 from tests.house import tree
 
@@ -21,12 +17,11 @@ def test_a_file_is_dealt_out_whole_but_where_each_test_stands_by_itself():
     assert dealing.unit("tests/show/test_audited.py::test_a") == "published", "the first that names it"
 
 
-def test_tests_that_are_alone_come_when_all_others_are_short_wherever_they_stand(
-    request: pytest.FixtureRequest,
-):
+def test_tests_that_are_alone_come_when_all_others_are_short_wherever_they_stand(request):
     assert dealing.alone(), "none is found; does the mark look otherwise now?"
     alone = "tests/pipeline/test_end_to_end.py::" + min(dealing.alone())
-    short, *long = ["tests/core/test_paths.py::test_a", *(f"tests/{name}::test_a" for name in dealing.FIRST)]
+    named = [name for names in dealing.ORDER for name in names]
+    short, *long = ["tests/core/test_paths.py::test_a", *(f"tests/{name}::test_a" for name in named)]
     assert max(map(dealing.rank, long)) < dealing.rank(alone) < dealing.rank(short)
     collected = {
         item.originalname
@@ -40,13 +35,15 @@ def test_each_worker_begins_elsewhere_and_all_deal_out_the_same_order():
     found = list("abcdef")
     assert [dealing.turned(found, f"gw{one}", 3)[0] for one in range(3)] == ["a", "c", "e"]
     assert sorted(dealing.turned(found, "gw2", 3)) == found
-    later, first = "tests/core/test_b.py::test_a", "tests/core/test_a.py::test_z"
+    later, first = "tests/core/test_b.py::test_a", "tests/show/test_a.py::test_z"
     assert sorted([later, first], key=dealing.rank) == [first, later]
+    one, other = (f"tests/core/test_{name}.py::test_a" for name in "ab")
+    assert dealing.rank(one) != dealing.rank(other), "of one file after the other, in every worker alike"
 
 
 def test_what_it_names_is_there():
     together = (name for those in dealing.TOGETHER.values() for name in those)
-    for name in (*dealing.FIRST, *dealing.APART, *together):
+    for name in (*(name for names in dealing.ORDER for name in names), *dealing.APART, *together):
         assert (TESTS / name).exists(), f"tests/{name}: gone; tests/dealing.py names it"
 
 

@@ -1,7 +1,5 @@
 """Arms that take turns on a real server: what is kept, what it agrees with, and what ends it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -23,6 +21,8 @@ from benchbook.sites.engines import dialect
 from tests.beside import clients
 from tests.limits import LIMITS
 from tests.walks import Store
+
+pytestmark = pytest.mark.server
 
 Make = Callable[..., Study]
 PLAN = {"seed": 3, "blocks": 1, "discard_s": 0.3, "run_s": 1, "order": "turns", "max_repeats": 3}
@@ -92,11 +92,10 @@ def assert_costs(seen: dict[str, Any], runs: Any) -> None:
     assert rows > 0.5 * queries, "most statements of oltp_read_write look up a row by its key"
 
 
-@pytest.mark.server
 @pytest.mark.alone
 @pytest.mark.parametrize("store", [2], indirect=True)
 def test_a_group_leaves_a_folder_an_arm_whose_books_agree_to_the_query(store: Store):
-    state = store.walk_alone()
+    state = store.walk_undisturbed()
     store.assert_complete()
     tried = 3 + len(store.voids())
     assert (state.done, state.abandoned, store.wrong(), stopped()) == (tried, [], {}, []), store.said
@@ -118,7 +117,6 @@ def test_a_group_leaves_a_folder_an_arm_whose_books_agree_to_the_query(store: St
     assert store.walk().done == 0
 
 
-@pytest.mark.server
 def test_arms_on_one_server_share_its_books_and_leave_it_as_it_is(store: Store):
     """Counting by account changes what MariaDB serves, so that it must stay off (docs/turns.md)."""
     store.walk()
@@ -134,7 +132,6 @@ def test_arms_on_one_server_share_its_books_and_leave_it_as_it_is(store: Store):
         assert dialect.of(connection).variables(connection)["userstat"] == "OFF"
 
 
-@pytest.mark.server
 def test_one_statement_of_a_stranger_in_the_turns_voids_the_group(pair: Store):
     def ask() -> None:
         with pair.site.admin().connect() as connection:
@@ -145,7 +142,6 @@ def test_one_statement_of_a_stranger_in_the_turns_voids_the_group(pair: Store):
     assert told and all("Connections grew by 3" in one and "Com_select grew by" in one for one in told)
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("target", ["clock", "client", "proxy", "server"])
 def test_a_kill_in_the_turns_voids_the_whole_group_and_leaves_nobody_stopped(pair: Store, target: str):
     def kill() -> None:
@@ -170,7 +166,6 @@ def test_a_kill_in_the_turns_voids_the_whole_group_and_leaves_nobody_stopped(pai
     assert told and max(map(told.count, told)) < min(attempts)
 
 
-@pytest.mark.server
 def test_a_stranger_that_lets_a_client_go_on_out_of_turn_voids_the_group(store: Store):
     def go_on() -> None:
         # Without a pause: beside other programs the client would be stopped again before it has a core.
@@ -190,7 +185,6 @@ def test_a_stranger_that_lets_a_client_go_on_out_of_turn_voids_the_group(store: 
     pytest.fail(f"no client was seen out of its turn: {voids}")
 
 
-@pytest.mark.server
 def test_a_clock_that_stands_still_makes_a_turn_too_long_and_voids_the_group(pair: Store):
     def hold() -> None:
         watched = clock()

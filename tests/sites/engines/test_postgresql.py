@@ -1,7 +1,5 @@
 """PostgreSQL and PgBouncer on this machine: settings, accounts, the ledger, and what voids a run."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -32,6 +30,7 @@ from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.proxies.pgbouncer import PgBouncer
 from tests import rooms, small, walks
 from tests.limits import LIMITS
+from tests.sites.connection import tell
 from tests.walks import Store, judge
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
@@ -85,9 +84,7 @@ def row(setting: str, unit: str | None, vartype: str, name: str = "x") -> Simple
         ("wal_compression", "off", "off", None, "enum", True),
     ],
 )
-def test_a_setting_is_compared_across_the_ways_of_writing_it(
-    name: str, asked: Any, got: str, unit: str | None, kind: str, is_same: bool
-) -> None:
+def test_a_setting_is_compared_across_the_ways_of_writing_it(name, asked, got, unit, kind, is_same) -> None:
     assert server_settings.same(name, asked, got, unit, kind) is is_same
 
 
@@ -254,9 +251,7 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Pa
 @pytest.mark.server
 @needs
 @pytest.mark.alone
-def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(
-    loaded: Any, tmp_path: Path
-) -> None:
+def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(loaded, tmp_path) -> None:
     site = loaded
     arms = [arm for arm in ("direct", "bouncer") if arm in site.study.arms]
     asked = site.study.model_copy(
@@ -266,7 +261,7 @@ def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(
         }
     )
     store = Store(site, asked, tmp_path)
-    store.walk_alone()
+    store.walk_undisturbed()
     store.assert_complete()
     assert store.wrong() == {}
     for folder in (folders := store.kept()):
@@ -289,30 +284,30 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
         dataset.prewarm_all(site.study, connections)
         before = judge(walks.made(site, asked, [first], tmp_path / "1"))
         assert (before.status, before.reasons) == ("valid", [])
-        with site.admin("direct").connect().execution_options(isolation_level="AUTOCOMMIT") as other:
-            other.exec_driver_sql(
-                "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'"
-            )
-            other.exec_driver_sql(
-                "CREATE TRIGGER slow BEFORE UPDATE ON sbtest1 FOR EACH ROW EXECUTE FUNCTION nothing()"
-            )
+        tell(
+            site,
+            "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+            "CREATE TRIGGER slow BEFORE UPDATE ON sbtest1 FOR EACH ROW EXECUTE FUNCTION nothing()",
+            arm="direct",
+        )
         found = judge(execute(run, tmp_path / "2", 1))
         assert found.status == "invalid"
         assert any("trigger sbtest1.slow was added" in reason for reason in found.reasons)
-        with site.admin("direct").connect().execution_options(isolation_level="AUTOCOMMIT") as other:
-            other.exec_driver_sql("DROP TRIGGER slow ON sbtest1")
-            other.exec_driver_sql("DROP FUNCTION nothing")
-            other.exec_driver_sql("UPDATE sbtest1 SET k = k WHERE id = 1")
-            other.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+        tell(
+            site,
+            "DROP TRIGGER slow ON sbtest1",
+            "DROP FUNCTION nothing",
+            "UPDATE sbtest1 SET k = k WHERE id = 1",
+            "SELECT pg_stat_force_next_flush()",
+            arm="direct",
+        )
         found = judge(execute(run, tmp_path / "3", 1))
         assert any("sbtest1 was written to between the runs" in reason for reason in found.reasons)
 
 
 @pytest.mark.server
 @needs
-def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(
-    loaded: Any, tmp_path: Path
-) -> None:
+def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(loaded, tmp_path) -> None:
     site = loaded
     site.restore()
     site.up("direct")
@@ -321,9 +316,7 @@ def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(
         asked = planned(site, "direct", "oltp_point_select")
         run = Run(asked, site, "direct", first, LIMITS)
         assert judge(walks.made(site, asked, [first], tmp_path / "1")).status == "valid"
-        with site.admin("direct").connect().execution_options(isolation_level="AUTOCOMMIT") as other:
-            other.exec_driver_sql("ALTER SYSTEM SET work_mem = '1MB'")
-            other.exec_driver_sql("SELECT pg_reload_conf()")
+        tell(site, "ALTER SYSTEM SET work_mem = '1MB'", "SELECT pg_reload_conf()", arm="direct")
         time.sleep(0.3)
         found = judge(execute(run, tmp_path / "2", 1))
         assert any("server variable work_mem was 4096, is 1024" in reason for reason in found.reasons)

@@ -1,7 +1,5 @@
 """A server that is not ours: measured as far as it lets us, and left as it was."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -32,6 +30,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.contract import Start
 from tests import rooms, small, walks
 from tests.limits import LIMITS
+from tests.sites.connection import tell
 
 pytestmark = pytest.mark.server
 PASSWORD = "Pa55 w#rd"
@@ -60,9 +59,7 @@ def certificates(open_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def their_server(
-    open_folder: Path, certificates: Path, make_study: Callable[..., Study]
-) -> Iterator[tuple[Any, Any]]:
+def their_server(open_folder, certificates, make_study) -> Iterator[tuple[Any, Any]]:
     """Somebody's server on this machine."""
     # A disk that is busy with something else must not make a second without a transaction.
     tls = {f"ssl_{name}": str(certificates / file) for name, file in TLS.items()}
@@ -166,8 +163,7 @@ def test_a_run_is_valid_to_the_query_and_the_server_is_left_as_it_was(study, the
 
 
 def test_a_schema_with_tables_of_somebody_else_is_never_touched(study, theirs, open_folder):
-    with theirs[1].admin().connect() as connection:
-        connection.exec_driver_sql("CREATE TABLE ours.sbtest1 (precious INT)")
+    tell(theirs[1], "CREATE TABLE ours.sbtest1 (precious INT)")
     with sites.open_site(study(), open_folder / "ours") as site:
         assert "holds tables that are not ours, such as sbtest1" in site.missing("one")
         with pytest.raises(SiteError, match="name an empty schema"):
@@ -186,15 +182,13 @@ def test_studies_of_one_clone_use_a_schema_one_after_the_other(study, open_folde
 def test_the_schema_of_another_clone_is_theirs_until_what_they_made_is_dropped(study, theirs, open_folder):
     with sites.open_site(study(), open_folder / "theirs" / "lab") as site:
         site.up("one")
-    with theirs[1].admin().connect() as connection:
-        connection.exec_driver_sql("CREATE TABLE ours.sbtest1 (id INT)")
+    tell(theirs[1], "CREATE TABLE ours.sbtest1 (id INT)")
     with sites.open_site(study(), open_folder / "mine" / "lab") as site:
         why = site.missing("one")
         assert "is used by a study of another clone" in why
         said = "DROP TABLE `ours`.benchbook_lab, `ours`.sbtest1;"
         assert said in why
-        with theirs[1].admin().connect() as connection:
-            connection.exec_driver_sql(said)
+        tell(theirs[1], said)
         assert site.missing("one") is None, "what is advised is enough"
 
 
@@ -285,14 +279,12 @@ def test_a_setting_that_its_owner_changes_between_blocks_is_named(study, theirs,
         dataset.ensure(site, site.study)
         with servers.sessions(site, site.study, site.able) as connections:
             assert judged_of(site, tmp_path, connections["one"][0], 0).status == "valid"
-        with theirs[1].admin().connect() as connection:
-            connection.exec_driver_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+        tell(theirs[1], "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
         try:
             with servers.sessions(site, site.study, site.able) as connections:
                 judged = judged_of(site, tmp_path, connections["two"][0], 1)
         finally:
-            with theirs[1].admin().connect() as connection:
-                connection.exec_driver_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+            tell(theirs[1], "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
     said = "server variable innodb_flush_log_at_trx_commit was 2, is 0 between the runs"
     assert judged.status == "invalid" and said in "; ".join(judged.reasons)
 
@@ -306,8 +298,7 @@ def test_rows_that_somebody_changes_between_runs_are_noticed_on_a_shared_server(
             assert judged_of(site, tmp_path, connections["one"][0], 0).status == "valid"
             # The time of a table's last change has seconds.
             time.sleep(1.1)
-            with theirs[1].admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-                connection.exec_driver_sql("UPDATE ours.sbtest1 SET k = 1")
+            tell(theirs[1], "UPDATE ours.sbtest1 SET k = 1")
             judged = judged_of(site, tmp_path, connections["two"][0], 1)
     assert judged.status == "invalid"
     assert "sbtest1 was written to between the runs" in "; ".join(judged.reasons)
@@ -317,8 +308,7 @@ def test_encryption_is_what_was_asked_and_the_server_agrees(
     study, certificates, theirs, open_folder, tmp_path
 ):
     secure = study(tls="required", tls_folder=str(certificates), threads=2)
-    with theirs[1].admin().connect() as connection:
-        connection.exec_driver_sql("ALTER USER 'guest'@'127.0.0.1' REQUIRE SSL")
+    tell(theirs[1], "ALTER USER 'guest'@'127.0.0.1' REQUIRE SSL")
     with sites.open_site(secure, open_folder / "ours") as site:
         dataset.ensure(site, site.study)
         judged, evidence = measured(site, tmp_path / "raw")
@@ -385,8 +375,7 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
     asked = study(arms={"one": {}, "two": {"endpoint": there}, "same": {"endpoint": again}})
     with sites.open_site(asked, open_folder / "both") as site:
         assert site.data_groups() == [["one", "same"], ["two"]]
-        with site.admin("two").connect() as connection:
-            connection.exec_driver_sql("ALTER DATABASE ours CHARACTER SET latin1")
+        tell(site, "ALTER DATABASE ours CHARACTER SET latin1", arm="two")
         state = dataset.load(site, asked)
         # The same rows in another character set, which costs other work: that is said first.
         assert state["loads"]["two"]["text"] == dict(zip(TEXT, ("latin1", "latin1_swedish_ci"), strict=True))
@@ -404,8 +393,7 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
                 folder = walks.made(site, planned, [connection], tmp_path / arm)
             judged = validity.judge(folder, LIMITS)
             assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
-        with site.admin("two").connect() as connection:
-            connection.exec_driver_sql("DROP TABLE ours.sbtest1")
+        tell(site, "DROP TABLE ours.sbtest1", arm="two")
         mended = dataset.ensure(site, asked, state)
         assert "sbtest1 is missing; the prepared copy is put back" in mended["events"]
         assert mended["fingerprint"] == state["fingerprint"]
@@ -420,8 +408,7 @@ def test_what_was_loaded_is_taken_away_by_one_command_and_nothing_else(
     monkeypatch.setattr(lab.load, "study", lambda _: asked)
     with sites.open_site(asked, open_folder / "labs" / "mine") as site:
         dataset.load(site, asked)
-    with theirs[1].admin().connect() as connection:
-        connection.exec_driver_sql("CREATE TABLE ours.theirs (precious INT)")
+    tell(theirs[1], "CREATE TABLE ours.theirs (precious INT)")
     assert cli.main(["down", "--loaded", "mine"]) == 0
     assert capsys.readouterr().out.count("`ours`.benchbook_lab, `ours`.sbtest1 removed from ours") == 2
     with theirs[1].admin().connect() as connection:
@@ -538,7 +525,7 @@ def test_two_servers_that_others_run_take_turns(study, theirs, other, open_folde
     with sites.open_site(reads, open_folder / "both") as site:
         dataset.load(site, reads)
         store = walks.Store(site, reads, tmp_path)
-        store.walk_alone()
+        store.walk_undisturbed()
     assert store.wrong() == {}
     each = [folder.evidence()["turns"] for folder in store.kept()]
     # Nobody stops a server of theirs. 1 s of each arm are 20 turns of 50 ms.

@@ -1,9 +1,6 @@
 """Arms that reach the server over its Unix socket, beside arms that come over TCP."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -57,9 +54,7 @@ def test_what_a_socket_does_not_go_with_is_refused_by_name(changes: dict[str, An
 @pytest.mark.server
 @pytest.mark.alone
 @pytest.mark.parametrize("engine", [name for name, one in traits.engines().items() if one.has_socket])
-def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(
-    engine: str, open_folder: Path, port: int, tmp_path: Path
-):
+def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(engine, open_folder, port, tmp_path):
     asked = study(engine, port + 35)
     ask = sites.load(traits.engine(engine).code).obstacle
     if (why := ask(asked.engine)) is not None:
@@ -68,7 +63,7 @@ def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(
         dataset.load(site, asked)
         store = Store(site, asked, tmp_path)
         assert store.runs[0].order == "turns"
-        store.walk_alone()
+        store.walk_undisturbed()
         store.assert_complete()
         assert store.wrong() == {}
         assert site.server_of("direct") == site.server_of("socket")

@@ -1,0 +1,96 @@
+"""What programs do in the tests' place of what takes the time of all other tests.
+
+MariaDB's installer copies a data folder that was made with the same words before. In sysbench's closed loops
+each transaction begins with a wait, or one connection takes a core that nobody else uses; `make test-all` and
+`make test-faults` have loops without it.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
+from benchbook.sites.machine import here
+from benchbook.sites.processes import process
+from tests import depth, rooms
+
+INSTALLER, ACCOUNT = "mariadb-install-db", "mysql"
+# It makes a log of 96 MiB, which a server of a test makes one of 8 MiB at its first start.
+SCRIPT = """#!/bin/sh
+set -e
+for word; do
+  case $word in
+    --datadir=*) data=${word#*=} ;;
+    --tmpdir=*) ;;
+    *) same="$same $word" ;;
+  esac
+done
+model=${0%/*}/$(printf %s "$same" | sha256sum | cut -c -16)
+exec 9> "$model.lock"
+flock 9
+if [ -d "$model" ]; then
+  cp -a --sparse=always "$model/." "$data"
+else
+  PROGRAM "$@" --innodb-log-file-size=8M
+  cp -a --sparse=always "$data" "$model.part"
+  mv "$model.part" "$model"
+fi
+"""
+# sysbench looks for modules below the home first. The wait is a part of the event, as a slow answer would be.
+HOME, MODULES = "BENCHBOOK_TESTS_HOME", Path(".luarocks", "share", "lua", "5.1")
+COMMON = """
+dofile(package.path:match("([^;]*/sysbench/)%?%.lua") .. "oltp_common.lua")
+local ffi = require("ffi")
+ffi.cdef("int usleep(unsigned int);")
+local init = thread_init
+function thread_init()
+   init()
+   local whole = event
+   function event(...)
+      ffi.C.usleep(4000)
+      return whole(...)
+   end
+end
+"""
+
+
+def begin() -> Callable[[], None]:
+    """Let this process and those of its workers have both; return what ends that.
+
+    An installer that is not here, or that the environment names already, is left as it is. Tests on hosts and
+    in clones have the true programs, for neither inherits our environment.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="bb-programs-", dir=rooms.folder()))
+    folder.chmod(0o755)
+    made = {} if depth.IS_DEEP else {HOME: str(folder)}
+    (folder / MODULES).mkdir(parents=True)
+    (folder / MODULES / "oltp_common.lua").write_text(COMMON, encoding="utf-8")
+    variable, program = here.variable(INSTALLER), here.find(INSTALLER)
+    try:
+        account = labs.service_user(ACCOUNT)
+    except SiteError:
+        program = None
+    if program is not None and variable not in os.environ:
+        if account is not None:
+            shutil.chown(folder, account)
+        script = folder / INSTALLER
+        script.write_text(SCRIPT.replace("PROGRAM", program), encoding="utf-8")
+        script.chmod(0o755)
+        made[variable] = str(script)
+    os.environ |= made
+
+    def end() -> None:
+        for name in made:
+            del os.environ[name]
+        shutil.rmtree(folder)
+
+    return end
+
+
+def calm() -> None:
+    """Let what this process starts in labs have the home in which sysbench finds how to wait."""
+    if HOME in os.environ:
+        process.PLAIN["HOME"] = os.environ[HOME]
