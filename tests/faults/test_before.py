@@ -22,7 +22,7 @@ from benchbook.core import paths, runfolder
 from benchbook.core.errors import BenchbookError, SiteError
 from benchbook.measure import dataset, matrix, preflight
 from benchbook.measure.ledger import session
-from benchbook.sites.processes import process, procfs
+from benchbook.sites.processes import procfs
 from tests import ports
 from tests.faults import leftovers
 from tests.faults.scene import Scene
@@ -194,7 +194,7 @@ def _another_server(here: Scene, folder: Path) -> Iterator[int]:
     """Kill the server and start one on a copy of its data, on the same port."""
     with here.site.admin().connect() as connection:
         data = Path(connection.exec_driver_sql("SELECT @@datadir").scalar_one())
-    binary, words = process.read_pidfile(here.site.lab.pidfile("server")).exe, procfs.command(here.server)
+    binary, words = os.readlink(f"/proc/{here.server}/exe"), procfs.command(here.server)
     usual = Path(re.search(r"--defaults-file=(\S+)", words)[1]).read_text(encoding="utf-8")
     os.kill(here.server, signal.SIGKILL)
     shutil.copytree(data, folder, ignore=shutil.ignore_patterns("*.sock"))

@@ -184,7 +184,7 @@ def _fail(clone: Clone) -> None:
     process = clone.start("benchbook", "stage", "warm-up", "tiny")
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        servers = [pid for pid in clone.processes() if (procfs.executable(pid) or "").endswith("mariadbd")]
+        servers = [pid for pid in clone.processes() if procfs.program(pid) == "mariadbd"]
         if servers:
             time.sleep(0.3)
             # Each one, until the stage fails: one that only makes the data folder may have ended by itself.

@@ -243,7 +243,12 @@ def open_lab(folder: Path) -> Lab:
             "on a local disk"
         ) from None
     if os.geteuid() == 0:
-        _check_reachable(folder)
+        for parent in folder.parents:
+            if not parent.stat().st_mode & stat.S_IXOTH:
+                raise SiteError(
+                    f"{parent}: closed to the server's user, which must reach {folder}; "
+                    f"open it with `chmod o+x {parent}`, or set BENCHBOOK_LAB_DIR elsewhere"
+                )
     lab = Lab(folder, token)
     lab.private_folder("run", None)
     return lab
@@ -259,12 +264,3 @@ def nearest(folder: Path) -> Path:
 def free_bytes(folder: Path) -> int:
     """Return the free space, in bytes, where a folder lives or will live."""
     return shutil.disk_usage(nearest(folder)).free
-
-
-def _check_reachable(folder: Path) -> None:
-    for parent in folder.parents:
-        if not parent.stat().st_mode & stat.S_IXOTH:
-            raise SiteError(
-                f"{parent}: closed to the server's user, which must reach {folder}; "
-                f"open it with `chmod o+x {parent}`, or set BENCHBOOK_LAB_DIR elsewhere"
-            )

@@ -50,7 +50,7 @@ def test_a_stale_note_of_an_owner_ends_nobody(open_folder: Path, sleeper) -> Non
     """The id of a dead owner may belong to somebody else by now."""
     lab = labs.open_lab(open_folder / "stale")
     other = sleeper()
-    process.write_pidfile(lab.pidfile("owner"), process.Child("owner", other.pid, 1, "", lab.token))
+    process.write_pidfile(lab.pidfile("owner"), process.Child("owner", other.pid, 1, lab.token))
     assert clean.down(lab.folder).is_clean
     assert other.poll() is None and not lab.pidfile("owner").exists()
 
@@ -71,7 +71,7 @@ def test_after_a_kill_nothing_of_a_lab_stays_unless_its_owner_is_at_work(open_fo
     lab = labs.open_lab(open_folder / "killed")
     owner, server = sleeper(), sleeper(**{process.TOKEN: lab.token})
     started = procfs.stat(owner.pid).started
-    process.write_pidfile(lab.pidfile("owner"), process.Child("owner", owner.pid, started, "", lab.token))
+    process.write_pidfile(lab.pidfile("owner"), process.Child("owner", owner.pid, started, lab.token))
     clean.after_kill(lab.folder)
     assert server.poll() is None and owner.poll() is None
     owner.kill()

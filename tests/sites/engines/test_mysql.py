@@ -76,7 +76,7 @@ def test_a_mysql_is_held_to_the_query_and_nobody_else_gets_in(open_folder: Path,
             assert folder.evidence()["ledger"]["absent"].keys() == ABSENT.keys()
         engine, before = site.facts("direct")["engine"], site.identity("direct")
         assert engine["name"] == "mysql" and engine["settings"]["innodb_redo_log_capacity"]["from"] == "study"
-        assert files.listening_of(before["pid"]) == [("127.0.0.1", port + 30)]
+        assert files.Files(tmp_path).listening(before["pid"]) == [("127.0.0.1", port + 30)]
         for user, password in (("root", ""), ("benchbook", ""), ("", "")):
             with pytest.raises(pymysql.err.OperationalError, match=r"Access denied|not allowed"):
                 pymysql.connect(host=endpoint.host, port=port + 30, user=user, password=password)

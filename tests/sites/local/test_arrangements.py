@@ -21,6 +21,7 @@ from benchbook.sites.arms import clean
 from benchbook.sites.contract import Start
 from benchbook.sites.local import cgroups, network, obstacles, running
 from benchbook.sites.machine import abilities, here
+from benchbook.sites.processes import procfs
 from tests import beside, ports, rooms
 from tests.sites.connection import connect
 
@@ -166,9 +167,8 @@ def test_the_poor_server_shares_its_core_with_the_neighbour_and_the_guaranteed_o
                 begun = time.monotonic()
                 ask(endpoints[arm], "SELECT BENCHMARK(1500000, MD5('x'))")
                 taken[arm] = time.monotonic() - begun
-                busy = [
-                    child for child in clean.find_processes(site.lab.folder, set()) if "sysbench" in child.exe
-                ]
+                there = clean.find_processes(site.lab.folder, set())
+                busy = [child for child in there if "sysbench" in procfs.command(child.pid)]
                 assert len(busy) == (0 if arm == "bare" else 1)
                 if busy:
                     assert os.sched_getaffinity(busy[0].pid) == set(site.cpus["server"])

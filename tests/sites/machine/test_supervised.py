@@ -13,7 +13,6 @@ import pytest
 from benchbook.core import load
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites.agent import files
 from benchbook.sites.machine import supervised
 from benchbook.sites.machine.here import Here
 
@@ -72,7 +71,7 @@ class Opened(supervised.Supervised):
 
     def ensure(self) -> None:
         argv = ["unshare", "-n", sys.executable, "-c", OPEN, str(self.place.port), self.address]
-        self._begin(argv, lambda: bool(files.listening_of(self.running().pid)))
+        self._begin(argv, lambda: bool(self.machine.listening(self.running().pid)))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")

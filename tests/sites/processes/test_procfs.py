@@ -2,9 +2,13 @@
 
 import os
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from benchbook.sites.agent import files
 from benchbook.sites.processes import procfs
 from tests import beside
 
@@ -45,6 +49,23 @@ def test_descendants_are_found_through_sessions_parents_first() -> None:
         for pid in reversed(found):
             os.kill(pid, 9)
     assert found[0] == popen.pid and len(found) == 2
+
+
+def test_a_file_that_is_closed_meanwhile_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who listens was told as `a process of another user`, and a port that a server held was not its own."""
+    read = os.readlink
+
+    def closing(path: str) -> str:
+        if path.endswith(f"/{os.getpid()}/fd/0"):
+            raise FileNotFoundError(path)
+        return read(path)
+
+    monkeypatch.setattr(os, "readlink", closing)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address, port = server.getsockname()
+        (found,) = files.listeners(port)
+        assert (address, port) in files.Files(Path()).listening(os.getpid())
+    assert (found["pid"], found["address"]) == (os.getpid(), address)
 
 
 def test_processors_of_one_name_are_told_apart_and_others_keep_their_name() -> None:

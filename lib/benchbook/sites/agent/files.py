@@ -125,13 +125,16 @@ class Files:
         return listeners(port)
 
     def listening(self, pid: int) -> list[tuple[str, int]]:
-        """Return (address, port) of what a process listens on, in its own namespace."""
-        return listening_of(pid)
+        """Return (address, port) of each TCP socket that a process listens on in its namespace."""
+        if not (mine := {link for link in procfs.links(pid) if link.startswith("socket:")}):
+            return []
+        there = _listening(procfs.PROC / str(pid) / "net")
+        return [(address, port) for address, port, link in there if link in mine]
 
     def strays(self, pid: int, allowed: str) -> list[str]:
         """Return ADDRESS:PORT of what a process listens on beside loopback and one address it may have."""
         found = []
-        for address, port in listening_of(pid):
+        for address, port in self.listening(pid):
             its = ipaddress.ip_address(address)
             # One of IPv6 may stand for one of IPv4.
             is_loopback = (getattr(its, "ipv4_mapped", None) or its).is_loopback
@@ -181,20 +184,23 @@ LISTEN, ROWS = "0A", 512
 
 def listeners(port: int) -> list[dict[str, Any]]:
     """Return address, pid and command of each listener; pid is None where it belongs to another user."""
-    inodes = {inode: address for address, number, inode in _listening(Path("/proc/net")) if number == port}
-    owners = _owners(set(inodes)) if inodes else {}
+    found = {link: address for address, number, link in _listening(Path("/proc/net")) if number == port}
+    owners: dict[str, int] = {}
+    for pid in procfs.pids() if found else ():
+        for link in found.keys() & procfs.links(pid):
+            owners.setdefault(link, pid)
     return [
         {
             "address": address,
-            "pid": owners.get(inode),
-            "command": procfs.command(owners[inode]) if inode in owners else "a process of another user",
+            "pid": owners.get(link),
+            "command": procfs.command(owners[link]) if link in owners else "a process of another user",
         }
-        for inode, address in inodes.items()
+        for link, address in found.items()
     ]
 
 
-def _listening(net: Path) -> Iterator[tuple[str, int, int]]:
-    """Yield address, port and inode of each socket that listens in a network: the first rows of its tables.
+def _listening(net: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield address, port and link of each socket that listens in a network: the first rows of its tables.
 
     To come through the rest takes the kernel milliseconds, and a server that starts is asked again and again.
     """
@@ -208,7 +214,7 @@ def _listening(net: Path) -> Iterator[tuple[str, int, int]]:
                 for fields in (line.decode("ascii").split() for line in lines):
                     if fields[3] == LISTEN:
                         address, number = fields[1].rsplit(":", 1)
-                        yield readable(address), int(number, 16), int(fields[9])
+                        yield readable(address), int(number, 16), f"socket:[{fields[9]}]"
 
 
 def readable(address: str) -> str:
@@ -216,32 +222,3 @@ def readable(address: str) -> str:
     words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]
     packed = b"".join(struct.pack("=I", word) for word in words)
     return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
-
-
-def listening_of(pid: int) -> list[tuple[str, int]]:
-    """Return (address, port) of each TCP socket that a process listens on, as its own namespace has it."""
-    mine: set[str] = set()
-    try:
-        for entry in os.scandir(procfs.PROC / str(pid) / "fd"):
-            with contextlib.suppress(OSError):
-                mine.add(os.readlink(entry.path))
-    except OSError:
-        return []
-    if not any(name.startswith("socket:") for name in mine):
-        return []
-    listening = _listening(procfs.PROC / str(pid) / "net")
-    return [(address, port) for address, port, inode in listening if f"socket:[{inode}]" in mine]
-
-
-def _owners(inodes: set[int]) -> dict[int, int]:
-    wanted = {f"socket:[{inode}]": inode for inode in inodes}
-    found: dict[int, int] = {}
-    for pid in procfs.pids():
-        try:
-            for entry in os.scandir(procfs.PROC / str(pid) / "fd"):
-                inode = wanted.get(os.readlink(entry.path))
-                if inode is not None:
-                    found.setdefault(inode, pid)
-        except OSError:
-            continue
-    return found

@@ -71,18 +71,15 @@ def words(found: Figures, recorded: list[Figures] | None = None) -> list[str]:
         "flush_ms": "a flush of the disk {:.2f} ms",
         "steal_pct": "steal meanwhile {:.1f} %",
     }
-    return [
-        text.format(found[name]) + _range(name, text, recorded or [])
-        for name, text in said.items()
-        if found.get(name) is not None
-    ]
-
-
-def _range(name: str, text: str, recorded: list[Figures]) -> str:
-    known = [one[name] for one in recorded if one.get(name) is not None]
-    number = text[text.index("{") : text.index("}") + 1]
-    ends = [number.format(end) for end in (min(known), max(known))] if known else []
-    return f" (recorded: {' to '.join(dict.fromkeys(ends))})" if known else ""
+    told = []
+    for name, text in said.items():
+        if found.get(name) is not None:
+            known = [one[name] for one in recorded or () if one.get(name) is not None]
+            number = text[text.index("{") : text.index("}") + 1]
+            ends = [number.format(end) for end in (min(known), max(known))] if known else []
+            seen = f" (recorded: {' to '.join(dict.fromkeys(ends))})" if known else ""
+            told.append(text.format(found[name]) + seen)
+    return told
 
 
 def measure(folder: Path) -> Figures:
@@ -124,8 +121,9 @@ def _wake(name: str, core: int | None) -> Figures:
     if len(taken) < LEAST_WAKES:
         return dict.fromkeys(names)
     overhead = statistics.median(alone)
-    waking = [each / 2 - overhead for each in taken]
-    return dict(zip(names, (round(_at(waking, share) / 1000, 2) for share in (0.5, 0.99))))  # noqa: B905
+    waking = sorted(each / 2 - overhead for each in taken)
+    # The values below which half and 99 in 100 of them lie (nearest rank).
+    return dict(zip(names, (round(waking[int(share * len(waking))] / 1000, 2) for share in (0.5, 0.99))))  # noqa: B905
 
 
 def _rounds(reads: int, writes: int, seconds: float) -> list[int]:
@@ -217,11 +215,6 @@ def _flush(folder: Path) -> float | None:
 def _times() -> list[int]:
     with open("/proc/stat", encoding="ascii") as file:
         return [int(word) for word in file.readline().split()[1:9]]
-
-
-def _at(values: list[float], share: float) -> float:
-    """Return the value below which a share of them lies (nearest rank)."""
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Strangers:
         self._traced: dict[str, str] = {}
         self._stopped: dict[str, int] = {}
         self._looks = 0
-        self._counting = set(_counting())
+        self._counting = _counting()
         self._networks = [(pid, names, _network(pid)) for pid, names in self._places()]
         for pid in (pid for pids in self._parts.values() for pid in pids):
             _stood_still(pid)  # What was before this run is none of it.
@@ -57,7 +57,7 @@ class Strangers:
             "looks": self._looks,
             "stopped": self._stopped,
             "continued": sorted(part for part, pids in self._parts.items() if any(map(_stood_still, pids))),
-            "counting": sorted(self._counting | set(_counting())),
+            "counting": sorted(self._counting | _counting()),
             "networks": [_between(*known) for known in self._networks],
         }
 
@@ -87,22 +87,10 @@ def _stood_still(pid: int) -> bool:
         return False
 
 
-def _counting() -> Iterator[str]:
-    """Yield the programs that have events of performance open, but for us and what we have started."""
-    for pid in procfs.pids():
-        folder = f"/proc/{pid}/fd"
-        try:
-            names = os.listdir(folder)
-        except OSError:
-            continue
-        for name in names:
-            try:
-                if os.readlink(f"{folder}/{name}") == EVENTS:
-                    if not _is_ours(pid):
-                        yield procfs.program(pid)
-                    break
-            except OSError:
-                continue
+def _counting() -> set[str]:
+    """Return the programs that have events of performance open, but for us and what we have started."""
+    counting = (pid for pid in procfs.pids() if EVENTS in procfs.links(pid))
+    return {procfs.program(pid) for pid in counting if not _is_ours(pid)}
 
 
 def _is_ours(pid: int) -> bool:

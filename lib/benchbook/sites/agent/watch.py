@@ -23,6 +23,8 @@ from benchbook.sites.processes.tcp_bytes import Counter, Hop
 # Finer ticks take more of the core that is being measured: 10 ms took 0.8 % of one, 25 ms takes 0.4 %.
 TICK_S = 0.025
 LOOK_S = 0.2
+# Percent of the last ten seconds in which some program waited (Documentation/accounting/psi.rst).
+SOME = r"^some avg10=([0-9.]+)"
 COSTS = 8
 """How many columns `_costs` gives."""
 
@@ -115,7 +117,7 @@ class Watch:
 
     def _sample(self) -> None:
         last = self._began
-        before = {part: self._cpu_s(pids) for part, pids in self.parts.items()}
+        before = {part: procfs.cpu_s(pids, self.families) for part, pids in self.parts.items()}
         books = {part: usage.Usage(pids, self.families, True) for part, pids in self.parts.items()}
         spent = {part: own.read() for part, own in books.items()}
         times = procfs.machine_times()
@@ -127,11 +129,12 @@ class Watch:
             bytes_of = self._carried.look(span)
             self._strangers.look()
             for part, pids in self.parts.items():
-                cpu, was = self._cpu_s(pids), before[part]
+                cpu, was = procfs.cpu_s(pids, self.families), before[part]
                 # A part whose process has just ended has nothing to say about this second.
                 if cpu is not None and was is not None:
                     used = round(max(0.0, (cpu - was) / span), 4)
-                    row = [second, part, used, round(procfs.rss_mib(self._family(pids)), 2), "", "", "", ""]
+                    rss_mib = round(procfs.rss_mib(books[part].living()), 2)
+                    row = [second, part, used, rss_mib, "", "", "", ""]
                     now_spent = books[part].read()
                     costs = _costs(spent[part], now_spent, used, span)
                     spent[part] = now_spent
@@ -143,18 +146,6 @@ class Watch:
             times, last = machine, now
         for own in books.values():
             own.close()
-
-    def _family(self, pids: list[int]) -> list[int]:
-        return pids + [child for pid in pids if pid in self.families for child in usage.children_of(pid)]
-
-    def _cpu_s(self, pids: list[int]) -> float | None:
-        own = procfs.cpu_s(pids)
-        heads = [pid for pid in pids if pid in self.families]
-        if own is None or not heads:
-            return own
-        # Once a child is waited for, what it used is in its parent's account.
-        alive = sum(procfs.cpu_s([child]) or 0.0 for pid in heads for child in usage.children_of(pid))
-        return own + alive + sum(_ended_cpu_s(pid) for pid in heads)
 
     def _tick(self) -> None:
         last = looked = time.monotonic()
@@ -195,20 +186,5 @@ def _costs(before: list[float], after: list[float], used: float, span: float) ->
 
 
 def _pressure() -> list[Any]:
-    values: list[Any] = []
-    for kind in ("cpu", "io", "memory"):
-        try:
-            some = (procfs.PROC / "pressure" / kind).read_text(encoding="ascii").split()[1]
-            values.append(float(some.partition("=")[2]))
-        except (OSError, ValueError, IndexError):
-            values.append("")
-    return values
-
-
-def _ended_cpu_s(pid: int) -> float:
-    """Return what the children used that a process has waited for."""
-    try:
-        rest = (procfs.PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-        return (int(rest[13]) + int(rest[14])) / procfs.TICKS
-    except (OSError, ValueError, IndexError):
-        return 0.0
+    told = (facts.read(procfs.PROC / "pressure" / kind) for kind in ("cpu", "io", "memory"))
+    return [float(said) if (said := facts.first(SOME, one)) else "" for one in told]

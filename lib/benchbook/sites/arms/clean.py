@@ -187,7 +187,7 @@ def temporary(root: Path) -> list[Path]:
 def _maker(folder: Path) -> process.Child:
     """Return the process that made a folder, alive or gone."""
     pid, started = map(int, _NAME.fullmatch(folder.name).groups())  # type: ignore[union-attr]
-    return process.Child("owner", pid, started, "", "")
+    return process.Child("owner", pid, started, "")
 
 
 def _is_abandoned(folder: Path) -> bool:

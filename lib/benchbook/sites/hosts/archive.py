@@ -44,15 +44,12 @@ def pack() -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for name, text in {"__main__.py": MAIN, **texts}.items():
+            # In the second of marshal's formats: later ones depend on what else refers to a word just now.
+            code = marshal.dumps(compile(text, name, "exec", dont_inherit=True), 2)
+            compiled = MAGIC_NUMBER + UNCHECKED + source_hash(text.encode()) + code
             archive.writestr(zipfile.ZipInfo(name, DATE), text)
-            archive.writestr(zipfile.ZipInfo(f"{name}c", DATE), _compiled(name, text))
+            archive.writestr(zipfile.ZipInfo(f"{name}c", DATE), compiled)
     return packed.getvalue()
-
-
-def _compiled(name: str, text: str) -> bytes:
-    # Written in the second of marshal's formats: later ones depend on what else refers to a word just now.
-    code = marshal.dumps(compile(text, name, "exec", dont_inherit=True), 2)
-    return MAGIC_NUMBER + UNCHECKED + source_hash(text.encode()) + code
 
 
 def sha256() -> str:

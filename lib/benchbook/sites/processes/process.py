@@ -26,7 +26,7 @@ TOKEN = "BENCHBOOK_LAB"
 FOLDER = "BENCHBOOK_LAB_FOLDER"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # What a pid file holds of a process.
-KEPT: dict[str, Callable[[Any], Any]] = {"role": str, "pid": int, "started": int, "exe": str, "token": str}
+KEPT: dict[str, Callable[[Any], Any]] = {"role": str, "pid": int, "started": int, "token": str}
 PLAIN = {"PATH": PATH, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
@@ -40,7 +40,6 @@ class Child:
     role: str
     pid: int
     started: int
-    exe: str
     token: str
     popen: subprocess.Popen[bytes] | None = field(default=None, compare=False, repr=False)
     note: Path | None = field(default=None, compare=False, repr=False)
@@ -106,18 +105,16 @@ def start(
             f"{role}: {argv[0]} could not be started: {error}; "
             "check that the program exists and the lab folder can be reached by its user"
         ) from None
-    child = known(role, popen.pid, token, argv[0], popen)
+    child = known(role, popen.pid, token, popen)
     if pidfile is not None:
         write_pidfile(pidfile, child)
     return child
 
 
-def known(
-    role: str, pid: int, token: str, program: str = "", popen: subprocess.Popen[bytes] | None = None
-) -> Child:
-    """Return a process with what tells it from later ones; `program` where the kernel shows none."""
+def known(role: str, pid: int, token: str, popen: subprocess.Popen[bytes] | None = None) -> Child:
+    """Return a process with what tells it from later ones."""
     found = procfs.stat(pid)
-    return Child(role, pid, found.started if found else 0, procfs.executable(pid) or program, token, popen)
+    return Child(role, pid, found.started if found else 0, token, popen)
 
 
 def living(is_meant: Callable[[Mapping[str, str]], bool]) -> list[Child]:
@@ -127,10 +124,9 @@ def living(is_meant: Callable[[Mapping[str, str]], bool]) -> list[Child]:
         environment = procfs.environment(pid)
         if pid == os.getpid() or not is_meant(environment):
             continue
-        state = procfs.stat(pid)
-        if state is not None and state.state not in "ZX":
-            exe, token = procfs.executable(pid) or "", environment.get(TOKEN, "")
-            found.append(Child("left over", pid, state.started, exe, token))
+        its = procfs.stat(pid)
+        if its is not None and its.lives:
+            found.append(Child("left over", pid, its.started, environment.get(TOKEN, "")))
     return sorted(found, key=lambda child: (child.started, child.pid))
 
 
@@ -151,14 +147,12 @@ def read_pidfile(pidfile: Path) -> Child | None:
         return None
 
 
-def is_ours(child: Child | Path | None) -> bool:
+def is_ours(child: Child) -> bool:
     """Say whether a process is the one we started: alive, same start time, our token in its environment.
 
     Its parent knows it without: a program may write its title over its environment, as nginx does.
     """
-    if isinstance(child, Path):
-        child = read_pidfile(child)
-    if child is None or not procfs.is_alive(child.pid, child.started):
+    if not procfs.is_alive(child.pid, child.started):
         return False
     return child.popen is not None or procfs.environment(child.pid).get(TOKEN) == child.token
 

@@ -6,19 +6,21 @@ process for as long as the machine is up.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchbook.sites.processes import firewall
+from benchbook.sites.processes import firewall, usage
 
 PROC = Path("/proc")
 MIB = 1024 * 1024
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+GONE = "gone"
 # Fields of the first line of /proc/stat (proc(5)); guest time is counted in user time already.
 IDLE, IOWAIT, STEAL = 3, 4, 7
 # More threads than this would take too long one by one.
@@ -33,23 +35,44 @@ class Stat(NamedTuple):
     group: int
     started: int
     """Field 22 of /proc/PID/stat, in clock ticks since boot."""
+    used: int
+    """Clock ticks of processor time."""
+    used_by_ended: int
+    """The same of children that it has waited for."""
+
+    @property
+    def lives(self) -> bool:
+        """Say whether it is more than a zombie."""
+        return self.state not in "ZX"
 
 
 def stat(pid: int) -> Stat | None:
     """Return what the kernel says of a process, or None if there is none."""
-    try:
-        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
+    if not (rest := _fields(str(pid))):
         return None
-    # The name is in brackets and may itself hold brackets and spaces.
-    rest = text[text.rindex(")") + 2 :].split()
-    return Stat(rest[0], int(rest[1]), int(rest[2]), int(rest[19]))
+    user, system, of_users, of_systems = map(int, rest[11:15])
+    of = (int(rest[1]), int(rest[2]), int(rest[19]))
+    return Stat(rest[0].decode(), *of, user + system, of_users + of_systems)
+
+
+def _fields(task: str) -> list[bytes]:
+    """Return the fields of a process's or thread's `stat` from the third on; none where it is gone."""
+    # The name before them is in brackets and may itself hold brackets and spaces.
+    return _read(f"{task}/stat").rpartition(b")")[2].split()
+
+
+def _read(name: str) -> bytes:
+    """Return what a file of the kernel's says; nothing where it is gone, or not ours to read."""
+    try:
+        return (PROC / name).read_bytes()
+    except OSError:
+        return b""
 
 
 def is_alive(pid: int, started: int | None = None) -> bool:
     """Say whether a process lives: it exists, is no zombie, and started when it should have."""
     found = stat(pid)
-    return found is not None and found.state not in "ZX" and started in (None, found.started)
+    return found is not None and found.lives and started in (None, found.started)
 
 
 def any_ended(handles: Sequence[int], wait_s: float = 0.0) -> bool:
@@ -62,53 +85,36 @@ def any_ended(handles: Sequence[int], wait_s: float = 0.0) -> bool:
 
 def environment(pid: int) -> dict[str, str]:
     """Return the environment a process was started with; empty if it is gone or not ours to read."""
-    try:
-        raw = (PROC / str(pid) / "environ").read_bytes()
-    except OSError:
-        return {}
-    pairs = (item.partition(b"=") for item in raw.split(b"\0") if b"=" in item)
+    pairs = (item.partition(b"=") for item in _read(f"{pid}/environ").split(b"\0") if b"=" in item)
     return {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
 
 
 def command(pid: int) -> str:
     """Return the command line of a process, or its name in brackets, or `gone`."""
-    try:
-        raw = (PROC / str(pid) / "cmdline").read_bytes()
-        if raw:
-            return os.fsdecode(raw.replace(b"\0", b" ").strip())[:300]
-    except OSError:
-        return "gone"
-    return f"[{program(pid)}]"
-
-
-def executable(pid: int) -> str | None:
-    """Return the path of the program a process runs, or None if it cannot be seen."""
-    try:
-        return os.readlink(PROC / str(pid) / "exe")
-    except OSError:
-        return None
+    if raw := _read(f"{pid}/cmdline"):
+        return os.fsdecode(raw.replace(b"\0", b" ").strip())[:300]
+    return f"[{name}]" if (name := program(pid)) != GONE else GONE
 
 
 def open_files_limit(pid: int) -> int | None:
     """Return how many files a process may open, or None if that cannot be seen."""
-    try:
-        lines = (PROC / str(pid) / "limits").read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[3]) for line in lines if line.startswith("Max open files"))
-    except (OSError, ValueError, StopIteration):
-        return None
+    return _number(rb"^Max open files +(\d+)", f"{pid}/limits")
 
 
 def session_nice(pid: int) -> int | None:
     """Return the nice value of a process's session, or None where the kernel doesn't schedule sessions."""
-    try:
-        return int((PROC / str(pid) / "autogroup").read_text(encoding="ascii").rsplit(" ", 1)[1])
-    except (OSError, ValueError, IndexError):
-        return None
+    return _number(rb"(-?\d+)$", f"{pid}/autogroup")
 
 
 def set_session_nice(pid: int, nice: int) -> None:
     """Set the nice value of a process's session; OSError without the right to it."""
     (PROC / str(pid) / "autogroup").write_text(str(nice), encoding="ascii")
+
+
+def _number(pattern: bytes, name: str, base: int = 10) -> int | None:
+    """Return the number that a pattern finds in a file of the kernel's, or None."""
+    found = re.search(pattern, _read(name), re.MULTILINE)
+    return int(found[1], base) if found else None
 
 
 def place(pid: int) -> dict[str, str]:
@@ -120,15 +126,12 @@ def place(pid: int) -> dict[str, str]:
     niceness, policies, cores = set(), set(), set()
     try:
         for name in os.listdir(PROC / str(pid) / "task"):
-            try:
-                text = (PROC / str(pid) / "task" / name / "stat").read_text(errors="replace")
-                rest = text[text.rindex(")") + 2 :].split()
-                # Fields 19 and 41 of proc(5); the third comes first here.
+            # Fields 19 and 41 of proc(5).
+            if rest := _fields(f"{pid}/task/{name}"):
                 niceness.add(int(rest[16]))
                 policies.add(int(rest[38]))
-                cores.add(tuple(sorted(os.sched_getaffinity(int(name)))))
-            except (FileNotFoundError, ProcessLookupError):
-                continue
+                with contextlib.suppress(ProcessLookupError):
+                    cores.add(tuple(sorted(os.sched_getaffinity(int(name)))))
         groups = (PROC / str(pid) / "cgroup").read_text(encoding="utf-8", errors="replace")
         limits = (PROC / str(pid) / "limits").read_text(encoding="ascii").splitlines()[1:]
     except OSError:
@@ -171,10 +174,8 @@ def tracer(pid: int, first: int = 0, most: int = MOST_TASKS) -> str | None:
 
 def program(pid: int) -> str:
     """Return the name of the program that a process runs, or `gone`."""
-    try:
-        return (PROC / str(pid) / "comm").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return "gone"
+    raw = _read(f"{pid}/comm")
+    return raw.decode("utf-8", "replace").strip() if raw else GONE
 
 
 def is_stopped(pid: int) -> bool:
@@ -209,12 +210,7 @@ def _groups(text: str) -> str:
 
 def has_capability(number: int) -> bool:
     """Say whether this process has one of the rights that root is divided into (capabilities(7))."""
-    try:
-        lines = (PROC / "self" / "status").read_text(encoding="ascii").splitlines()
-        effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
-    except (OSError, ValueError, StopIteration):
-        return False
-    return bool(effective >> number & 1)
+    return bool((_number(rb"^CapEff:\s*(\w+)", "self/status", 16) or 0) >> number & 1)
 
 
 def pids() -> list[int]:
@@ -228,7 +224,7 @@ def descendants(root: int) -> list[int]:
     # Many kernels have no /proc/PID/task/TID/children.
     for pid in pids():
         found = stat(pid)
-        if found is not None and found.state not in "ZX":
+        if found is not None and found.lives:
             children.setdefault(found.parent, []).append(pid)
     found_all: list[int] = []
     level = [root]
@@ -236,6 +232,18 @@ def descendants(root: int) -> list[int]:
         level = [child for parent in level for child in children.get(parent, [])]
         found_all += level
     return found_all
+
+
+def links(pid: int) -> Iterator[str]:
+    """Yield what a process has open, as the kernel names it: a path, or such as `socket:[NUMBER]`.
+
+    Nothing of a process that is gone, or not ours to look into.
+    """
+    folder = f"{PROC}/{pid}/fd"
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            with contextlib.suppress(OSError):
+                yield os.readlink(f"{folder}/{name}")
 
 
 def opened_by(path: Path) -> list[int]:
@@ -276,20 +284,21 @@ def machine_times() -> list[float]:
     return [int(field) / TICKS for field in fields]
 
 
-def cpu_s(pids: list[int]) -> float | None:
-    """Return the processor time of some processes in seconds; None if there is none, or one has ended."""
-    if not pids:
-        return None
-    total = 0
-    try:
-        for pid in pids:
-            rest = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            if rest[0] in "ZX":
-                return None
-            total += int(rest[11]) + int(rest[12])
-    except (OSError, ValueError, IndexError):
-        return None
-    return total / TICKS
+def cpu_s(pids: Sequence[int], families: Collection[int] = ()) -> float | None:
+    """Return the processor time of some processes in seconds; None if there is none, or one has ended.
+
+    Of those that are `families` the time of their children counts, too.
+    """
+    ticks = 0
+    for pid in pids:
+        if pid in families:
+            # Once a child is waited for, what it used is in its parent's account.
+            ticks += sum(one.used for one in map(stat, usage.children_of(pid)) if one and one.lives)
+        its = stat(pid)
+        if its is None or not its.lives:
+            return None
+        ticks += its.used + (its.used_by_ended if pid in families else 0)
+    return ticks / TICKS if pids else None
 
 
 def rss_mib(pids: list[int]) -> float:
@@ -315,7 +324,4 @@ def runqueue_wait_s(pid: int) -> float:
 
 def oom_kills() -> int:
     """Return how many processes the kernel has ended for want of memory."""
-    for line in (PROC / "vmstat").read_text(encoding="ascii").splitlines():
-        if line.startswith("oom_kill "):
-            return int(line.split()[1])
-    return 0
+    return _number(rb"^oom_kill (\d+)", "vmstat") or 0

@@ -15,6 +15,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from benchbook.sites.processes.usage import attributes
+
 SOCK_DIAG = 4
 BY_FAMILY, DONE, ERROR = 20, 3, 2
 REQUEST_DUMP = 0x301
@@ -126,7 +128,10 @@ def sockets_to(host: str, port: int, is_own: bool = False) -> Counts:
         link.settimeout(2.0)
         link.send(_request(port, is_own))
         for body in answers(link, "connections"):
-            if body[place : place + 4] == wanted and (info := _info(body)) is not None:
+            if body[place : place + 4] != wanted:
+                continue
+            # A kernel that does not count bytes has less to say.
+            if len(info := dict(attributes(body[ENTRY:])).get(INFO, b"")) >= SEGMENTS + 4:
                 (again,) = struct.unpack_from("<I", info, AGAIN)
                 (twice,) = struct.unpack_from("<I", info, TWICE) if len(info) >= TWICE + 4 else (0,)
                 counts = struct.unpack_from("<QQI", info, ACKED)
@@ -157,15 +162,3 @@ def answers(link: socket.socket, what: str) -> Iterator[bytes]:
                 raise OSError(-number, f"the kernel does not tell of {what}")
             yield data[place + MESSAGE : place + length]
             place += (length + 3) & ~3
-
-
-def _info(body: bytes) -> bytes | None:
-    """Return a connection's struct tcp_info, or None from a kernel that does not count bytes."""
-    place = ENTRY
-    while place + 4 <= len(body):
-        length, kind = struct.unpack_from("=HH", body, place)
-        if kind == INFO:
-            info = body[place + 4 : place + length]
-            return info if len(info) >= SEGMENTS + 4 else None
-        place += max(4, (length + 3) & ~3)
-    return None

@@ -143,7 +143,9 @@ class Usage:
                 return None
             # Fields 12, 14, 15 and 20 of proc(5); the third comes first here.
             found[FAULTS], found[THREADS] = float(stat[9]), float(stat[17])
-            found[READ], found[WRITTEN] = self._disk(pid)
+            with contextlib.suppress(IndexError, ValueError):
+                words = self._text(pid, "io").split()
+                found[READ], found[WRITTEN] = float(words[9]), float(words[11])
             if told is None:
                 self._without(pid, int(stat[11]), int(stat[12]), found)
         return found
@@ -167,14 +169,6 @@ class Usage:
                 self._tasks[key] = [float(status[-3]), float(status[-1]), waited]
         mine = [counts for key, counts in self._tasks.items() if key.startswith(f"{place}/")]
         return [sum(column) for column in zip(*mine)] if mine else [NONE] * 3  # noqa: B905
-
-    def _disk(self, pid: int) -> tuple[float, float]:
-        """Return the bytes that a process had read from and written to disks."""
-        words = self._text(pid, "io").split()
-        try:
-            return float(words[9]), float(words[11])
-        except (IndexError, ValueError):
-            return NONE, NONE
 
     def _text(self, pid: int, name: str) -> bytes:
         # An open file of /proc is made again at each reading from its beginning, and costs half.
