@@ -11,10 +11,21 @@ import psutil
 import pytest
 
 from benchbook.sites.agent import watch as watching
-from benchbook.sites.machine.here import COLUMNS, Monitor
+from benchbook.sites.agent.files import Files
+from benchbook.sites.hosts.machine import OnHost
+from benchbook.sites.machine.contract import Machine
+from benchbook.sites.machine.here import COLUMNS, Here, Monitor
 from benchbook.sites.processes import procfs, usage
 
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
+
+
+def test_a_kind_of_machine_that_does_not_say_whose_files_it_has_has_none():
+    """It answered for those of this machine."""
+    names = [name for name in vars(Files) if not name.startswith("_")]
+    assert names and not any(hasattr(Machine, name) for name in names)
+    assert all(hasattr(kind, name) for kind in (Here, OnHost) for name in names)
+    assert OnHost.read is not Here.read is Files.read
 
 
 def child(seconds: float) -> subprocess.Popen[bytes]:

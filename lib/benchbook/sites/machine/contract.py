@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pymysql
 
-from benchbook.sites.agent.files import Files
 from benchbook.sites.lab import Lab
 from benchbook.sites.processes.before_exec import Where
 
 if TYPE_CHECKING:
     import psycopg
 
+    from benchbook.sites.agent.files import Files
+else:
+    # A kind of machine says itself whose files it has; without, it would answer for those of this machine.
+    Files = object
 
 # What a program finds in its environment beside what all have; None: nothing.
 Env = Mapping[str, str] | None
@@ -53,7 +56,7 @@ class Request:
     kind: str = "application/json"
 
 
-class Machine(Files, abc.ABC):
+class Machine(abc.ABC, Files):
     """Where servers and proxies run: this machine, or a host or pod through its agent.
 
     Names of files are below `folder`, which is ours there. What a part needs of its machine it asks here or

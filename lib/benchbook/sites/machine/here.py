@@ -51,7 +51,7 @@ def variable(name: str) -> str:
     return f"BENCHBOOK_{name.upper().replace('-', '_')}"
 
 
-class Here(Machine):
+class Here(Machine, files.Files):
     """This machine, with the folder of a lab."""
 
     folder: Path  # type: ignore[assignment]  # a path that this process can open
@@ -162,9 +162,8 @@ class Monitor(contract.Watch):
     def stop(self) -> None:
         seen = self._watch.stop()
         self.client_cpu_s = _children_cpu_s() - self._cpu_before
+        vars(self).update(seen._asdict())
         self.runqueue_waits_s = [seen.runqueue_waits_s[client] for client in self.clients]
-        for name in ("longest_pause_ms", "steal_pct", "oom_kills", "clock_step_s", "cores", "counted"):
-            setattr(self, name, getattr(seen, name))
         self.strangers = {"machine": seen.strangers}
         rows = self.path.read_text(encoding="utf-8")
         self.path.write_text(",".join(COLUMNS) + "\n" + rows, encoding="utf-8")
