@@ -1,5 +1,6 @@
 """Which part is on which host and port, from a study and an inventory alone; nothing is connected to."""
 
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_hosts import Tiup
 from benchbook.sites import lab as labs
-from benchbook.sites.hosts import arrange, roles
+from benchbook.sites.hosts import arrange, client, roles
 from benchbook.sites.proxies import haproxy
 from tests import small
 
@@ -29,6 +30,14 @@ HOSTS = {
         *(target("gen1", "client"), target("all1", "server", "proxy", "client")),
     )
 }
+
+
+def test_a_client_is_the_program_that_the_inventory_names():
+    """Its version is asked of that one, too."""
+    named = replace(target("gen1", "client"), programs={"sysbench": "/opt/bin/sysbench"})
+    asked = ["sysbench", "oltp_read_only", "run"]
+    assert client.carried(SimpleNamespace(target=named), asked) == ["/opt/bin/sysbench", *asked[1:]]
+    assert client.carried(SimpleNamespace(target=HOSTS["gen1"]), asked) == asked
 
 
 def study(arms: dict[str, Any], **engine: Any) -> Study:

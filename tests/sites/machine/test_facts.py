@@ -18,12 +18,31 @@ def test_what_cannot_be_seen_is_none(monkeypatch) -> None:
         monkeypatch.setattr(module, "read", lambda path: None)
     found = machine.facts()
     assert (found["governor"], found["transparent_hugepages"], found["swappiness"]) == (None, None, None)
-    assert machine.tool_version("no-such-tool", "--version") is None
+    assert facts.tool("no-such-tool", ["--version"]) is None
+
+
+def test_sysbench_is_the_one_that_clients_are_started_as(tmp_path: Path, monkeypatch):
+    """They get a plain PATH: another one, first in the caller's own, measures nothing."""
+    other = tmp_path / "sysbench"
+    other.write_text("#!/bin/sh\necho sysbench 9.9.9\n")
+    other.chmod(0o755)
+    before = machine.facts()["sysbench"]
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert machine.facts()["sysbench"] == before != "9.9.9"
 
 
 def test_the_disk_is_the_one_the_folder_is_on(tmp_path: Path) -> None:
     assert machine.moment(tmp_path)["filesystem"]
     assert machine.moment(Path("/proc"))["filesystem"] == "proc"
+
+
+def test_what_is_mounted_over_another_is_the_disk(monkeypatch):
+    mounts = (
+        "1 0 0:2 / / rw - rootfs rootfs rw\n2 1 8:1 / / rw - ext4 /dev/sda1 rw\n3 2 0:5 / /a rw - tmpfs a rw"
+    )
+    monkeypatch.setattr(facts, "read", {"/proc/self/mountinfo": mounts}.get)
+    assert facts.disk(Path("/b"))["filesystem"] == "ext4"
+    assert facts.disk(Path("/a/b"))["filesystem"] == "tmpfs"
 
 
 def test_cores_are_halved_or_left_alone() -> None:

@@ -118,7 +118,8 @@ def disk(folder: Path) -> dict[str, Any] | None:
     for line in (read("/proc/self/mountinfo") or "").splitlines():
         left, _, right = line.partition(" - ")
         place, words = left.split()[4], right.split()
-        if len(place) > best and (str(folder) + "/").startswith(place.rstrip("/") + "/"):
+        # What was mounted over another, later, is what is seen there.
+        if len(place) >= best and (str(folder) + "/").startswith(place.rstrip("/") + "/"):
             found, best = (left.split()[2], words[0], words[1], left.split()[5]), len(place)
     if found is None:
         return None

@@ -150,9 +150,12 @@ def beside(
 
 
 def carried(host: Host, argv: Sequence[str]) -> list[str]:
-    """Return a command line with our files put on the host; an account only the user there can read."""
-    words = []
-    for word in argv:
+    """Return a command line with our files put on the host; an account only the user there can read.
+
+    A program that the inventory names a path of is that one.
+    """
+    words = [host.target.programs.get(argv[0], argv[0])]
+    for word in argv[1:]:
         option, equals, path = word.rpartition("=")
         is_file = os.path.isabs(path) and os.path.isfile(path)
         words.append(f"{option}{equals}{_carry(host, Path(path))}" if is_file else word)

@@ -9,19 +9,20 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from benchbook.core import record, traits
 from benchbook.sites import load
 from benchbook.sites.agent import files, probes
+from benchbook.sites.agent.facts import VERSION, first
 from benchbook.sites.arms import loads
-from benchbook.sites.lab import free_bytes, lab_root
+from benchbook.sites.lab import free_bytes, lab_root, nearest
 from benchbook.sites.machine import abilities, here, lock
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine.abilities import Ability, install_command, judge, manager
 from benchbook.sites.processes import procfs
-from benchbook.sites.processes.process import PATH
 
 GIB = 1 << 30
 # Reading the wall clock through these does not ask the hypervisor or a slow chip.
@@ -30,11 +31,12 @@ FAST_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_p
 
 def examine(port: int = 23060) -> list[Ability]:
     """Return all abilities, needed ones first; never raises because something is missing."""
-    found = [*_anywhere()]
+    known = machine.facts()
+    found = [*_anywhere(known)]
     if sys.platform == "linux":
-        found += [*_rights(), *map(_port, (port, port + 1)), *_shared(), _machine()]
+        found += [*_rights(), *map(_port, (port, port + 1)), *_shared(known), _machine()]
         found += [*abilities.network(), abilities.cpu_quota()]
-    go = machine.tool_version("go", "version")
+    go = first(VERSION, files.says(["go", "version"], os.environ))
     detail = f"{go or 'not installed'}; only for TiDB, which is built from its Go module"
     found += [
         judge("go", go is not None, detail, install_command("go"), is_needed=False),
@@ -45,7 +47,7 @@ def examine(port: int = 23060) -> list[Ability]:
     return sorted(found, key=lambda ability: not ability.is_needed)
 
 
-def _anywhere() -> Iterator[Ability]:
+def _anywhere(known: Mapping[str, Any]) -> Iterator[Ability]:
     """Yield what any system can be asked: the system itself, Python, sysbench, memory and disk."""
     name, is_linux = machine.system_name(), sys.platform == "linux"
     seen = manager() or "no known package manager"
@@ -54,10 +56,9 @@ def _anywhere() -> Iterator[Ability]:
     yield judge("system", is_linux, detail, remedy)
     is_new = sys.version_info >= (3, 11)
     yield judge("python", is_new, platform.python_version(), "install Python 3.11 or newer")
-    path = shutil.which("sysbench", path=f"{os.environ.get('PATH', '')}:{PATH}")
-    found = machine.tool_version(path, "--version") if path else None
+    found = known["sysbench"]
     yield judge("sysbench", found is not None, found or "not installed", install_command("sysbench"))
-    total = machine.facts()["memory_mib"]
+    total = known["memory_mib"]
     yield judge("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
     root = lab_root(Path.cwd())
     free = free_bytes(root)
@@ -94,16 +95,16 @@ def _named(pid: int) -> str:
     return f"pid {pid}: {procfs.command(pid)}"
 
 
-def _shared() -> Iterator[Ability]:
+def _shared(known: Mapping[str, Any]) -> Iterator[Ability]:
     """Yield what all that runs here shares: the lock of measuring, the clock, how what is sent is paced."""
     held = [_named(pid) for pid in procfs.opened_by(lock.lock_file())]
     detail = f"held by {', '.join(held)}" if held else "free"
     yield judge("lock", not held, detail, "wait until it ends, or `make down` if it was left behind")
-    source = machine.facts()["clocksource"]
+    source = known["clocksource"]
     remedy = "see `dmesg | grep clocksource`; reading this clock costs time in every event"
     yield judge("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
     # BBR paces on loopback too: results of a MiB came at half the speed when we looked.
-    used = machine.facts()["congestion_control"]
+    used = known["congestion_control"]
     command = abilities.as_root("sysctl -w net.ipv4.tcp_congestion_control=cubic")
     remedy = f"{command}; large results wait for the pace otherwise"
     yield judge("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
@@ -111,8 +112,7 @@ def _shared() -> Iterator[Ability]:
 
 def _machine() -> Ability:
     """Say what the machine is like: what differs between machines with the same processor's name."""
-    root = lab_root(Path.cwd())
-    found = probes.here(next(folder for folder in (root, *root.parents) if folder.is_dir()))
+    found = probes.here(nearest(lab_root(Path.cwd())))
     known = [
         session.machine.probes
         for study in record.read().studies.values()

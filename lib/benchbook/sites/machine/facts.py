@@ -13,8 +13,9 @@ import psutil
 
 from benchbook.core.wording import count
 from benchbook.sites.agent import facts as agent
-from benchbook.sites.agent.facts import VERSION, first, read
+from benchbook.sites.agent.facts import first, read
 from benchbook.sites.agent.files import says
+from benchbook.sites.agent.watch import SOME
 from benchbook.sites.processes import procfs
 
 LOOK_S = 5.0
@@ -34,7 +35,7 @@ def facts() -> dict[str, Any]:
         "congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control"),
         "virtualization": virtualization(),
         "cgroup": cgroup_version(),
-        "sysbench": tool_version("sysbench", "--version"),
+        "sysbench": agent.tool("sysbench", ("--version",)),
     }
 
 
@@ -48,9 +49,8 @@ def busy() -> str:
     """Say in one line how busy this machine is: load, and the pressure of the last ten seconds."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     text = f"load {load:.1f} on {cores} core{'s' * (cores != 1)}"
-    pressure = re.search(r"some avg10=([0-9.]+)", read("/proc/pressure/cpu") or "")
-    if pressure:
-        text += f", programs waited for a core {float(pressure[1]):.0f} % of the last ten seconds"
+    if waited_pct := first(SOME, read("/proc/pressure/cpu")):
+        text += f", programs waited for a core {float(waited_pct):.0f} % of the last ten seconds"
     return f"{text}: {'busy, so expect wider intervals' if load > cores / 2 else 'quiet'}"
 
 
@@ -87,8 +87,7 @@ def too_busy(
 
 def _stalled_s() -> float:
     """Return the seconds for which programs waited for a core since the start; 0 where no kernel tells."""
-    found = re.search(r"some .*total=(\d+)", read("/proc/pressure/cpu") or "")
-    return int(found[1]) / 1e6 if found else 0.0
+    return int(first(r"some .*total=(\d+)", read("/proc/pressure/cpu")) or 0) / 1e6
 
 
 def cpu_model() -> str | None:
@@ -113,7 +112,7 @@ def virtualization() -> str | None:
     text = read("/proc/cpuinfo")
     if text is None:
         return None
-    return "yes" if re.search(r"^flags\s*:.*\bhypervisor\b", text, re.MULTILINE) else "none"
+    return "yes" if first(r"^flags\s*:.*\b(hypervisor)\b", text) else "none"
 
 
 def cgroup_version() -> int | None:
@@ -121,8 +120,3 @@ def cgroup_version() -> int | None:
     if Path("/sys/fs/cgroup/cgroup.controllers").exists():
         return 2
     return 1 if Path("/sys/fs/cgroup/cpu").exists() else None
-
-
-def tool_version(*argv: str) -> str | None:
-    """Return the first version number a tool prints, or None if it is not installed."""
-    return first(VERSION, says(list(argv), os.environ))
