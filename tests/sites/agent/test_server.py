@@ -29,6 +29,7 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.jobs import Jobs
+from benchbook.sites.arms import clock
 from benchbook.sites.hosts import archive
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import OnHost
@@ -124,10 +125,14 @@ def test_another_python_than_ours_compiles_it_itself(agents: Agents):
 
 
 def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
-    """Its grammar is that of 3.9, and it uses nothing that came later, as far as names tell."""
+    """Its grammar is that of 3.9, and it uses nothing that came later, as far as names tell.
+
+    So does the clock of turns, which pods are given too.
+    """
     later = {"match_case", "TryStar", "TypeAlias"}
     with zipfile.ZipFile(io.BytesIO(archive.pack())) as packed:
         texts = {name: packed.read(name).decode() for name in packed.namelist() if name.endswith(".py")}
+    texts["clock.py"] = Path(clock.__file__).read_text(encoding="utf-8")
     for name, text in texts.items():
         tree = ast.parse(text, name, feature_version=(3, 9))
         for node in ast.walk(tree):

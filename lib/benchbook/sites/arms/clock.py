@@ -55,10 +55,13 @@ class Processes:
     """Handles of all processes that are stopped or watched."""
 
     def __init__(self, pids: list[int]) -> None:
-        self.handles = {pid: _handle(pid) for pid in pids}
-        self.ends = select.poll()
-        for handle in self.handles.values():
-            self.ends.register(handle, select.POLLIN)
+        self.handles, self.ends = dict[int, int](), select.poll()
+        for pid in pids:
+            try:
+                self.handles[pid] = os.pidfd_open(pid)
+            except OSError:
+                raise Ended(pid) from None
+            self.ends.register(self.handles[pid], select.POLLIN)
 
     def must_live(self) -> None:
         """Raise Ended if a process has ended, also one that is not yet collected."""
@@ -78,13 +81,6 @@ class Processes:
         for handle in self.handles.values():
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(handle, signal.SIGCONT)
-
-
-def _handle(pid: int) -> int:
-    try:
-        return os.pidfd_open(pid)
-    except OSError:
-        raise Ended(pid) from None
 
 
 def cpu_s(pid: int) -> float:
@@ -210,7 +206,7 @@ class Clock:
         self.longest_stop[name] = max(self.longest_stop[name], stopping_s)
         self.turns.append((name, begin // 1000, end // 1000))
         of_client = self.cpu[name]["client"]
-        for (part, pid), was in zip(self.watched[name], before, strict=True):
+        for (part, pid), was in zip(self.watched[name], before):  # noqa: B905 (Python 3.9 knows no `strict`)
             self.cpu[name][part] += cpu_s(pid) - was
         self.idle[name] += self.cpu[name]["client"] <= of_client
         self.halted[name] += any(state in HALTED for state in states)
@@ -305,7 +301,7 @@ def _add(whole: dict[str, list[float]], before: dict[str, list[float]], now: dic
     """Add to sums by part what has been used since `before`."""
     for part, counts in now.items():
         known = whole.get(part, [0.0] * len(counts))
-        whole[part] = [one + new - old for one, new, old in zip(known, counts, before[part], strict=True)]
+        whole[part] = [one + new - old for one, new, old in zip(known, counts, before[part])]  # noqa: B905
 
 
 def _module(path: str | None) -> Any:
