@@ -7,7 +7,9 @@ has its own.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
@@ -33,6 +35,22 @@ def apply(folder: Path, name: str, value: int) -> int:
         return int(place.read_text(encoding="ascii"))
     except OSError as error:
         raise SiteError(f"{place}: {error.strerror}; run as root, or leave out arms.NAME.kernel") from None
+
+
+def set_all(profile: Any, put: Callable[[str, str, int], int], who: str = "the kernel") -> dict[str, int]:
+    """Have each setting of a profile `put` by key, file and value; return by key what `who` then has.
+
+    SiteError if that is another value than was asked.
+    """
+    got = {}
+    for key, name in {**OF_NAMESPACE, **OF_MACHINE}.items():
+        if (value := getattr(profile, key)) is not None:
+            got[key] = put(key, name, value)
+            if got[key] != value:
+                raise SiteError(
+                    f"kernel.{key}: asked {value}, {who} has {got[key]}; write a value it can hold"
+                )
+    return got
 
 
 def changed(folder: Path) -> dict[str, int]:

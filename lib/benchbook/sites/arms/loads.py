@@ -40,31 +40,51 @@ def client(lab: labs.Lab, start: Start, where: Where = ANYWHERE) -> process.Chil
     return replace(lab.start(role, argv, **its, append=False, where=where), note=note)
 
 
-@contextlib.contextmanager
 def connections(
     lab: labs.Lab, asked: Load | None, to: tuple[str, int], cpus: tuple[int, ...] | None
-) -> Iterator[dict[str, Any]]:
-    """Hold and make connections to an address while the block runs; idle ones are open before it begins.
-
-    Yields a record that has at first `idle.opened`, and afterwards what was held to the end, what was made in
-    each second, how many connections the server must have counted, and whether the driver stayed; empty
-    without a load. The record says what could not be opened: judging the run decides.
-    """
-    record: dict[str, Any] = {}
+) -> contextlib.AbstractContextManager[dict[str, Any]]:
+    """Hold and make connections to an address while the block runs, as `driving` does."""
     if asked is None:
-        yield record
-        return
-    numbers = [str(asked.idle_connections), str(asked.new_connections_per_s)]
-    argv = [sys.executable, "-m", "benchbook.sites.agent.connector", f"{to[0]}:{to[1]}", labs.SCHEMA]
-    argv += [str(lab.secret), *numbers]
+        return contextlib.nullcontext({})
+    argv = [sys.executable, "-m", "benchbook.sites.agent.connector", *words(asked, to, lab.secret)]
+    log = lab.run / f"{ROLE}.log"
+    program = _program(lab, ROLE, argv, Where(cpus), STOP_S)
+    return driving(asked, program, lambda _: log.read_text("utf-8", "replace"), log)
 
-    def said() -> str:
-        return (lab.run / f"{ROLE}.log").read_text("utf-8", "replace")
 
-    with _program(lab, ROLE, argv, Where(cpus), STOP_S) as (child, kept):
-        record |= begun(said, lambda: child.is_alive, asked)
+def words(asked: Load, to: tuple[str, int], secret: Path) -> list[str]:
+    """Return what a driver is asked on its command line."""
+    numbers = (asked.idle_connections, asked.new_connections_per_s)
+    return [f"{to[0]}:{to[1]}", labs.SCHEMA, str(secret), *map(str, numbers)]
+
+
+@contextlib.contextmanager
+def driving(
+    asked: Load,
+    program: contextlib.AbstractContextManager[tuple[Any, dict[str, Any]]],
+    said: Callable[[Any], str],
+    out: Path,
+) -> Iterator[dict[str, Any]]:
+    """Keep a driver's program up while the block runs; idle connections are open before it begins.
+
+    `said` is all that the driver has written so far, `out` the file that has it at its end. Yields a record
+    that has at first `idle.opened`, and afterwards what was held to the end, what was made in each second,
+    how many connections the server must have counted, and whether the driver stayed. It says what could not
+    be opened: judging the run decides.
+    """
+    with program as (driver, kept):
+        first: dict[str, Any] = {"error": "the driver did not begin in time", "opened": 0, "took_s": None}
+        deadline = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S
+        while driver.popen.poll() is None and time.monotonic() < deadline:
+            if opened := next((line for line in _told(said(driver)) if "opened" in line), None):
+                first = opened
+                break
+            time.sleep(0.02)
+        idle = {"asked": asked.idle_connections, "opened": first["opened"], "took_s": first["took_s"]}
+        record = {"error": first["error"]} | ({"idle": idle} if asked.idle_connections else {})
         yield record
-    record |= ended(told(said()), asked, record) | kept
+    text = out.read_text("utf-8", "replace") if out.exists() else ""
+    record |= ended(_told(text), asked, record) | kept
 
 
 def pid(lab: labs.Lab) -> int | None:
@@ -107,20 +127,7 @@ def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str |
     )
 
 
-def begun(read: Callable[[], str], is_alive: Callable[[], bool], asked: Load) -> dict[str, Any]:
-    """Wait until a driver's idle connections are open; `read` returns all that it has written so far."""
-    said: dict[str, Any] = {"error": "the driver did not begin in time", "opened": 0, "took_s": None}
-    deadline = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S
-    while is_alive() and time.monotonic() < deadline:
-        if first := next((line for line in told(read()) if "opened" in line), None):
-            said = first
-            break
-        time.sleep(0.02)
-    idle = {"asked": asked.idle_connections, "opened": said["opened"], "took_s": said["took_s"]}
-    return {"error": said["error"]} | ({"idle": idle} if asked.idle_connections else {})
-
-
-def told(text: str) -> list[dict[str, Any]]:
+def _told(text: str) -> list[dict[str, Any]]:
     """Return the lines that are complete; others are a traceback or still being written."""
     found = []
     for line in text.splitlines():

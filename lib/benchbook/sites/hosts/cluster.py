@@ -236,17 +236,14 @@ class Cluster(prepared.Loaded):
         """Wait until every TiDB answers and tiup says of every part that it is up."""
         deadline = time.monotonic() + self.tiup.wait_s
         while True:
-            if all(status.answers for status in self.statuses):
-                down = [
-                    f"{one['role']} {one['id']}: {one['status']}"
-                    for one in self._shown()["instances"]
-                    if not str(one["status"]).startswith(("Up", "Healthy"))
-                ]
-                if not down:
-                    return
-            else:
-                silent = [one for one in self.statuses if not one.answers]
-                down = [f"tidb {one.address}:{one.port}: no answer" for one in silent]
+            silent = [one for one in self.statuses if not one.answers]
+            down = [f"tidb {one.address}:{one.port}: no answer" for one in silent] or [
+                f"{one['role']} {one['id']}: {one['status']}"
+                for one in self._shown()["instances"]
+                if not str(one["status"]).startswith(("Up", "Healthy"))
+            ]
+            if not down:
+                return
             if time.monotonic() > deadline:
                 raise SiteError(f"the cluster {self.name} did not get up: {', '.join(down)}")
             time.sleep(LOOK_S)
@@ -255,10 +252,7 @@ class Cluster(prepared.Loaded):
         """Give the administrator, whom a new cluster lets in without a password, the lab's."""
         try:
             with self._connect(place, "") as connection, connection.cursor() as cursor:
-                cursor.execute(
-                    f"ALTER USER '{ADMIN}'@'%%' IDENTIFIED BY %s",
-                    (self.lab.admin_password(),),
-                )
+                cursor.execute(f"ALTER USER '{ADMIN}'@'%%' IDENTIFIED BY %s", (self.lab.admin_password(),))
         except pymysql.err.OperationalError as error:
             if error.args[0] != ER.ACCESS_DENIED_ERROR:
                 raise SiteError(f"TiDB on {place.host} does not answer: {error.args[-1]}") from None

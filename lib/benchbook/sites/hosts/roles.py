@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from benchbook.core import inventory, registry, traits
 from benchbook.core.engines import engine_of
@@ -25,13 +25,15 @@ def needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
     return traits.proxy(study.arms[arm].access).programs if role == "proxy" else TOOLS.get(role, ())
 
 
-def programs(studies: Iterable[Study]) -> dict[str, tuple[str, ...]]:
-    """Return the programs that hosts need for each role in some studies."""
+def programs(
+    studies: Iterable[Study], of_role: Callable[[Study, str, str], Iterable[str]] = needed
+) -> dict[str, tuple[str, ...]]:
+    """Return the programs that hosts need for each role in some studies, in the words of `of_role`."""
     found: dict[str, dict[str, None]] = {}
     for study in studies:
         for name, arm in study.arms.items():
             for role in roles(study, arm):
-                found.setdefault(role, {}).update(dict.fromkeys(needed(study, name, role)))
+                found.setdefault(role, {}).update(dict.fromkeys(of_role(study, name, role)))
     return {role: tuple(wanted) for role, wanted in found.items()}
 
 
@@ -51,14 +53,13 @@ def summary(study: Study) -> str:
     assert study.site.inventory is not None
     lines = ["  needs"]
     most: dict[str, int] = {}
-    programs: dict[str, dict[str, None]] = {}
-    for name, arm in study.arms.items():
+    for arm in study.arms.values():
         for role, number in roles(study, arm).items():
             named = {one.hosts.get(role) for one in study.arms.values()}  # type: ignore[call-overload]
             most[role] = max(most.get(role, 0), number, len(named))
-            programs.setdefault(role, {}).update(dict.fromkeys(_told(study, name, role)))
+    wanted = programs([study], _told)
     for role, number in most.items():
-        told = ", ".join(programs[role])
+        told = ", ".join(wanted[role])
         lines.append(f"    {role:10}{number} host{'s' * (number > 1)}{': ' + told if told else ''}")
     clients = max(arm.clients for arm in study.arms.values())
     if clients > 1:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import getpass
 import itertools
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,8 +24,8 @@ from benchbook.core.study_arm import Kernel
 from benchbook.core.study_hosts import HostProxy
 from benchbook.sites import lab as labs
 from benchbook.sites import load
+from benchbook.sites.agent import kernel
 from benchbook.sites.agent.facts import Look
-from benchbook.sites.agent.kernel import OF_MACHINE, OF_NAMESPACE
 from benchbook.sites.arms import loads
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import archive, clean
@@ -36,11 +38,11 @@ from benchbook.sites.hosts.arrange import (
     hosts_of,
     reached_at,
 )
-from benchbook.sites.hosts.client import beside
+from benchbook.sites.hosts.client import RemoteClient, beside
 from benchbook.sites.hosts.cluster import Cluster
 from benchbook.sites.hosts.host import Host, Refused, Unreachable
 from benchbook.sites.hosts.machine import OnHost, clock
-from benchbook.sites.lab import SCHEMA, Lab, lab_id
+from benchbook.sites.lab import Lab, lab_id
 from benchbook.sites.processes.before_exec import Where
 
 # What a client's start asks of its host, one after the other, and what the program takes to be ready there.
@@ -50,14 +52,17 @@ AGAIN_S = (1.0, 3.0)
 
 
 class Running:
-    """Hosts with their agents, and parts on them. `owner` is what others on these hosts are told of us."""
+    """Hosts with their agents, and parts on them."""
 
-    def __init__(self, study: Study, targets: Mapping[str, Target], lab: Lab, owner: str) -> None:
-        self.study, self.targets, self.lab, self.owner = study, targets, lab, owner
+    def __init__(self, study: Study, targets: Mapping[str, Target], lab: Lab) -> None:
+        self.study, self.targets, self.lab = study, targets, lab
+        # What others on these hosts are told of us.
+        self._owner = f"{getpass.getuser()}@{socket.gethostname()}, {lab.folder}"
         self.parts: dict[Part, Any] = {}
         self._hosts: dict[str, Host] = {}
         self._looks: dict[str, Look] = {}
-        self._kernel: dict[tuple[str, str], int] = {}
+        self.kernel: dict[str, dict[str, int]] = {}
+        """By host the kernel settings that were made there, as it has them."""
         self._over = threading.Event()
 
     @functools.cached_property
@@ -71,7 +76,7 @@ class Running:
             host = host or Host(self.targets[name], lab_id(self.lab.token), self.lab.token)
             # Noted before anything is started there, so that `down` knows where to look whatever ends us.
             clean.note(self.lab.run, host)
-            host.begin(self.owner)
+            host.begin(self._owner)
             self._hosts[name] = host
             threading.Thread(target=host.keep, args=(self._over,), daemon=True).start()
             # What ran there has ended with the agent.
@@ -124,7 +129,7 @@ class Running:
         """Start what does not run of an arm, and see that its client reaches this very server."""
         for server in chain.servers:
             if server.kernel is not None:
-                self._set_kernel(server, server.kernel)
+                self._set_kernel(self.host(server.where.host), server.kernel)
         for part in chain.parts:
             one, was = self.part(part), self.part(part).child
             server = one if part.kind == "server" else self.part(chain.server)
@@ -157,10 +162,6 @@ class Running:
         """Stop all parts, those nearest to the client first."""
         for one in reversed(list(self.parts.values())):
             one.stop()
-
-    def kernel_of(self, server: Part) -> dict[str, int]:
-        """Return the kernel settings made for a server as its host has them now."""
-        return {name: value for (host, name), value in self._kernel.items() if host == server.where.host}
 
     @property
     def ready_s(self) -> float:
@@ -211,18 +212,11 @@ class Running:
                 print(f"{trouble}; `make down` tries again")
             host.close()
 
-    def _set_kernel(self, server: Part, profile: Kernel) -> None:
-        host = self.host(server.where.host)
-        for key, name in (OF_NAMESPACE | OF_MACHINE).items():
-            value = getattr(profile, key)
-            if value is None:
-                continue
-            got = host.call("sysctl", name=name, value=value)
-            self._kernel[server.where.host, key] = got
-            if got != value:
-                raise SiteError(
-                    f"kernel.{key}: asked {value}, {host.name} has {got}; write a value it can hold"
-                )
+    def _set_kernel(self, host: Host, profile: Kernel) -> None:
+        def put(key: str, name: str, value: int) -> int:
+            return int(host.call("sysctl", name=name, value=value))
+
+        self.kernel.setdefault(host.name, {}).update(kernel.set_all(profile, put, host.name))
 
     def _peers(self, server: Part) -> list[str]:
         """Return the addresses from which a server's connections come: those of its clients and proxies."""
@@ -247,23 +241,18 @@ class Running:
         with self._load(chain) as borne, loads.capture(proxy, chain.arm.capture) as taken:
             yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})
 
-    @contextlib.contextmanager
-    def _load(self, chain: Chain) -> Iterator[dict[str, Any]]:
-        """Hold and make connections from the first client's host; the record is of `loads.connections`."""
-        record: dict[str, Any] = {}
+    def _load(self, chain: Chain) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Hold and make connections from the first client's host, as `loads.connections` does here."""
         if (asked := chain.arm.load) is None:
-            yield record
-            return
+            return contextlib.nullcontext({})
         host, to = self.host(chain.client.where.host), endpoints(chain)[0]
         out, err = (self.lab.run / f"{loads.ROLE}.{name}" for name in ("out", "err"))
-        argv = ["python3", f"../../{archive.name()}", "drive", f"{to.address}:{to.port}", SCHEMA]
-        argv += [str(self.lab.secret), str(asked.idle_connections), str(asked.new_connections_per_s)]
+        words = loads.words(asked, (to.address, to.port), self.lab.secret)
+        argv = ["python3", f"../../{archive.name()}", "drive", *words]
         # It ends with the agent, and goes on while we are cut off.
-        with beside(host, Start(argv, out, err), loads.STOP_S, chain.client.cpus) as (driver, kept):
-            file = f"{driver.job}/out"
-            record |= loads.begun(
-                lambda: str(host.call("read", name=file) or ""), lambda: driver.poll() is None, asked
-            )
-            yield record
-        said = out.read_text("utf-8") if out.exists() else ""
-        record |= loads.ended(loads.told(said), asked, record) | kept
+        program = beside(host, Start(argv, out, err), loads.STOP_S, chain.client.cpus)
+
+        def said(driver: RemoteClient) -> str:
+            return str(host.call("read", name=f"{driver.job}/out") or "")
+
+        return loads.driving(asked, program, said, out)

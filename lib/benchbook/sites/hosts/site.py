@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
-import socket
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -48,8 +46,7 @@ class HostsSite(ArrangedSite[OnHosts]):
         return any(lock.is_own(one.host) for one in self.targets.values())
 
     def _open(self) -> None:
-        owner = f"{getpass.getuser()}@{socket.gethostname()}, {self.lab.folder}"
-        self._running, self._errors_ms = Running(self.study, self.targets, self.lab, owner), list[float]()
+        self._running, self._errors_ms = Running(self.study, self.targets, self.lab), list[float]()
 
     def _close(self, error: BaseException | None) -> None:
         self._running.end()
@@ -137,7 +134,7 @@ class HostsSite(ArrangedSite[OnHosts]):
                 for part in (chain.server, chain.proxy, chain.client)
                 if part is not None
             },
-            "kernel": self._running.kernel_of(chain.server) or None,
+            "kernel": self._running.kernel.get(chain.server.where.host) or None,
             "machine": {name: server[name] for name in TOLD}
             | {"sysbench": looks["client"].facts["sysbench"]},
             "hosts": {
@@ -154,8 +151,8 @@ class HostsSite(ArrangedSite[OnHosts]):
     def _clock(self, name: str) -> dict[str, float]:
         """Return how far a host's wall clock is ahead of ours in ms."""
         found = machine.clock(self._running.host(name), "wall_s", time.time)
-        known = {"offset_ms": found.ahead_s, "round_trip_ms": found.round_trip_s}
-        return {key: round(1000 * seconds, 3) for key, seconds in known.items()}
+        ahead_ms, trip_ms = (round(1000 * seconds, 3) for seconds in (found.ahead_s, found.round_trip_s))
+        return {"offset_ms": ahead_ms, "round_trip_ms": trip_ms}
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
         return [pair for part in self._chain(arm).parts for pair in self._running.part(part).applied()]
@@ -168,7 +165,7 @@ class HostsSite(ArrangedSite[OnHosts]):
             said = one.identity()
             if not part.where.places:
                 seen[f"{part.name}_place"] = one.machine.place(one.running().pid)
-            seen |= {part.name: said} if part in chain.servers[1:] else said
+            seen |= {part.name: said} if part in chain.others else said
         return seen
 
     def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:

@@ -7,8 +7,6 @@ the balancer would not be measured (Kubernetes issues 66607 and 115931).
 from __future__ import annotations
 
 import functools
-import getpass
-import socket
 from collections.abc import Container
 
 from benchbook.core import inventory
@@ -33,8 +31,7 @@ class Outside:
     def __init__(self, study: Study, lab: labs.Lab, name: str) -> None:
         targets = inventory.load(name, ("client",))
         self.names = [host for host, target in targets.items() if "client" in target.roles]
-        owner = f"{getpass.getuser()}@{socket.gethostname()}, {lab.folder}"
-        self._running = Running(study, targets, lab, owner)
+        self._running = Running(study, targets, lab)
         self._reached: set[tuple[str, str, int]] = set()
 
     @property

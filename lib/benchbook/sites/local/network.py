@@ -286,19 +286,12 @@ class Zones:
 
 def set_kernel(profile: Kernel, namespace: Path | None, records: Path) -> dict[str, int]:
     """Set kernel settings in a namespace (None: the machine's); return those read back, or SiteError."""
-    got = {}
-    for key, name in (kernel.OF_NAMESPACE | kernel.OF_MACHINE).items():
-        value = getattr(profile, key)
-        if value is None:
-            continue
-        if namespace is not None and key in kernel.OF_NAMESPACE:
-            place = str(kernel.SYSCTL / name)
-            run("nsenter", f"--net={namespace}", "tee", place, stdin=str(value))
-            got[key] = int(run("nsenter", f"--net={namespace}", "cat", place))
-        else:
-            got[key] = kernel.apply(records, name, value)
-        if got[key] != value:
-            raise SiteError(
-                f"kernel.{key}: asked {value}, the kernel has {got[key]}; write a value it can hold"
-            )
-    return got
+
+    def put(key: str, name: str, value: int) -> int:
+        if namespace is None or key not in kernel.OF_NAMESPACE:
+            return kernel.apply(records, name, value)
+        place = str(kernel.SYSCTL / name)
+        run("nsenter", f"--net={namespace}", "tee", place, stdin=str(value))
+        return int(run("nsenter", f"--net={namespace}", "cat", place))
+
+    return kernel.set_all(profile, put)

@@ -167,7 +167,12 @@ class Cluster(Made):
             yield from self._resting(READY_S, 0.0)
             served = steps.together(*(one.starting() for one in self.servers))
             yield from steps.together(served, self._resting(READY_S, QUIET_S, EVEN_S))
-            self._admit()
+            # Each port is proven to be of the TiDB that was started for it.
+            data.admit(self._connect, self.asked.variables, self.lab.password(), self.place.peers())
+            for one in self.servers:
+                with self._connect(one) as connection, connection.cursor() as cursor:
+                    cursor.execute("FLUSH PRIVILEGES")
+                data.prove(one, partial(self._connect, one), self.pd.at)
         except BaseException:
             self.stop()
             raise
@@ -336,14 +341,6 @@ class Cluster(Made):
                     f"the cluster was not at rest within {wait_s:.0f} s: {why}; see {self.pd.log}"
                 )
             yield
-
-    def _admit(self) -> None:
-        """Make the benchmark's account, and prove each port to be of the TiDB that was started for it."""
-        data.admit(self._connect, self.asked.variables, self.lab.password(), self.place.peers())
-        for one in self.servers:
-            with self._connect(one) as connection, connection.cursor() as cursor:
-                cursor.execute("FLUSH PRIVILEGES")
-            data.prove(one, partial(self._connect, one), self.pd.at)
 
     def _connect(self, one: tidb_members.Server | None = None) -> pymysql.Connection:
         self._opened += 1
