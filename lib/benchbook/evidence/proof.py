@@ -132,6 +132,9 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
     advice = steady.discard_advice(series)
     rates, turns = settling.settle_rates(held.study, series), settling.settle_turns(held.study, series)
     made = jsonable({**vars(advice), "rates": rates, "turns": turns})
+    if "turns" not in held.warm_up:
+        # Before there were turns; without them the plans of runs in turns do not follow.
+        del made["turns"]
     for name, (said, due_is) in unlike(held.warm_up, made).items():
         if name not in ("analyze", "own"):
             yield f"warm_up.json: {name}: not what the pilots give: {short(said)}, due is {short(due_is)}"
