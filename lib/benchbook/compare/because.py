@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.compare import edges
+from benchbook.compare import edges, words
 from benchbook.compare.sentences import told
 from benchbook.compare.spent import (
     MOST,
@@ -128,7 +128,7 @@ def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) 
 
 
 def _limits(cell: Cell, level: float, names: Mapping[str, str]) -> list[_Limit]:
-    name = names.get(cell.arm, cell.arm)
+    name = words.in_sentence(names.get(cell.arm, cell.arm))
     return [_Limit(cell, name, one.parts, one.cores, one.is_full) for one in places(cell, level)]
 
 
