@@ -285,6 +285,37 @@ AFTER = {
 }
 
 
+def altered(changes: dict[int, bytes]) -> bytes:
+    """Return an archive whose last header has other bytes in places, and its sum right again."""
+    made = bytearray(header(f"made/{PLACE}", 6))
+    for place, value in changes.items():
+        made[place : place + len(value)] = value
+    made[148:156] = b" " * 8
+    made[148:156] = b"%06o\0 " % sum(made)
+    return FIRST + bytes(made) + padded(b"a log\n") + END
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({257: bytes(8)}, "a header is damaged, or none of a tar"),
+        ({124: b"\x80" + bytes(10) + b"\x06"}, "a number in a header is damaged"),
+        ({124: b"         +6\0"}, "a number in a header is damaged"),
+        ({124: b"0000000_006\0"}, "a number in a header is damaged"),
+        ({124: b"6\0" + b"x" * 10}, "a number in a header is damaged"),
+    ],
+)
+def test_a_header_that_we_would_not_write_is_refused(changes, said, tmp_path):
+    with pytest.raises(BenchbookError, match=said):
+        archive.unpack(packed("gz", altered(changes), tmp_path), tmp_path / "out")
+
+
+def test_times_in_a_gnu_header_are_no_folder(tmp_path):
+    made = altered({257: b"ustar  \0", 345: b"14543612345\0"})
+    archive.unpack(packed("gz", made, tmp_path), tmp_path / "out")
+    assert (tmp_path / "out" / PLACE).read_bytes() == b"a log\n"
+
+
 @pytest.mark.parametrize("what", AFTER)
 def test_nothing_may_follow_the_end(what, tmp_path):
     file = tmp_path / "made.tar.gz"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.compare import pooled
-from benchbook.core import git, paths, record
+from benchbook.core import canonical, git, paths, record
 from benchbook.core.errors import BenchbookError
 from benchbook.core.findings import Findings
 from benchbook.core.pooled import Pooled, PooledEffect
@@ -30,7 +30,7 @@ def changed(commit: str) -> Iterator[Table]:
     file = paths.root() / index
     then = _sessions(git.says("show", f"{commit}:{index}"))
     now = _sessions(file.read_text(encoding="utf-8") if file.is_file() else None)
-    names = [name for name in sorted({*then, *now}) if then.get(name) != now.get(name)]
+    names = [*canonical.unlike(then, now)]
     rows = [row for name in names for row in _moved(name, then.get(name, {}), now.get(name, {}))]
     yield tabulated("sessions-changed", rows, "record")
     for name in names:
@@ -50,10 +50,7 @@ def _sessions(text: str | None) -> dict[str, Sessions]:
 
 
 def _moved(name: str, then: Sessions, now: Sessions) -> Iterator[list[object]]:
-    for session in sorted({*then, *now}):
-        old, new = then.get(session), now.get(session)
-        if old == new:
-            continue
+    for session, (old, new) in canonical.unlike(then, now).items():
         words = "added" if old is None else "gone" if new is None else "made again"
         if old and new and old.get("superseded") != new.get("superseded"):
             words = "superseded" if new.get("superseded") else "no longer superseded"

@@ -9,7 +9,7 @@ from typing import Literal
 from benchbook.compare import machines
 from benchbook.compare.pooled_words import percent
 from benchbook.compare.words import METRICS
-from benchbook.core import traits
+from benchbook.core import canonical, traits
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
 from benchbook.core.wording import count
 
@@ -115,11 +115,7 @@ def change(baseline: Mapping[str, str] | None, treatment: Mapping[str, str] | No
         return None
     if baseline.get("proxy") != treatment.get("proxy"):
         return _proxy(baseline), _proxy(treatment)
-    keys = [
-        key
-        for key in sorted({*baseline, *treatment})
-        if key not in _ELSEWHERE and baseline.get(key) != treatment.get(key)
-    ]
+    keys = [key for key in canonical.unlike(baseline, treatment) if key not in _ELSEWHERE]
     if not keys:
         return None
     return _told(baseline, keys), _told(treatment, keys)

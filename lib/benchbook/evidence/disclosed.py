@@ -80,8 +80,9 @@ def known() -> dict[str, Any]:
 
 def unproven(held: Unpacked) -> Iterator[str]:
     """Yield a line for each part of an archive that no proof covers."""
-    yield from known()["always"]
-    for one in known()["open"]:
+    told = known()
+    yield from told["always"]
+    for one in told["open"]:
         for file, names in one.items():
             if file != "says" and (file != "session.json" or held.session):
                 yield f"{file}: {one['says']} ({', '.join(names)})"

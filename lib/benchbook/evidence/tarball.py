@@ -137,20 +137,14 @@ class _Unpacked:
 def _members(source: _Unpacked) -> Iterator[Member]:
     name: str | None = None
     while any(header := _whole(source, BLOCK)):
-        try:
-            found = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
-        except (tarfile.HeaderError, ValueError) as error:
-            raise NotWhole(f"a header is damaged, or none of a tar: {error}") from None
-        size, kind = found.size, found.type.decode("latin-1")
-        if size < 0:
-            raise NotWhole(f"a header is damaged: a size of {size} bytes")
+        size, kind = _checked(header)
         if kind in ("x", "L"):
             if name is not None or size > MOST_HEADER:
                 raise NotWhole(f"a header of {size} bytes beside a member, at most one of {MOST_HEADER}")
             text = _whole(source, _padded(size))[:size]
             name = _path_of(text) if kind == "x" else _text(text.rstrip(b"\0"))
             continue
-        named, name = name or found.name, None
+        named, name = name or _name(header), None
         if kind not in ("0", "\0"):
             what = KINDS.get(kind, f"of the kind {kind!r}")
             raise NotWhole(f"{named!r} is {what}; only plain files are taken")
@@ -182,6 +176,27 @@ def _whole(source: _Unpacked, size: int) -> bytes:
 
 def _padded(size: int) -> int:
     return -(-size // BLOCK) * BLOCK
+
+
+def _checked(header: bytes) -> tuple[int, str]:
+    """Return size and kind of a header whose sum is right."""
+    summed = sum(header[:148]) + 8 * ord(" ") + sum(header[156:])
+    if header[257:262] != b"ustar" or _octal(header[148:156]) != summed:
+        raise NotWhole("a header is damaged, or none of a tar")
+    return _octal(header[124:136]), chr(header[156])
+
+
+def _octal(field: bytes) -> int:
+    digits = field.strip(b" \0")
+    if not digits or set(digits) - set(b"01234567"):
+        raise NotWhole("a number in a header is damaged, or larger than a file here can be")
+    return int(digits, 8)
+
+
+def _name(header: bytes) -> str:
+    name, prefix = header[:100].split(b"\0")[0], header[345:500].split(b"\0")[0]
+    # GNU's headers have other things where POSIX has the first part of a long name.
+    return _text(prefix + b"/" + name if prefix and header[257:263] == b"ustar\0" else name)
 
 
 def _text(name: bytes) -> str:
