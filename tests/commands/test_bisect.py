@@ -89,8 +89,11 @@ def test_the_others_are_asked_for_half_of_what_the_bad_commit_lost(half: float, 
 
 
 def test_a_bad_commit_that_is_not_slower_leaves_nothing_to_look_for():
-    with pytest.raises(BenchbookError, match="the bad commit 0000000000 is not slower: there is nothing"):
-        bisect.narrowed(search(99))
+    made = search(99)
+    assert bisect.narrowed(made) == [] and bisect.EXIT_CODES[0] == 1
+    assert "0000000000 is not slower: there is nothing to look for" in bisect.told(made, [], str)
+    with pytest.raises(BenchbookError, match="the bad commit 0000000000 is undecided: there is nothing"):
+        bisect.narrowed(search(99, undecided=(15,)))
 
 
 needs_a_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
@@ -178,7 +181,8 @@ def test_a_gate_that_names_one_commit_alone_measures_nothing(capsys):
 
 
 def test_a_search_that_could_not_begin_has_no_exit_code_of_one_that_left_several(capsys):
-    assert cli.main(["bisect", "gate", "--good", "v1", "--bad", "main"]) == 3 != bisect.NOT_FOUND
+    assert cli.main(["bisect", "gate", "--good", "v1", "--bad", "main"]) == 3
+    assert 3 not in {2, *bisect.EXIT_CODES.values()}
     assert "--repo: missing" in capsys.readouterr().err
 
 

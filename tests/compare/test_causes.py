@@ -429,7 +429,8 @@ def varied(make_runs, make_study, arms, told=None, of_client=None):
     for name in ("voluntary", "page_reads", "read_bytes", "row_reads"):
         costs[name] *= [1 + 0.001 * (place % 7) for place in range(len(costs))]
     told = told or {arm: facts() for arm in arms}
-    (one,) = causes.findings(make_study(threads=(1,)), runs, costs, told, LEVEL, NAMES | {"haproxy": "load balancer"}).contrasts
+    names = {**NAMES, "haproxy": "load balancer"}
+    (one,) = causes.findings(make_study(threads=(1,)), runs, costs, told, LEVEL, names).contrasts
     return one
 
 

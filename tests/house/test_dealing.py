@@ -1,5 +1,7 @@
 """Tests are dealt out to several processes: what is dear is made once, what takes long begins first."""
 
+import zlib
+
 from tests import dealing
 from tests.house import tree
 
@@ -38,7 +40,8 @@ def test_each_worker_begins_elsewhere_and_all_deal_out_the_same_order():
     later, first = "tests/core/test_b.py::test_a", "tests/show/test_a.py::test_z"
     assert sorted([later, first], key=dealing.rank) == [first, later]
     one, other = (f"tests/core/test_{name}.py::test_a" for name in "ab")
-    assert dealing.rank(one) != dealing.rank(other), "of one file after the other, in every worker alike"
+    assert dealing.rank(one) != dealing.rank(other), "of one file after the other"
+    assert dealing.rank(one)[1] == zlib.crc32(b"core/test_a.py"), "in every worker alike: not Python's hash"
 
 
 def test_what_it_names_is_there():

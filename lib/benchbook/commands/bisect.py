@@ -21,9 +21,11 @@ from benchbook.core.errors import BenchbookError, InputErrors, given
 from benchbook.sites.engines import versions
 
 GOOD, ASKED = "good", "asked"
+NOTHING = "there is nothing to look for; ask with a smaller --slower or more --minutes"
 TRIES = 3
 """Gates for one commit, each with twice the minutes of the one before, until its answer is decided."""
-NOT_FOUND = 2
+EXIT_CODES = {1: 0, 0: 1}
+"""By how many commits are left; several end with 2."""
 
 
 class Told(NamedTuple):
@@ -71,14 +73,14 @@ def narrowed(search: Search) -> list[str]:
     """Return the commits among which the first slower one is, oldest first; one, where all could be decided.
 
     The last commit is asked first, and the others whether they have lost half of what it lost at least, where
-    that is more than the margin: short gates tell that. BenchbookError where it is not slower.
+    that is more than the margin: short gates tell that. Empty where the last is not slower;
+    BenchbookError where it stays undecided.
     """
     last = search.commits[-1]
-    if (answer := search.answer(last)) != "slower":
-        raise BenchbookError(
-            f"the bad commit {last[:10]} is {answer or 'not to be built'}: there is nothing to look for; "
-            "ask with a smaller --slower or more --minutes"
-        )
+    if (answer := search.answer(last)) == "not slower":
+        return []
+    if answer != "slower":
+        raise BenchbookError(f"the bad commit {last[:10]} is {answer or 'not to be built'}: {NOTHING}")
     if (half := search.known[last].half) > search.margin:
         search.margin = half
         search.say(f"bisect: the others are asked for half of what is lost at least: {100 * half:.1f} %")
@@ -98,7 +100,7 @@ def narrowed(search: Search) -> list[str]:
 def run(
     study: str, good: str, bad: str, slower: str, minutes: str, work: Path | None, **built_by: Any
 ) -> int:
-    """Search and print; return 0 if one commit is left, 2 if more are."""
+    """Search and print; return 0 if one commit is left, 2 if more are, 1 if the bad one is not slower."""
     asked = gate.ask(study, slower, minutes)
     how = built.asked(asked.study, **built_by)
     first, last = built.commit(how.repo, good, "--good"), built.commit(how.repo, bad, "--bad")
@@ -123,11 +125,13 @@ def run(
         search = Search(after, ask, asked.minutes, asked.margin)
         left = narrowed(search)
     print(told(search, left, lambda commit: says("log", "-1", "--format=%h %s", commit) or commit))
-    return 0 if len(left) == 1 else NOT_FOUND
+    return EXIT_CODES.get(len(left), 2)
 
 
 def told(search: Search, left: Sequence[str], describe: Callable[[str], str]) -> str:
     """Say which commit is the first slower one, or among which it is, each with what was measured of it."""
+    if not left:
+        return f"the bad commit {search.commits[-1][:10]} is not slower: {NOTHING}"
     first = "the first slower commit" if len(left) == 1 else f"the first slower commit is one of {len(left)}"
     lines = [f"{first}:"]
     for commit in left:

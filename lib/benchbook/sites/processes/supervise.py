@@ -49,15 +49,16 @@ def run(argv: Sequence[str], log: Path | None = None) -> int:
 
 
 def _watch(argv: Sequence[str], log: Path | None, signals: Signals, watched: list[int]) -> int:
-    try:
-        env = {**os.environ, OWNER: str(os.getpid())}
-        with log.open("wb") if log else contextlib.nullcontext() as errors:
+    env = {**os.environ, OWNER: str(os.getpid())}
+    with log.open("wb") if log else contextlib.nullcontext() as errors:
+        try:
             child = before_exec.popen(
                 argv, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True, env=env
             )
-    except OSError as error:
-        print(f"{argv[0]}: cannot be started: {error.strerror}; check that it is installed", file=sys.stderr)
-        return 127
+        except OSError as error:
+            text = f"{argv[0]}: cannot be started: {error.strerror}; check that it is installed"
+            print(text, file=sys.stderr)
+            return 127
     ended_by = None
     while ended_by is None and child.poll() is None:
         caught = signals.wait(0.2, watched)
