@@ -1,6 +1,7 @@
 """What the machine says about itself, and nothing made up where it says nothing."""
 
 import json
+import os
 from pathlib import Path
 
 from benchbook.sites.agent import facts
@@ -65,3 +66,9 @@ def test_a_machine_beyond_use_says_what_is_wrong_and_what_to_do():
     assert load.startswith("load 9.1 on 2 cores (at most 2 a core): wait a minute")
     # What a study leaves behind is no reason: 8 connections on 2 cores, a minute after their end.
     assert machine.too_busy(0.4, 10.0, 12.0, 3.9, 2) == []
+
+
+def test_an_account_that_is_a_number_alone_has_its_facts(monkeypatch):
+    before = machine.facts()["sysbench"]
+    monkeypatch.setattr(os, "geteuid", lambda: 424242)
+    assert machine.facts()["sysbench"] == before

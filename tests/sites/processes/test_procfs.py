@@ -74,3 +74,11 @@ def test_processors_of_one_name_are_told_apart_and_others_keep_their_name() -> N
     assert procfs.processor(said) == "Xeon (family 6, model 207, stepping 2)"
     assert procfs.processor("model name\t: ARMv7 Processor rev 4 (v7l)\n") == "ARMv7 Processor rev 4 (v7l)"
     assert procfs.processor("CPU implementer\t: 0x41\n") is None
+
+
+def test_kills_that_cannot_be_seen_are_not_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(procfs, "PROC", tmp_path)
+    with pytest.raises(FileNotFoundError):
+        procfs.oom_kills()
+    (tmp_path / "vmstat").write_text("nr_free 1\noom_kill 3\noom_kill_x 9\n")
+    assert procfs.oom_kills() == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import pwd
@@ -29,6 +30,8 @@ TOLD = (
 )
 # The first number with a point in what a program prints of itself.
 VERSION = r"(\d+\.\d+[\w.~+-]*)"
+# Percent of the last ten seconds in which some program waited (Documentation/accounting/psi.rst).
+SOME = r"^some avg10=([0-9.]+)"
 
 
 class Look(NamedTuple):
@@ -107,7 +110,11 @@ def tool(name: str, by: Sequence[str], programs: dict[str, str] = NONE) -> str |
     path = which(name, programs)
     if path is None:
         return None
-    said = files.says([path, *by], {**PLAIN, "HOME": _account().pw_dir})
+    env = dict(PLAIN)
+    # In a container an account may have a number alone.
+    with contextlib.suppress(KeyError):
+        env["HOME"] = _account().pw_dir
+    said = files.says([path, *by], env)
     # A program that was built without being told its version has none to tell.
     return first(VERSION, said)
 

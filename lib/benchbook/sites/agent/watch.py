@@ -23,8 +23,6 @@ from benchbook.sites.processes.tcp_bytes import Counter, Hop
 # Finer ticks take more of the core that is being measured: 10 ms took 0.8 % of one, 25 ms takes 0.4 %.
 TICK_S = 0.025
 LOOK_S = 0.2
-# Percent of the last ten seconds in which some program waited (Documentation/accounting/psi.rst).
-SOME = r"^some avg10=([0-9.]+)"
 COSTS = 8
 """How many columns `_costs` gives."""
 
@@ -187,4 +185,4 @@ def _costs(before: list[float], after: list[float], used: float, span: float) ->
 
 def _pressure() -> list[Any]:
     told = (facts.read(procfs.PROC / "pressure" / kind) for kind in ("cpu", "io", "memory"))
-    return [float(said) if (said := facts.first(SOME, one)) else "" for one in told]
+    return [float(said) if (said := facts.first(facts.SOME, one)) else "" for one in told]

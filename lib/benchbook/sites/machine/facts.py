@@ -13,9 +13,8 @@ import psutil
 
 from benchbook.core.wording import count
 from benchbook.sites.agent import facts as agent
-from benchbook.sites.agent.facts import first, read
+from benchbook.sites.agent.facts import SOME, first, read
 from benchbook.sites.agent.files import says
-from benchbook.sites.agent.watch import SOME
 from benchbook.sites.processes import procfs
 
 LOOK_S = 5.0

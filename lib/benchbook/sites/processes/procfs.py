@@ -324,4 +324,6 @@ def runqueue_wait_s(pid: int) -> float:
 
 def oom_kills() -> int:
     """Return how many processes the kernel has ended for want of memory."""
-    return _number(rb"^oom_kill (\d+)", "vmstat") or 0
+    # Not by `_number`: what can't be read is no proof that none was ended.
+    found = re.search(rb"^oom_kill (\d+)", (PROC / "vmstat").read_bytes(), re.MULTILINE)
+    return int(found[1]) if found else 0
