@@ -171,21 +171,23 @@ def defined(api: client.ApiextensionsV1Api) -> set[str]:
     return {one.metadata.name for one in api.list_custom_resource_definition().items}
 
 
+def define(cluster: Cluster, *files: Path) -> None:
+    """Apply definitions, that of a TidbCluster among them, and wait until the cluster answers for it."""
+    for file in files:
+        cluster.apply(YAML(typ="safe").load(file.read_text(encoding="utf-8")))
+    path = f"/apis/{tidb.API}/namespaces/default/{tidb_cluster.PLURAL}"
+    assert wait_for(lambda: cluster.raw(path) is not None, 30), "what was defined is not served"
+
+
 @pytest.fixture
 def definition(cluster: Cluster) -> Iterator[None]:
     """The operator's own definition of a TidbCluster, in the cluster as long as it is needed."""
     assert CRD is not None
-    whole = YAML(typ="safe").load(Path(CRD).read_text(encoding="utf-8"))
     api = client.ApiextensionsV1Api(cluster.api)
-    name = whole["metadata"]["name"]
-    was_there = name in defined(api)
-    cluster.apply(whole)
-    deadline = time.monotonic() + 30
-    while tidb_cluster.PLURAL not in (cluster.raw(f"/apis/{tidb.API}") or "") and time.monotonic() < deadline:
-        time.sleep(0.2)
+    before = defined(api)
+    define(cluster, Path(CRD))
     yield
-    if not was_there:
-        withdraw(api, {name})
+    withdraw(api, defined(api) - before)
 
 
 # The first process of a pod's namespace takes no SIGKILL from inside it; of SIGTERM it ends by itself.
@@ -329,8 +331,7 @@ def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(cluster, f
     assert OPERATOR is not None and CRD is not None
     api = client.ApiextensionsV1Api(cluster.api)
     before = defined(api)
-    for path in sorted(Path(CRD).parent.glob("pingcap.com_*.yaml")):
-        cluster.apply(YAML(typ="safe").load(path.read_text(encoding="utf-8")))
+    define(cluster, *sorted(Path(CRD).parent.glob("pingcap.com_*.yaml")))
     log = root / "operator.log"
     with log.open("wb") as out:
         env = {**os.environ, "NAMESPACE": "default", "KUBECONFIG": str(cluster.file)}
