@@ -18,11 +18,12 @@ from benchbook.read import validity
 from tests import beside, rooms
 from tests.limits import LIMITS
 
-# Servers and clients of two tests at once leave a client no time for a second, fewer turns, or a queue; where
-# a whole window has no transaction, no write changed a row either.
+# Servers and clients of two tests at once leave a client no time for a second or for a line of report, fewer
+# turns, or a queue; where a whole window has no transaction, no write changed a row either.
 STARVED = re.compile(
     r"no transaction in the interval|\d+ turns were taken, \d+ asked$|\d+ transactions were waiting at second"
     r"|[\d.]+ transactions/s, \d+ asked$"
+    r"|label \d+ s where \d+ s is due$|the report lines make \d+ events, the total is \d+$"
     r"|no write changed a row$|\b0 of 0 writes changed a row$"
 )
 

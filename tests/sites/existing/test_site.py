@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -380,8 +381,9 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
         # The same rows in another character set, which costs other work: that is said first.
         assert state["loads"]["two"]["text"] == dict(zip(TEXT, ("latin1", "latin1_swedish_ci"), strict=True))
         facts = {"arms": {arm: site.facts(arm) for arm in asked.arms}}
-        assert setting.of(facts, state)[0] == "not alike: character set and order of text"
-        (table,) = setting.beside(facts, state, {})
+        seen = SimpleNamespace(facts=facts, dataset=state, named={})
+        assert setting.of(seen)[0] == "not alike: character set and order of text"
+        (table,) = setting.beside(seen)
         utf8 = "columns = utf8mb4"
         assert table.rows[0] == ["character set", "no", utf8, "columns = latin1", utf8]
         # Drawn from one seed, and loaded into each.
