@@ -126,6 +126,9 @@ def test_latencies_out_of_order_are_written_out():
     ]  # fmt: skip
     assert of("3", "2", "100", "50")[0].passed is False
     assert of("1", "2", "2", "2")[0].detail == "Rows in order: 1."
+    # Runs that take turns have neither maximum nor percentiles.
+    assert of("3", "2", "nan", "nan")[0].detail == "latency_min_ms 3, latency_avg_ms 2."
+    assert of("1", "2", "nan", "nan")[0].detail == "Rows in order: 1."
 
 
 def test_a_percentile_in_whole_milliseconds_proves_nothing():

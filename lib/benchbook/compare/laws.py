@@ -5,6 +5,7 @@ No measurement can break them whose parts were seen and counted rightly.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -125,7 +126,8 @@ def latency_order(numbers: Sequence[Number]) -> list[Check]:
         if one.metric.startswith("latency_"):
             rows.setdefault((one.table, one.row), []).append(one)
     for row in rows.values():
-        by = {one.metric: one.value for one in row}
+        # Turns have neither maximum nor percentiles.
+        by = {one.metric: one.value for one in row if not math.isnan(one.value)}
         low, mean, high = (by.get(f"latency_{part}_ms") for part in ("min", "avg", "max"))
         parts = [part for part in (low, mean, high) if part is not None]
         if len(parts) < 2:
