@@ -33,7 +33,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if not hasattr(config, "workerinput"):
         config.add_cleanup(programs.begin())
-    programs.calm()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -95,7 +94,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Let a test hold the machine beside others, and the things of it that its mark `alone` names alone."""
     mark = item.get_closest_marker("alone")
-    with rooms.machine(alone=False), rooms.things(*(mark.args if mark else ())):
+    things, is_calm = mark.args if mark else (), item.get_closest_marker("slow") is None
+    with rooms.machine(alone=False), rooms.things(*things), programs.calm(is_calm):
         return (yield)
 
 

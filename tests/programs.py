@@ -1,15 +1,17 @@
 """What programs do in the tests' place of what takes the time of all other tests.
 
 MariaDB's installer copies a data folder that was made with the same words before. In sysbench's closed loops
-each transaction begins with a wait, or one connection takes a core that nobody else uses; `make test-all` and
-`make test-faults` have loops without it.
+each transaction begins with a wait, or one connection takes a core that nobody else uses; slow tests, some of
+which hold what a query costs against what was planted, and `make test-faults` have loops without it.
 """
 
+import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
@@ -90,7 +92,9 @@ def begin() -> Callable[[], None]:
     return end
 
 
-def calm() -> None:
-    """Let what this process starts in labs have the home in which sysbench finds how to wait."""
-    if HOME in os.environ:
-        process.PLAIN["HOME"] = os.environ[HOME]
+@contextlib.contextmanager
+def calm(is_wanted: bool) -> Iterator[None]:
+    """Let what a test starts in labs have the home in which sysbench finds how to wait, if that is wanted."""
+    home = {"HOME": os.environ[HOME]} if is_wanted and HOME in os.environ else {}
+    with mock.patch.dict(process.PLAIN, home):
+        yield
