@@ -24,8 +24,6 @@ Facts = Mapping[str, Mapping[str, Any]]
 BUSY = 1.0
 # Share of the machine that others may use unseen, and by how much of it arms may differ.
 OTHERS, OTHERS_APART = 0.10, 0.05
-# Below it, others' use of cores is written as nothing.
-NOTHING = 0.005
 # At the fewest threads an arm's own work can't explain that tasks wait for a core so much of the time.
 PRESSURE_PCT = 25.0
 STEAL_APART_PCT = 1.0
@@ -81,7 +79,7 @@ def doubts(
     others = _others(runs, cores, unmeasured)
     mean = None if others is None else float(others.mean())
     # What was over before measuring is no doubt about it.
-    is_over = mean is not None and edges.is_below(mean, NOTHING)
+    is_over = mean is not None and edges.is_below(mean, sentences.NOTHING)
     is_loaded = load is not None and cores is not None and not edges.is_below(load, BUSY * cores)
     used, least_used = _by_arm(
         _others(own, cores, unmeasured), own, OTHERS * (cores or 0), OTHERS_APART * (cores or 0)

@@ -75,6 +75,10 @@ def signed(fraction: float, digits: int = 1) -> str:
     return f"{sign}{text}"
 
 
+NOTHING = 0.005
+"""What is less than this would be written as 0.00."""
+
+
 def cores_used(value: float) -> str:
     """Write how many cores were used; what rounds to nothing is not called nothing.
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchbook.compare import edges
 from benchbook.compare.intervals import MIN_BLOCKS, NO_SPREAD, t_interval
-from benchbook.compare.sentences import listing
+from benchbook.compare.sentences import NOTHING, listing
 from benchbook.core import traits
 from benchbook.core.causes import CellCosts, Estimate, PartCost, Place
 from benchbook.core.errors import given
@@ -177,8 +177,6 @@ KINDS = {
     "llc_misses": ("misses of its processor's last cache", 1.0),
 }
 """What a server does for a query that is worth a word beside its cost, and from which difference on."""
-NOTHING = 0.005
-"""What is less than this would be written as 0.00."""
 WAITED = ("page_reads", "read_bytes", "fsyncs", "lock_wait_us")
 """What of it a query waits for."""
 OF_KERNEL = ("read_bytes", "instructions", "llc_misses")

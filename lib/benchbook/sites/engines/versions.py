@@ -34,11 +34,7 @@ class NotBuiltError(SiteError):
 def obstacle(engine: Engine) -> str | None:
     """Return why a version can't be had, or None; nothing is fetched or built to find out."""
     if engine.build is not None:
-        return (
-            None
-            if git.commit(engine.build.ref, _folder(engine.build)) is not None
-            else _unknown(engine.build)
-        )
+        return None if _commit(engine.build) is not None else _unknown(engine.build)
     if not _is_missing(engine) or _laid_out(engine) is not None:
         return None
     listed = [_upstream(one) for one in _listed(traits.engine(engine.name).apart[0], engine)]
@@ -55,7 +51,7 @@ def resolved(engine: Engine) -> Engine:
     """Return an engine whose program is there: built from its commit where the study names one, else fetched
     from the system's packages where it is missing."""
     if engine.build is not None:
-        if (commit := git.commit(engine.build.ref, _folder(engine.build))) is None:
+        if (commit := _commit(engine.build)) is None:
             raise SiteError(_unknown(engine.build))
         made = build(_folder(engine.build), engines() / "commits", engine.build, commit)
         return engine.model_copy(update={"binary": str(made), "build": None})
@@ -180,6 +176,10 @@ def build(repo: Path, work: Path, asked: Build, commit: str) -> Path:
 
 def _folder(asked: Build) -> Path:
     return (paths.root() / asked.repo).resolve()
+
+
+def _commit(asked: Build) -> str | None:
+    return git.commit(asked.ref, _folder(asked))
 
 
 def _unknown(asked: Build) -> str:
