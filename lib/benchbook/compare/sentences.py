@@ -42,7 +42,10 @@ def templates(folder: Path, **how: Any) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     where = FileSystemLoader(folder)
-    return Environment(loader=where, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **how)
+    made = Environment(loader=where, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **how)
+    # What stands before each item of a loop: a, b and c.
+    made.globals["between"] = lambda loop: "" if loop.first else " and " if loop.last else ", "
+    return made
 
 
 @cache
@@ -50,8 +53,6 @@ def _wording() -> Environment:
     made = templates(WORDING, finalize=_on_one_line)
     ours = (cores_used, count, ends, format, interval, listing, percent, signed)
     made.globals.update({one.__name__: one for one in ours}, nbsp=NBSP, words=words)
-    # What stands before each item of a loop: a, b and c.
-    made.globals["between"] = lambda loop: "" if loop.first else " and " if loop.last else ", "
     return made
 
 

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from benchbook.core import files, paths, runfolder
 from benchbook.core.model import PlannedRun
@@ -21,9 +21,23 @@ from benchbook.core.study_sections import MAX_INT32
 ABOUT = "Attempts set aside, the reason of each in a .void.json beside it: evidence, never data.\n"
 
 
-# Says of a run folder its `status` (`valid`, or what it is instead), its `reasons` (failed checks in words)
-# and its `qps` (None where it is not known). `read.validity` does; measuring does not import what reads.
-Judge = Callable[[RunFolder], Any]
+class Judgement(Protocol):
+    """What a judge says of a run folder."""
+
+    @property
+    def status(self) -> str:
+        """`valid`, or what it is instead."""
+
+    @property
+    def reasons(self) -> list[str]:
+        """Each failed check in words."""
+
+    @property
+    def qps(self) -> float | None:
+        """Queries a second, as far as they are known."""
+
+
+Judge = Callable[[RunFolder], Judgement]
 
 
 def tidy_up(
@@ -52,7 +66,7 @@ def tidy_up(
         elif folder.name not in planned:
             runfolder.void(folder.path, void, "earlier", ["made under settings that are no longer asked for"])
     _bring_back(planned, raw, void)
-    verdicts: dict[str, Any] = {}
+    verdicts: dict[str, Judgement] = {}
     for folder in list(runfolder.listing(raw)):
         if (verdict := judge(folder)).status != "valid":
             say(f"{folder.name}: {verdict.status}: {'; '.join(verdict.reasons)}")
@@ -90,7 +104,7 @@ def _set_apart(runs: Iterable[PlannedRun], raw: Path, void: Path, say: Callable[
 
 
 def void_group(
-    run: PlannedRun, runs: Iterable[PlannedRun], raw: Path, void: Path, verdicts: dict[str, Any]
+    run: PlannedRun, runs: Iterable[PlannedRun], raw: Path, void: Path, verdicts: dict[str, Judgement]
 ) -> list[str]:
     """Move all runs of a group out of `raw`: one invalid run spoils it. Return the ids of the group."""
     members = [other.run_id for other in runs if other.group == run.group]
