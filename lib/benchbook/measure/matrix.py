@@ -19,7 +19,7 @@ from benchbook.core.study import Study
 from benchbook.core.wording import count
 from benchbook.measure import dataset, preflight, servers
 from benchbook.measure.execute import Run, execute_together
-from benchbook.measure.store import Judge, attempts, tidy_up, void_group
+from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
 from benchbook.sites import open_site, provision
 from benchbook.sites.contract import Site
 from benchbook.sites.lab import lab_folder
@@ -230,7 +230,7 @@ def _group(state: Walk, members: list[PlannedRun], ready: servers.Ready) -> bool
             _gone(state, members, error)
             state.left.update(run.run_id for run in members)
             return False
-        verdicts: dict[str, Any] = {}
+        verdicts: dict[str, Judgement] = {}
         for run, folder in zip(batch, folders, strict=True):
             verdict = state.judge(folder)
             state.sysbench_s += folder.times().sysbench_s / len(batch)
@@ -258,7 +258,7 @@ def _of(state: Walk, run: PlannedRun, ready: servers.Ready) -> Run:
     return Run(run, state.opened, arm, first, state.limits, tuple(others), begins, ready.rows)
 
 
-def _tell(state: Walk, run: PlannedRun, verdict: Any, told: Collection[str]) -> None:
+def _tell(state: Walk, run: PlannedRun, verdict: Judgement, told: Collection[str]) -> None:
     left = len(state.left)
     outcome = verdict.status if verdict.qps is None else f"{verdict.qps:,.0f} qps, {verdict.status}"
     left_s = left * (time.monotonic() - state.began) / state.done
