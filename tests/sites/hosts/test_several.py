@@ -19,6 +19,7 @@ from benchbook.core.runfolder import RunFolder
 from benchbook.measure import dataset, matrix
 from benchbook.plan import schedule
 from benchbook.sites.hosts.host import Refused
+from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.lab import SCHEMA, USER
 from tests import rooms, walks
 from tests.sites.hosts.test_site import LIMITS, OF_HOSTS, PATIENCE, cut, study
@@ -198,11 +199,14 @@ def test_a_lost_connection_to_one_of_several_clients_is_picked_up_and_told(rack,
     asked = study(arms={"direct": {}, "two": {"clients": 2}}, threads=(2,))
     client = rack.hosts["client2"]
 
+    start, watching = RemoteWatch.start, threading.Event()
+    monkeypatch.setattr(RemoteWatch, "start", lambda watch: (start(watch), watching.set()))
+
     def away() -> None:
-        while not any("sysbench" in text for text in client.commands().values()):
-            time.sleep(0.05)
+        # What nobody watched is no run: hosts have begun to watch before one is cut off.
+        watching.wait(60)
         cut(rack, client)
-        time.sleep(9)
+        time.sleep(8)
         cut(rack, client, "-D")
 
     with opened(rack, monkeypatch, "lost", asked) as site:
