@@ -29,7 +29,7 @@ def orders(study: Study) -> dict[str, str]:
 
 def test_a_closed_loop_on_this_machine_takes_turns_and_each_run_names_its_partners():
     runs = schedule.plan_runs("s", closed(aa={"threads": (4,)}), {})
-    assert {run.order for run in runs} == {"turns"} and {run.turn_ms for run in runs} == {50}
+    assert {run.order for run in runs} == {"turns"} and {run.turn_ms for run in runs} == {20}
     assert {run.partners for run in runs if run.threads == 4} == {("direct", "direct_again", "proxy")}
     assert {run.partners for run in runs if run.threads == 1} == {("direct", "proxy")}
 
@@ -37,11 +37,8 @@ def test_a_closed_loop_on_this_machine_takes_turns_and_each_run_names_its_partne
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"arms": {"a": {}, "b": {"cpu": {"server": {"quota": 0.5}}}}}, "arms.b.cpu.server.quota"),
-        ({"arms": {"a": {}, "b": {"neighbour": {"processes": 1}}}}, "arms.b.neighbour"),
-        ({"arms": {"a": {}, "b": {"qos": "guaranteed"}}}, "arms.b.qos"),
         ({"arms": {"a": {}, "b": {"clients": 2}}, "threads": (2, 4)}, "arms.b.clients"),
-        ({"arms": {"a": {"zones": {"latency_ms": 0}}, "b": {"zones": {"latency_ms": 1}}}}, "arms.a.zones"),
+        ({"arms": {"a": {"zones": {"latency_ms": 0}}, "b": {"zones": {"latency_ms": 6}}}}, "arms.b.zones"),
         ({"arms": {"a": {}, "b": {"access": "tiproxy", "capture": True}}}, "arms.b.capture"),
         ({"workloads": {"oltp_point_select": {"rate": 50}}}, "workloads.oltp_point_select.rate"),
         ({"workloads": {"oltp_insert": {}}}, "workloads.oltp_insert"),
@@ -181,17 +178,17 @@ def pilots(**rates: float) -> pd.DataFrame:
 
 
 def test_a_turn_holds_ten_transactions_of_the_slowest_arm_at_its_thread_level():
-    # 1 thread at 500/s: 2 ms, 20 ms for ten: 50 ms. 16 threads at 500/s: 32 ms, 320 ms for ten: 500 ms. At 4
+    # 1 thread at 500/s: 2 ms, 20 ms for ten. 16 threads at 500/s: 32 ms, 320 ms for ten: 500 ms. At 4
     # threads, half way between the logarithms of 1 and 16: sqrt(2 x 32) = 8 ms, 80 ms for ten: 100 ms.
     study = closed(threads=(1, 4, 16))
     settled = settling.settle_turns(study, pilots(t1=500.0, t16=500.0))
     writing = [row for row in settled if row["workload"] == "oltp_read_write"]
-    assert [(row["threads"], row["turn_ms"]) for row in writing] == [(1, 50), (4, 100), (16, 500)]
+    assert [(row["threads"], row["turn_ms"]) for row in writing] == [(1, 20), (4, 100), (16, 500)]
     assert writing[1]["transaction_ms"] == pytest.approx(8.0)
-    runs = schedule.plan_runs("s", study, {}, {"turns": settled})
+    runs = schedule.plan_runs("s", study, {}, {"rules": words.RULES, "turns": settled})
     assert {(run.workload, run.threads, run.turn_ms) for run in runs} == {
-        ("oltp_point_select", 1, 50), ("oltp_point_select", 4, 50), ("oltp_point_select", 16, 50),
-        ("oltp_read_write", 1, 50), ("oltp_read_write", 4, 100), ("oltp_read_write", 16, 500),
+        ("oltp_point_select", 1, 20), ("oltp_point_select", 4, 20), ("oltp_point_select", 16, 20),
+        ("oltp_read_write", 1, 20), ("oltp_read_write", 4, 100), ("oltp_read_write", 16, 500),
     }  # fmt: skip
 
 
@@ -208,9 +205,9 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
         (4, 0.15, None), (34, 0.45, 1.0), (64, 0.75, 1.0), (128, 0.75, 1.0)
     ]  # fmt: skip
     # A transaction of 64 threads takes 3.2 ms, ten 32 ms; 1.5 ms a thread: 6, 51, 96 and 192 ms.
-    assert [row["turn_ms"] for row in settled] == [50, 100, 100, 200]
+    assert [row["turn_ms"] for row in settled] == [20, 100, 100, 200]
     # Without the time of starting, as in evidence of before: ten transactions alone.
-    before = settling.settle_turns(study, pd.DataFrame(seen, columns=columns).drop(columns="starting_s"))
+    before = settling.settle_turns(study, pd.DataFrame(seen, columns=columns).drop(columns="starting_s"), 1)
     assert [row["turn_ms"] for row in before] == [50, 50, 50, 50]
     assert all("starting_s" not in row and "edge_s" not in row for row in before)
     runs = schedule.plan_runs("s", study, {}, {"turns": settled})
@@ -221,16 +218,53 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
     assert words.clock_seconds(replace(plans[64], partners=("a", "b"), edge_s=1.5))[1] == 64
 
 
-def test_transactions_of_more_than_50_ms_are_measured_in_whole_runs_and_a_study_may_say_its_length():
-    # 4 threads at 40/s: 100 ms a transaction, a second for ten.
-    slow = {"turns": settling.settle_turns(closed(), pilots(t1=500.0, t4=40.0))}
-    runs = schedule.plan_runs("s", closed(), {}, slow)
-    orders = {(run.workload, run.threads): run.order for run in runs}
-    # One order for all levels of a workload, since its headline is over all of them.
-    assert orders[("oltp_read_write", 4)] == "runs" and orders[("oltp_read_write", 1)] == "runs"
-    assert orders[("oltp_point_select", 4)] == "turns"
+def test_a_level_whose_transactions_are_too_long_takes_slow_turns_or_whole_runs_by_itself():
+    # 4 threads at 41/s: 98 ms a transaction, a second for ten. At 10/s: 400 ms, beyond the longest turn.
+    for rate, length, order_of in ((41.0, 1000, "turns"), (10.0, 0, "runs")):
+        slow = {"rules": words.RULES, "turns": settling.settle_turns(closed(), pilots(t1=500.0, t4=rate))}
+        runs = {(run.workload, run.threads): run for run in schedule.plan_runs("s", closed(), {}, slow)}
+        assert runs[("oltp_read_write", 4)].order == order_of
+        assert runs[("oltp_read_write", 4)].turn_ms == length
+        assert runs[("oltp_read_write", 1)].turn_ms == 20
+        took = f"a transaction took {round(4000 / rate, 3):g} ms"
+        how = f"turns of {length} ms" if length else "whole runs, not turns"
+        assert schedule.orders_of_levels(closed(), slow) == [f"oltp_read_write, 4 threads: {how}: {took}"]
     asked = schedule.plan_runs("s", closed(plan={"turn_ms": 100}), {}, slow)
     assert {run.turn_ms for run in asked} == {100}
+
+
+def test_sessions_of_before_keep_the_orders_and_lengths_that_they_were_measured_in():
+    """Without `rules` in warm_up.json: turns of 50 to 500 ms, one order a workload, no slow turns."""
+    before = {"turns": settling.settle_turns(closed(), pilots(t1=500.0, t4=40.0), 1)}
+    runs = {(run.workload, run.threads): run for run in schedule.plan_runs("s", closed(), {}, before)}
+    assert {runs["oltp_read_write", level].order for level in (1, 4)} == {"runs"}
+    assert runs["oltp_point_select", 4].turn_ms == 50
+    quota = closed(arms={"a": {}, "b": {"cpu": {"server": {"quota": 0.5}}}})
+    assert {run.order for run in schedule.plan_runs("s", quota, {}, {"turns": []})} == {"runs"}
+
+
+@pytest.mark.parametrize(
+    ("arm", "turn_ms"),
+    [
+        ({"cpu": {"server": {"quota": 0.5}}}, 500),
+        ({"neighbour": {"processes": 1}}, 200),
+        ({"qos": "guaranteed"}, 200),
+        ({"zones": {"latency_ms": 0.5}}, 200),
+        # 200 times the way there and back.
+        ({"zones": {"latency_ms": 2.5}}, 1000),
+    ],
+    ids=str,
+)
+def test_what_goes_on_by_the_clock_takes_slow_turns_and_the_plan_says_why(arm, turn_ms):
+    other = {"zones": {"latency_ms": 0}} if "zones" in arm else {}
+    study = closed(arms={"a": other, "b": arm})
+    assert {(run.order, run.turn_ms) for run in schedule.plan_runs("s", study, {})} == {("turns", turn_ms)}
+    line = next(line for line in schedule.summary("s", study).splitlines() if "  order " in line)
+    assert f"slow turns of {turn_ms} ms or more" in line and f".{next(iter(arm))}" in line
+    with pytest.raises(ValidationError, match=rf"plan.turn_ms: 50: arms\..*write {turn_ms} or more"):
+        closed(arms={"a": other, "b": arm}, plan={"turn_ms": 50})
+    tidb = {"engine": {"name": "tidb"}, "arms": {"a": other, "b": arm}}
+    assert set(orders(closed(**tidb)).values()) == {"runs"}
 
 
 def test_an_arm_has_as_many_turns_as_whole_rounds_fit_into_its_seconds():

@@ -269,12 +269,12 @@ def _settled(asked: Asked, site: Any, base: Path) -> dict[str, Any]:
     warm_up.warm(site, study)
     found = warm_up.own_found(site, study)
     if not found and (study.plan.turn_ms is not None or study.warm_up.pilot_s == 0):
-        return {}
+        return {"rules": words.RULES}
     warm = study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})
     short, limits = study.model_copy(update={"warm_up": warm}), asked.limits.model_dump()
     folders = warm_up.pilots(asked.name, short, site, base / "pilots", limits, lambda _: None)
     settled = settling.settle_turns(study, tidy.pilot_series(folders))
-    return {"turns": settled, **settling.own_record(found, tidy.pilot_totals(folders))}
+    return {"rules": words.RULES, "turns": settled, **settling.own_record(found, tidy.pilot_totals(folders))}
 
 
 def _facts(site: Any, study: Study) -> dict[str, Any]:

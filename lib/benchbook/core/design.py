@@ -20,8 +20,8 @@ from benchbook.core.study_arm import UNMEASURED
 # measured that way: what runs where, beside what, in which order, what is counted meanwhile. Sessions from
 # before and after are then not pooled. A faster start, a new check or a moved function changes nothing.
 _METHODS = {
-    # 1: statements were counted by account, and MariaDB serves otherwise with `userstat`
-    "turns": (2, "how arms take turns"),
+    # 1: statements were counted by account, and MariaDB serves otherwise with `userstat`; 2: of 50 ms
+    "turns": (3, "how arms take turns"),
     "runs": (1, "how whole runs are made"),
     # 1: what is measured did not go before the machine's other programs
     "local": (2, "how parts share this machine"),

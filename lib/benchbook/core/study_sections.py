@@ -256,10 +256,10 @@ class Plan(Model):
     blocks: int = Field(ge=1, le=1000, examples=[5])
     """Passes over all cells; verdicts are looked for at 5, 10 and 20."""
     order: Literal["turns", "runs"] | None = None
-    """`turns` of some 50 ms between arms that are connected at once, or whole `runs`. Null takes turns where
+    """`turns` of some 20 ms between arms that are connected at once, or whole `runs`. Null takes turns where
     they give the same answer, and says why not elsewhere (docs/turns.md)."""
-    turn_ms: int | None = Field(None, ge=20, le=500, examples=[50])
-    """Milliseconds of a turn; null takes 50, or more where the pilots show that ten transactions need it."""
+    turn_ms: int | None = Field(None, ge=5, le=2000, examples=[20])
+    """Milliseconds of a turn; null takes 20, or more where the pilots show that ten transactions need it."""
     ladder: Annotated[tuple[Name, ...], Field(min_length=3), AfterValidator(distinct)] | None = None
     """Arms in their order, such as versions or sizes: each is also compared with its neighbour, and all
     pairs with each other; null: arms have no order."""

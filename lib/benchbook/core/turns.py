@@ -15,7 +15,14 @@ from benchbook.core.model import PlannedRun, fingerprint
 from benchbook.core.study_kubernetes import Kubernetes
 
 TURNS, RUNS = "turns", "runs"
-DEFAULT_MS = 50
+DEFAULT_MS = 20
+LADDER_MS = (20, 50, 100, 200, 500, 1000, 2000)
+"""Lengths that are used: pilots that differ a little then ask for the same, and runs that exist are kept."""
+RULES = 2
+"""Number of the rules by which orders and lengths follow, `rules` of `warm_up.json`. By the first (no number)
+turns lasted 50 to 500 ms, all levels of a workload had one order, and nothing took slow turns."""
+OF_RULES = {1: (50, (50, 100, 200, 500)), RULES: (DEFAULT_MS, LADDER_MS)}
+"""The shortest turn and the lengths that are used, by the number of the rules."""
 EVENTS = 10
 """Mean transactions that a turn must hold at the least."""
 EDGE_S, GUARD_S = 0.5, 0.2
@@ -57,16 +64,23 @@ def round_seconds(planned: PlannedRun) -> float:
     return len(planned.partners) * planned.turn_ms / 1000
 
 
-def obstacles(study: Any, workload: str) -> list[str]:
-    """Return why a workload of a study can't be measured in turns, each as `path.to.key: reason`."""
-    return [*_of_site(study), *_of_arms(study), *_of_workload(study, workload)]
+def obstacles(study: Any, workload: str, rules: int = RULES) -> list[str]:
+    """Reasons why a workload of a study can't be measured in turns, each as `path.to.key: reason`."""
+    waits = [reason for reason, turn_ms in slow(study) if rules == 1 or turn_ms is None]
+    return [*_of_site(study), *waits, *_of_arms(study), *_of_workload(study, workload)]
 
 
-def order(study: Any, workload: str) -> str:
-    """Return how a workload is measured: as `plan.order` says, else in turns where nothing is against it."""
+def order(study: Any, workload: str, rules: int = RULES) -> str:
+    """How a workload is measured: as `plan.order` says, else in turns where nothing is against it."""
     if study.plan.order is not None:
         return str(study.plan.order)
-    return RUNS if obstacles(study, workload) else TURNS
+    return RUNS if obstacles(study, workload, rules) else TURNS
+
+
+def least_ms(study: Any, rules: int = RULES) -> int:
+    """Shortest turn that gives what whole runs give, in milliseconds; more where something must catch up."""
+    waits = [turn_ms for _, turn_ms in slow(study) if turn_ms is not None] if rules > 1 else []
+    return max([OF_RULES[rules][0], *waits])
 
 
 def has_own_twin(study: Any) -> bool:
@@ -101,6 +115,9 @@ def mistakes(study: Any) -> Iterator[str]:
                 yield f"plan.{key}: {length}: sysbench counts whole seconds; write a whole number"
         if plan.run_s < LEAST_RUN_S:
             yield f"plan.run_s: {plan.run_s}: too short for a whole run; write {LEAST_RUN_S} or more"
+    if plan.turn_ms is not None and plan.turn_ms < (shortest_ms := least_ms(study)) and shortest_ms > DEFAULT_MS:
+        why = max(slow(study), key=lambda one: one[1] or 0)[0]
+        yield f"plan.turn_ms: {plan.turn_ms}: {why}; write {shortest_ms} or more, or leave it out"
     if plan.order != TURNS:
         return
     found = dict.fromkeys(reason for name in study.workloads for reason in obstacles(study, name))
@@ -162,38 +179,59 @@ def _of_cluster(study: Any) -> Iterator[str]:
             )
 
 
-def _of_arms(study: Any) -> Iterator[str]:
+QUOTA_MS, WEIGHT_MS, SESSIONS_MS = 500, 200, 100
+"""Milliseconds of a slow turn: fifty periods of a quota (`sites.local.cgroups.PERIOD_US`); a hundred slices in
+which a weight is paid back; for the processes of some dozen sessions to stand still."""
+DELAYS = 200
+"""Times that a turn is longer than the way there and back: a request on its way comes nearer meanwhile."""
+
+
+def slow(study: Any) -> Iterator[tuple[str, int | None]]:
+    """Yield what goes on by the clock while an arm stands still, and the milliseconds of a turn against which
+    that is less than a per cent; None where there are none."""
+    has_own_work = any(traits.engine(name).has_own_work for name in registry.engines(study))
+    is_here = study.site.kind == "local" and not has_own_work
     for name, arm in study.arms.items():
         for part, cpu in arm.cpu.items():
             if cpu.quota is not None:
                 yield (
-                    f"arms.{name}.cpu.{part}.quota: a quota refills while the arm stands still, "
-                    "so in turns it never bites"
+                    f"arms.{name}.cpu.{part}.quota: a quota refills while the arm stands still",
+                    QUOTA_MS if is_here else None,
                 )
+        if arm.qos != "none":
+            why = f"arms.{name}.qos: a control group's weight is paid back after the arm has stood still"
+            yield why, WEIGHT_MS if is_here else None
+        if arm.neighbour is not None:
+            yield f"arms.{name}.neighbour: it stands still with its arm", WEIGHT_MS if is_here else None
+        if arm.zones is not None:
+            length = max(WEIGHT_MS, math.ceil(2 * DELAYS * arm.zones.latency_ms))
+            is_short = is_here and length <= LADDER_MS[-1]
+            why = f"arms.{name}.zones: distance is waiting for a clock, which goes on while the arm stands still"
+            yield why, length if is_short else None
+    for engine in registry.engines(study):
+        if study.site.kind != "existing" and traits.engine(engine).has_backends and _differ(study):
+            why = f"engine.name: {engine}: it begins a process for each session, and all must stand still"
+            yield why, SESSIONS_MS if is_here else None
+
+
+def _of_arms(study: Any) -> Iterator[str]:
+    for name, arm in study.arms.items():
         if (proxy := traits.between(arm.access)) is not None and proxy.has_children:
             yield f"arms.{name}.access: {arm.access}: processes that it starts go on in the turns of others"
         for key in ("clients", "servers"):
             if getattr(arm, key) > 1:
                 yield f"arms.{name}.{key}: several {key} begin together as one run, which turns don't arrange"
         for key, why in _REFUSED.items():
-            if getattr(arm, key) not in (None, False, "none"):
+            if getattr(arm, key) not in (None, False):
                 yield f"arms.{name}.{key}: {why}"
     if study.engine.cluster is not None:
         yield "engine.cluster: its parts wait by a clock that goes on while the arm stands still"
     for name in registry.engines(study):
         if traits.engine(name).has_own_work and _share(study):
             yield f"engine.name: {name}: arms share it, and its own work would go on in the turns of others"
-        if study.site.kind != "existing" and traits.engine(name).has_backends and _differ(study):
-            yield (
-                f"engine.name: {name}: it begins a process for each session, and those of a server that one "
-                "arm has to itself would go on in the turns of others"
-            )
 
 
 _REFUSED = {
-    "qos": "a control group's weight is paid back after the arm has stood still",
-    "neighbour": "the neighbour computes on while the arm stands still",
-    "zones": "distance is waiting for a clock, which goes on while the arm stands still",
     "load": "its connections go on while the arm stands still",
     "capture": "the proxy writes on while the arm stands still",
 }

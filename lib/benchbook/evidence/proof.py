@@ -130,8 +130,11 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
         # Before turns followed from the time in which clients start.
         series = series.drop(columns="starting_s")
     advice = steady.discard_advice(series)
-    rates, turns = settling.settle_rates(held.study, series), settling.settle_turns(held.study, series)
+    rules = int(held.warm_up.get("rules", 1))
+    rates, turns = settling.settle_rates(held.study, series), settling.settle_turns(held.study, series, rules)
     made = jsonable({**vars(advice), "rates": rates, "turns": turns})
+    if rules > 1:
+        made["rules"] = words.RULES
     if "turns" not in held.warm_up:
         # Before there were turns; without them the plans of runs in turns do not follow.
         del made["turns"]

@@ -88,6 +88,7 @@ def plan_runs(
     """
     settled = settling.rates(study, warm_up) if warm_up is not None else {}
     found, own = (warm_up or {}).get("turns", ()), settling.own_carried(warm_up or {})
+    rules = words.RULES if warm_up is None else int(warm_up.get("rules", 1))
     lengths, edges = (settling.by_cell(found, key) for key in ("turn_ms", "edge_s"))
     drawn = study.plan.seed if study.plan.seed is not None else seed
     if drawn is None:
@@ -102,7 +103,7 @@ def plan_runs(
             arms = _arms(study, workload, threads, conditions)
             size = len(arms)
             ordered = order.arm_order(arms, drawn, block, seen[size], sizes[size])
-            in_turns = _turns(study, workload, threads, arms, lengths)
+            in_turns = _turns(study, workload, threads, arms, lengths, rules)
             if in_turns and (edge_s := edges.get(workload, {}).get(threads)):
                 in_turns["edge_s"] = edge_s
             group: dict[str, Any] = {
@@ -173,12 +174,11 @@ def seconds(study: Study, runs: list[PlannedRun]) -> float:
 
 
 def orders(study: Study) -> list[str]:
-    """Say for each way in which a study's workloads are measured what it is, and why not in turns."""
+    """Sentences on how a study's workloads are measured, and why not in turns or in slow ones."""
     workloads: dict[str, list[str]] = {}
     for name in study.workloads:
         if words.order(study, name) == words.TURNS:
-            length = f"{study.plan.turn_ms} ms" if study.plan.turn_ms else f"{words.DEFAULT_MS} ms or more"
-            text = f"turns of {length}: the arms are connected at once and run one at a time"
+            text = _turns_text(study)
         elif study.plan.order == words.RUNS:
             text = "whole runs, as plan.order says"
         else:
@@ -187,6 +187,34 @@ def orders(study: Study) -> list[str]:
     if len(workloads) == 1:
         return list(workloads)
     return [f"{', '.join(names)}: {text}" for text, names in workloads.items()]
+
+
+def _turns_text(study: Study) -> str:
+    least_ms, rest = words.least_ms(study), "the arms are connected at once and run one at a time"
+    if study.plan.turn_ms:
+        return f"turns of {study.plan.turn_ms} ms: {rest}"
+    waits = max(words.slow(study), key=lambda one: one[1] or 0, default=None)
+    if waits is None:
+        return f"turns of {least_ms} ms or more: {rest}"
+    return f"slow turns of {least_ms} ms or more: {rest}; {waits[0]}"
+
+
+def orders_of_levels(study: Study, warm_up: Mapping[str, Any]) -> list[str]:
+    """Sentences on the thread levels of workloads in turns that pilots gave another order or slower turns."""
+    lengths = settling.by_cell(warm_up.get("turns", ()), "turn_ms")
+    times = settling.by_cell(warm_up.get("turns", ()), "transaction_ms")
+    found, least_ms = [], words.least_ms(study)
+    for name in study.workloads:
+        if words.order(study, name) != words.TURNS:
+            continue
+        for threads in study.threads:
+            length = settling.length_ms(study, name, threads, lengths)
+            took = f"a transaction took {times[name][threads]:g} ms" if name in times else ""
+            if length is None:
+                found.append(f"{name}, {count(threads, 'thread')}: whole runs, not turns: {took}")
+            elif length > least_ms and took:
+                found.append(f"{name}, {count(threads, 'thread')}: turns of {length} ms: {took}")
+    return found
 
 
 def pilot_seconds(study: Study) -> float:
@@ -255,13 +283,14 @@ def _arms(study: Study, workload: str, threads: int, there: Collection[str]) -> 
 
 
 def _turns(
-    study: Study, workload: str, threads: int, arms: list[str], lengths: settling.Lengths
+    study: Study, workload: str, threads: int, arms: list[str], lengths: settling.Lengths, rules: int
 ) -> dict[str, Any]:
     """Return what a planned run has in turns beside other runs; nothing where whole runs are made."""
-    length = settling.length_ms(study, workload, threads, lengths)
-    # A headline is over all thread levels, so they have one order.
-    is_short = all(settling.length_ms(study, workload, level, lengths) for level in study.threads)
-    if not is_short or len(arms) < 2 or words.order(study, workload) != words.TURNS:
+    length = settling.length_ms(study, workload, threads, lengths, rules)
+    # By the first rules one level with transactions too long for turns made whole runs of them all.
+    every = study.threads if rules == 1 else (threads,)
+    is_short = all(settling.length_ms(study, workload, level, lengths, rules) for level in every)
+    if not is_short or len(arms) < 2 or words.order(study, workload, rules) != words.TURNS:
         return {}
     return {"order": words.TURNS, "turn_ms": length, "partners": tuple(arms)}
 

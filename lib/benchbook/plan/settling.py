@@ -17,7 +17,7 @@ import pandas as pd
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Rate
-from benchbook.core.turns import DEFAULT_MS, EDGE_S, EVENTS, GUARD_S, THREAD_MS
+from benchbook.core.turns import EDGE_S, EVENTS, GUARD_S, OF_RULES, RULES, THREAD_MS, least_ms
 from benchbook.core.wording import count
 
 # Pilots that differ by a percent or two then ask for the same rate, and runs that exist are kept.
@@ -117,25 +117,23 @@ def _down(rate: float) -> int:
     return int(rate // step * step)
 
 
-LADDER_MS = (50, 100, 200, 500)
-"""Lengths that are used: pilots that differ a little then ask for the same, and runs that exist are kept."""
-
 EDGE_STEP_S = 0.5
 
 # Milliseconds; None where transactions are too long.
 Lengths = Mapping[str, Mapping[int, int | None]]
 
 
-def settle_turns(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return for each workload and thread level the length of a turn in milliseconds, the same for all arms.
+def settle_turns(study: Study, pilots: pd.DataFrame, rules: int = RULES) -> list[dict[str, Any]]:
+    """Length of a turn of each workload and thread level in milliseconds, the same for all arms.
 
-    A turn holds ten mean transactions of the slowest arm, 1.5 ms for each thread, and 50 ms at the least;
-    None where that is more than 500 ms. `pilots` has the columns arm, workload, threads, second, tps and
+    A turn holds ten mean transactions of the slowest arm, 1.5 ms for each thread, and what the study's arms
+    need at the least (`core.turns.least_ms`); None where no length that is used is as long. `pilots` has the columns arm, workload, threads, second, tps and
     starting_s; a transaction's mean time is threads / tps (Little's law), on a straight line of logarithms
     between levels that have pilots. `edge_s` is there where clients take longer to start than `EDGE_S` holds.
     Without starting_s neither it nor the number of threads counts, as in evidence made before they did.
     """
     settled = []
+    shortest_ms, ladder = least_ms(study, rules), OF_RULES[rules][1]
     for name in study.workloads:
         seen = pilots[pilots.workload == name]
         tps = seen.groupby(["arm", "threads"], sort=True)["tps"].mean()
@@ -146,8 +144,8 @@ def settle_turns(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
         for threads in study.threads:
             mean_ms = float(np.exp(np.interp(np.log(threads), levels, times)))
             starting = _starting(seen, threads)
-            least_ms = max(EVENTS * mean_ms, THREAD_MS * threads if starting else 0.0)
-            length = next((one for one in LADDER_MS if one >= least_ms), None)
+            needed_ms = max(EVENTS * mean_ms, THREAD_MS * threads if starting else 0.0, shortest_ms)
+            length = next((one for one in ladder if one >= needed_ms), None)
             row = {"workload": name, "threads": threads, "transaction_ms": round(mean_ms, 3)}
             settled.append(row | {"turn_ms": length} | starting)
     return settled
@@ -171,11 +169,13 @@ def _starting(seen: pd.DataFrame, threads: int) -> dict[str, float]:
     return {"starting_s": starting_s} | ({"edge_s": edge_s} if edge_s > EDGE_S else {})
 
 
-def length_ms(study: Study, workload: str, threads: int, settled: Lengths) -> int | None:
-    """Return the milliseconds of a turn; None where a transaction is too long for turns."""
+def length_ms(
+    study: Study, workload: str, threads: int, settled: Lengths, rules: int = RULES
+) -> int | None:
+    """Milliseconds of a turn; None where a transaction is too long for turns."""
     if study.plan.turn_ms is not None:
         return study.plan.turn_ms
-    return settled.get(workload, {}).get(threads, DEFAULT_MS) or None
+    return settled.get(workload, {}).get(threads, least_ms(study, rules)) or None
 
 
 KINDS = ("reads", "writes", "other")
