@@ -40,7 +40,7 @@ def make(**changes: Any) -> Study:
 
 def test_ids_of_runs_are_those_of_the_version_before_there_were_engines_and_loads_as_arms() -> None:
     """Measured runs are found by their ids: another id would ask for all of them to be made again."""
-    ids = [run.run_id for run in schedule.plan_runs("s", make(), {})]
+    ids = [run.run_id for run in schedule.plan_runs("s", make(), {}, {})]
     assert (len(ids), ids[0]) == (32, "b01-oltp_point_select-t0001-direct-3641a935be")
     assert fingerprint(ids) == "099cdb35f7"
 
@@ -49,7 +49,7 @@ def test_an_arm_that_asks_for_another_version_or_order_has_other_runs_and_the_ot
     arms = {"direct": {}, "new": {}, "first": {}}
     changed = {"direct": {}, "new": {"engine": {"version": "9"}}, "first": {"data": {"index": "before"}}}
     before, after = (
-        {run.arm: run.run_id for run in schedule.plan_runs("s", make(arms=found, aa=None), {})}
+        {run.arm: run.run_id for run in schedule.plan_runs("s", make(arms=found, aa=None), {}, {})}
         for found in (arms, changed)
     )
     assert before["direct"] == after["direct"]

@@ -29,6 +29,8 @@ _METHODS = {
     "zones": (1, "how zones are made"),
     # 1: counting the tables before each block had read them into memory
     "cold": (2, "what a server that is not warmed holds"),
+    # 1: in periods of 0.1 s
+    "quota": (2, "how a quota is held"),
     # 1: leaders stayed with the store that was up first
     "cluster": (2, "how a TiDB cluster is arranged"),
     "ssh": (1, "how hosts are used"),
@@ -36,6 +38,8 @@ _METHODS = {
     # 1: clients did not go before this machine's other programs
     "existing": (2, "how an endpoint of others is used"),
 }
+LATER = ("quota",)
+"""Ways that had no number of their own in sessions recorded before they were changed."""
 METHODS = {name: number for name, (number, _) in _METHODS.items()}
 # What of a site only says where it is found, or how long to wait for it.
 _PLACE = {
@@ -91,6 +95,8 @@ def used(study: Study, orders: set[str]) -> list[str]:
         "runs": turns.RUNS in orders,
         "pod": study.site.kind == "local" and any(one.network == "pod" for one in arms),
         "zones": any(one.zones is not None for one in arms),
+        "quota": study.site.kind == "local"
+        and any(cpu.quota is not None for one in arms for cpu in one.cpu.values()),
         "cold": not all([study.warm_up.prewarm, *data]),
         "cluster": study.engine.cluster is not None,
         study.site.kind: True,

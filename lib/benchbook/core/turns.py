@@ -115,7 +115,11 @@ def mistakes(study: Any) -> Iterator[str]:
                 yield f"plan.{key}: {length}: sysbench counts whole seconds; write a whole number"
         if plan.run_s < LEAST_RUN_S:
             yield f"plan.run_s: {plan.run_s}: too short for a whole run; write {LEAST_RUN_S} or more"
-    if plan.turn_ms is not None and plan.turn_ms < (shortest_ms := least_ms(study)) and shortest_ms > DEFAULT_MS:
+    if (
+        plan.turn_ms is not None
+        and plan.turn_ms < (shortest_ms := least_ms(study))
+        and shortest_ms > DEFAULT_MS
+    ):
         why = max(slow(study), key=lambda one: one[1] or 0)[0]
         yield f"plan.turn_ms: {plan.turn_ms}: {why}; write {shortest_ms} or more, or leave it out"
     if plan.order != TURNS:
@@ -180,8 +184,10 @@ def _of_cluster(study: Any) -> Iterator[str]:
 
 
 QUOTA_MS, WEIGHT_MS, SESSIONS_MS = 500, 200, 100
-"""Milliseconds of a slow turn: fifty periods of a quota (`sites.local.cgroups.PERIOD_US`); a hundred slices in
-which a weight is paid back; for the processes of some dozen sessions to stand still."""
+"""Milliseconds of a slow turn: fifty periods of a quota (`sites.local.cgroups`); some dozen slices in which a
+weight is paid back; for the processes of some dozen sessions to stand still."""
+LEAST_QUOTA = 0.1
+"""Cores below which a quota has longer periods: the kernel takes none of less than a millisecond."""
 DELAYS = 200
 """Times that a turn is longer than the way there and back: a request on its way comes nearer meanwhile."""
 
@@ -196,7 +202,7 @@ def slow(study: Any) -> Iterator[tuple[str, int | None]]:
             if cpu.quota is not None:
                 yield (
                     f"arms.{name}.cpu.{part}.quota: a quota refills while the arm stands still",
-                    QUOTA_MS if is_here else None,
+                    QUOTA_MS if is_here and cpu.quota >= LEAST_QUOTA else None,
                 )
         if arm.qos != "none":
             why = f"arms.{name}.qos: a control group's weight is paid back after the arm has stood still"
@@ -206,8 +212,8 @@ def slow(study: Any) -> Iterator[tuple[str, int | None]]:
         if arm.zones is not None:
             length = max(WEIGHT_MS, math.ceil(2 * DELAYS * arm.zones.latency_ms))
             is_short = is_here and length <= LADDER_MS[-1]
-            why = f"arms.{name}.zones: distance is waiting for a clock, which goes on while the arm stands still"
-            yield why, length if is_short else None
+            why = "distance is waiting for a clock, which goes on while the arm stands still"
+            yield f"arms.{name}.zones: {why}", length if is_short else None
     for engine in registry.engines(study):
         if study.site.kind != "existing" and traits.engine(engine).has_backends and _differ(study):
             why = f"engine.name: {engine}: it begins a process for each session, and all must stand still"

@@ -78,7 +78,8 @@ def methods(held: Unpacked) -> dict[str, int]:
     used = design.used(held.study, orders)
     written = held.facts.methods
     if written is not None:
-        return {name: int(written[name]) for name in used}
+        # A way that got its number later is not written.
+        return {name: int(written[name]) for name in used if name in written or name not in design.LATER}
     first = min(held.folders, key=lambda one: one.times().started_utc).evidence()
     ledger = (first.get("ledger") or {}).get("after") or {}
     nice = ((first.get("identity_before") or {}).get("place") or {}).get("nice", "")
@@ -87,7 +88,7 @@ def methods(held: Unpacked) -> dict[str, int]:
         "local": 2 if str(nice).startswith("-") else 1,
         "cluster": 2 if (first.get("arrangement") or {}) else 1,
     }
-    return {name: shown.get(name, 1) for name in used}
+    return {name: shown.get(name, 1) for name in used if name not in design.LATER}
 
 
 def seed_of(held: Unpacked) -> int:

@@ -71,8 +71,12 @@ def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -
     entered = time.monotonic()
     turned: dict[str, Any] | None = None
     with ExitStack() as stack:
+        of_arms: dict[str, dict[str, Any]] = {}
         for one in making:
-            one.arrangement = stack.enter_context(one.run.site.during(one.run.arm))
+            # The baseline and its twin are one arm, which has what it has beside it once.
+            if one.run.arm not in of_arms:
+                of_arms[one.run.arm] = stack.enter_context(one.run.site.during(one.run.arm))
+            one.arrangement = of_arms[one.run.arm]
             if "load" in one.arrangement:
                 one.arrangement["load"]["sessions_before"] = _connected(one.run.connection)
         try:

@@ -127,10 +127,11 @@ def settle_turns(study: Study, pilots: pd.DataFrame, rules: int = RULES) -> list
     """Length of a turn of each workload and thread level in milliseconds, the same for all arms.
 
     A turn holds ten mean transactions of the slowest arm, 1.5 ms for each thread, and what the study's arms
-    need at the least (`core.turns.least_ms`); None where no length that is used is as long. `pilots` has the columns arm, workload, threads, second, tps and
-    starting_s; a transaction's mean time is threads / tps (Little's law), on a straight line of logarithms
-    between levels that have pilots. `edge_s` is there where clients take longer to start than `EDGE_S` holds.
-    Without starting_s neither it nor the number of threads counts, as in evidence made before they did.
+    need at the least (`core.turns.least_ms`); None where no length that is used is as long. `pilots` has the
+    columns arm, workload, threads, second, tps and starting_s; a transaction's mean time is threads / tps
+    (Little's law), on a straight line of logarithms between levels that have pilots. `edge_s` is there where
+    clients take longer to start than `EDGE_S` holds. Without starting_s neither it nor the number of threads
+    counts, as in evidence made before they did.
     """
     settled = []
     shortest_ms, ladder = least_ms(study, rules), OF_RULES[rules][1]
@@ -169,9 +170,7 @@ def _starting(seen: pd.DataFrame, threads: int) -> dict[str, float]:
     return {"starting_s": starting_s} | ({"edge_s": edge_s} if edge_s > EDGE_S else {})
 
 
-def length_ms(
-    study: Study, workload: str, threads: int, settled: Lengths, rules: int = RULES
-) -> int | None:
+def length_ms(study: Study, workload: str, threads: int, settled: Lengths, rules: int = RULES) -> int | None:
     """Milliseconds of a turn; None where a transaction is too long for turns."""
     if study.plan.turn_ms is not None:
         return study.plan.turn_ms

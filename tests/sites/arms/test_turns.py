@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from benchbook.sites.arms import clock, turns
@@ -44,7 +45,11 @@ class Group:
                 self.burners[name] = subprocess.Popen([sys.executable, "-c", program], stdout=log)
 
     def clock(
-        self, whole_s: float = 3.0, stops: dict[int, list[str]] | None = None, books: str = usage.__file__
+        self,
+        whole_s: float = 3.0,
+        stops: dict[int, list[str]] | None = None,
+        books: str = usage.__file__,
+        families: Sequence[int] = (),
     ) -> subprocess.Popen[bytes]:
         arms = [
             {
@@ -58,7 +63,7 @@ class Group:
         first, second = self.burners
         asked = {"arms": arms, "stops": stops or {}, "rounds": [[first, second, second, first]]}
         asked |= {"turn_s": TURN_S, "turns": 1000, "discard_s": 1, "whole_s": whole_s}
-        asked |= {"begun_s": self.begun_s, "ready_s": 10, "usage": books}
+        asked |= {"begun_s": self.begun_s, "ready_s": 10, "usage": books, "families": families}
         self.request.write_text(json.dumps(asked))
         argv = [sys.executable, "-I", "-S", clock.__file__, str(self.request), str(self.result)]
         return subprocess.Popen(argv)
@@ -144,6 +149,38 @@ def test_a_turn_begins_when_the_last_thread_of_the_one_before_stands_still(group
         # On a machine without a free core it may go on before the last of them had one.
         assert told["longest_outside_s"][name] < 0.005 or max(told["longest_stop_s"].values()) > clock.STILL_S
     assert group.nobody_is_stopped()
+
+
+PARENT = """import subprocess, sys
+child = subprocess.Popen([sys.executable, '-c', 'while True: pass'])
+print('Threads started!', child.pid, flush=True)
+child.wait()"""
+
+
+def test_what_a_server_of_one_arm_has_started_stands_still_with_it_and_goes_on_at_the_end(group: Group):
+    """As a PostgreSQL does for each session: its child works, and itself waits."""
+    group.start(a=BURN, b=BURN)
+    server = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE)
+    assert server.stdout is not None
+    child = psutil.Process(int(server.stdout.readline().split()[-1]))
+    try:
+        running = group.clock(whole_s=3.0, stops={server.pid: ["a"]}, families=[server.pid])
+        states = ""
+        while running.poll() is None:
+            states += "T" if child.status() == psutil.STATUS_STOPPED else "R"
+            time.sleep(0.005)
+        assert running.returncode == 0
+        # In the turns of b, half of the time, it stands still.
+        inside = states[states.index("T") :] if "T" in states else ""
+        assert inside.count("T") > len(inside) / 5, states
+        used_s = child.cpu_times().user
+        time.sleep(0.3)
+        assert child.status() != psutil.STATUS_STOPPED and child.cpu_times().user > used_s
+        assert group.nobody_is_stopped()
+    finally:
+        child.kill()
+        server.kill()
+        server.wait()
 
 
 def test_each_thread_of_a_process_is_asked_to_stop_it_for_the_first_one_may_wait_for_a_core(monkeypatch):

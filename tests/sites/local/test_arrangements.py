@@ -172,7 +172,9 @@ def test_the_poor_server_shares_its_core_with_the_neighbour_and_the_guaranteed_o
                 assert len(busy) == (0 if arm == "bare" else 1)
                 if busy:
                     assert os.sched_getaffinity(busy[0].pid) == set(site.cpus["server"])
-                    group = next(p for p in cgroups.present(site.lab.token[:8]) if p.name == "neighbour")
+                    group = next(
+                        p for p in cgroups.present(site.lab.token[:8]) if p.name == f"neighbour-{arm}"
+                    )
                     assert str(busy[0].pid) in (group / "cgroup.procs").read_text().split()
             if arm != "bare":
                 assert record["neighbour"]["stayed"] and record["neighbour"]["threads"] == 1

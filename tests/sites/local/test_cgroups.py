@@ -16,10 +16,10 @@ def test_version_two_is_written_as_kubernetes_writes_it(tmp_path: Path) -> None:
     """A folder stands in for the kernel; weights by KEP-2254: 1 + (shares - 2) * 9999 / 262142."""
     group = cgroups.make("abcdef0123", "server", quota=0.5, shares=1024, root=tmp_path, version=2)
     assert group.folder == tmp_path / "benchbook-abcdef01" / "server"
-    assert (group.folder / "cpu.max").read_text() == "50000 100000"
+    assert (group.folder / "cpu.max").read_text() == "5000 10000"
     assert (group.folder / "cpu.weight").read_text() == "39"
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu"
-    assert group.in_force() == {"quota_cores": 0.5, "weight": 39}
+    assert group.in_force() == {"quota_cores": 0.5, "period_ms": 10, "weight": 39}
     (group.folder / "cpu.stat").write_text("nr_periods 9\nnr_throttled 4\nthrottled_usec 1500000\n")
     assert group.throttled() == {"periods": 9, "throttled": 4, "throttled_s": 1.5}
 

@@ -9,7 +9,8 @@ its owner lets them go on or ends them; if the owner is killed too, the kernel e
 The request is a JSON object:
 
 - `arms`: a list, each with `name`, `clients` (pids), `logs` of the clients, and `parts` (pids by part);
-- `stops`: pid to the names of the arms that it serves; it stands still in the turns of others;
+- `stops`: pid to the names of the arms that it serves; it stands still in the turns of others, with its
+  children if it is one of `families`;
 - `rounds`: lists of arms, repeated; `turn_s`; `turns` of each arm;
 - `discard_s`, `whole_s` on sysbench's clock; `begun_s`, monotonic, before the first client; `ready_s`;
 - `held`: whether the clients stand still until this program lets them begin, all at once;
@@ -33,6 +34,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 STARTED = b"Threads started!"
@@ -103,6 +105,8 @@ class Clock:
             name: [(part, pid) for part, pids in arm["parts"].items() for pid in pids]
             for name, arm in self.arms.items()
         }
+        self.parents = set(asked.get("families") or ()) & set(self.stops)
+        self.children: dict[str, list[int]] = {}
         every = {pid for pids in self.clients.values() for pid in pids} | set(self.stops)
         self.processes = Processes(sorted(every))
         self.turns: list[tuple[str, int, int]] = []
@@ -147,11 +151,23 @@ class Clock:
         """Return what stands still but in this arm's turns, beside its client: from the server outwards."""
         return [pid for pid, names in self.stops.items() if name in names]
 
-    def stop_all(self) -> None:
-        """Let every arm stand still, clients first."""
-        for name in self.arms:
-            self.processes.send(self.clients[name], signal.SIGSTOP)
-        self.processes.send(list(self.stops), signal.SIGSTOP)
+    def stop(self, name: str) -> float:
+        """Stop an arm, its client first; return the seconds until the last thread of it stands still."""
+        clients, others = self.clients[name], self.with_client(name)
+        self.processes.send(clients, signal.SIGSTOP)
+        self.processes.send(others, signal.SIGSTOP)
+        # A parent that stands still makes no more of them.
+        children = [child for pid in others if pid in self.parents for child in _children(pid)]
+        self.children[name] = children
+        _signal(children, signal.SIGSTOP)
+        # A process stands still when its last thread does, which on a busy machine waits for a core first.
+        return _stand_still([*clients, *others, *children])
+
+    def go_on(self) -> None:
+        """Let every process go on, whatever has become of the others."""
+        for children in self.children.values():
+            _signal(children, signal.SIGCONT)
+        self.processes.go_on()
 
     def wait_until_started(self) -> tuple[float, float]:
         """Return the moments before and after which no client's own clock can have started."""
@@ -187,6 +203,7 @@ class Clock:
         costs = self.read(name, is_counted)
         before = [cpu_s(pid) for _, pid in self.watched[name]] if is_counted else []
         self.running = {name}
+        _signal(self.children.get(name, ()), signal.SIGCONT)
         processes.send(others, signal.SIGCONT)
         begin = time.monotonic_ns()
         processes.send(clients, signal.SIGCONT)
@@ -194,10 +211,7 @@ class Clock:
         # This program alone stops processes, and it let all of them go on.
         states = [_state(f"/proc/{pid}/stat") for _, pid in self.watched[name]] if is_counted else []
         end = time.monotonic_ns()
-        processes.send(clients, signal.SIGSTOP)
-        processes.send(others, signal.SIGSTOP)
-        # A process stands still when its last thread does, which on a busy machine waits for a core first.
-        stopping_s = _stand_still([*clients, *others])
+        stopping_s = self.stop(name)
         self.running = set()
         self.slowest_s = max(self.slowest_s, stopping_s)
         if not is_counted:
@@ -255,7 +269,8 @@ class Clock:
         """Take all turns of the group; return what is kept of them."""
         asked = self.asked
         first, last = self.wait_until_started()
-        self.stop_all()
+        for name in self.arms:
+            self.stop(name)
         self.running = set()
         self.begin_counting()
         self.fill(first + asked["discard_s"] - GUARD_S, is_counted=False)
@@ -268,7 +283,7 @@ class Clock:
         _sleep_until(last + asked["whole_s"] + GUARD_S)
         for name in self.arms:
             self.look_outside(name)
-        self.processes.go_on()
+        self.go_on()
         return {"window": [begun, ended], "started": [first, last], "discarded": discarded}
 
     def is_out_of_turn(self, pid: int) -> bool:
@@ -334,6 +349,25 @@ def _stand_still(pids: list[int]) -> float:
     return time.monotonic() - began
 
 
+def _children(pid: int) -> list[int]:
+    """Pids of the processes that one has started, whichever of its threads did."""
+    found: list[int] = []
+    for task in _tasks(pid):
+        with (
+            contextlib.suppress(OSError),
+            open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file,
+        ):
+            found += map(int, file.read().split())
+    return found
+
+
+def _signal(pids: Sequence[int], signum: signal.Signals) -> None:
+    """Signal processes that may have ended; their parent stands still, so no pid is another's meanwhile."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signum)
+
+
 def _tasks(pid: int) -> list[str]:
     with contextlib.suppress(OSError):
         return os.listdir(f"/proc/{pid}/task")
@@ -383,7 +417,7 @@ def main() -> int:
         found["gone"], code = "start", 4
     finally:
         if clock is not None:
-            clock.processes.go_on()
+            clock.go_on()
             found |= clock.seen_so_far()
         with open(result + ".tmp", "w", encoding="utf-8") as file:
             json.dump(found, file)

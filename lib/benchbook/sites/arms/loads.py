@@ -87,9 +87,9 @@ def driving(
     record |= ended(_told(text), asked, record) | kept
 
 
-def pid(lab: labs.Lab) -> int | None:
-    """Return the driver's process, if there is one now."""
-    child = process.read_pidfile(lab.pidfile(ROLE))
+def pid(lab: labs.Lab, role: str = ROLE) -> int | None:
+    """Process of a driver or a neighbour, if there is one now."""
+    child = process.read_pidfile(lab.pidfile(role))
     return child.pid if child is not None and child.is_alive else None
 
 
@@ -140,7 +140,7 @@ def _told(text: str) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def neighbour(
-    lab: labs.Lab, asked: Neighbour | None, cpus: tuple[int, ...] | None, group: Path | None
+    lab: labs.Lab, asked: Neighbour | None, cpus: tuple[int, ...] | None, group: Path | None, role: str
 ) -> Iterator[dict[str, Any]]:
     """Compute on the given cores, in the given control group, while the block runs.
 
@@ -152,7 +152,7 @@ def neighbour(
         return
     argv = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
     where = Where(cpus, (group,) if group is not None else ())
-    with _program(lab, NEIGHBOUR, argv, where, 1.0) as (_, record):
+    with _program(lab, role, argv, where, 1.0) as (_, record):
         record |= {"threads": asked.processes, "shares": asked.shares}
         yield record
 

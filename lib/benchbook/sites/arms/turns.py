@@ -9,7 +9,10 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+import psutil
 
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clock
@@ -47,7 +50,8 @@ class Clock:
     """The clock of one group, from its start to its end.
 
     `parts` holds the pids of each one's parts by role, `asked` what the program is asked beside the arms:
-    rounds, turn_s, turns, discard_s, whole_s, begun_s, families.
+    rounds, turn_s, turns, discard_s, whole_s, begun_s, families. `beside` holds those of each one's
+    neighbour, which stand still with it and are no part of it.
     """
 
     def __init__(
@@ -57,8 +61,10 @@ class Clock:
         parts: Mapping[str, Mapping[str, Sequence[int]]],
         asked: Mapping[str, Any],
         where: Where,
+        beside: Mapping[str, Mapping[str, Sequence[int]]] = MappingProxyType({}),
     ) -> None:
-        self.stops, self.stopped = stops(parts), {name: stopped_with(parts, name) for name in parts}
+        every = {name: {**of_arm, **beside.get(name, {})} for name, of_arm in parts.items()}
+        self.stops, self.stopped = stops(every), {name: stopped_with(every, name) for name in every}
         arms: list[dict[str, Any]] = []
         for name, taker in takers.items():
             clients: Sequence[int] = [client.pid for client in taker.clients]
@@ -79,6 +85,7 @@ class Clock:
         if self.exit_code is None:
             process.stop(self.child, grace_s=2.0)
         for pid in self.stops:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError, psutil.Error):
+                for child in (*psutil.Process(pid).children(), psutil.Process(pid)):
+                    os.kill(child.pid, signal.SIGCONT)
         return {**labs.noted(self.result), "exit_code": self.exit_code, "stopped": self.stopped}

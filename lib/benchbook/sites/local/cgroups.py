@@ -19,7 +19,9 @@ from benchbook.sites.lab import lab_id
 from benchbook.sites.machine import facts as machine
 
 ROOT = Path("/sys/fs/cgroup")
-PERIOD_US = 100_000
+PERIOD_US, LONG_PERIOD_US, LEAST_US = 10_000, 100_000, 1_000
+"""A quota's period, of which what is left when an arm stands still is a fiftieth of a slow turn; that of
+quotas which would be less than the kernel's least in it, a millisecond."""
 CORE_SHARES = 1024
 
 
@@ -31,17 +33,19 @@ class Group:
     version: int
 
     def in_force(self) -> dict[str, float | int | None]:
-        """Return quota in cores and weight as the kernel has them now."""
+        """Quota in cores with its period in milliseconds, and weight, as the kernel has them now."""
         if self.version == 2:
             most, period = _read(self.folder / "cpu.max").split()
-            quota = None if most == "max" else int(most) / int(period)
-            return {"quota_cores": quota, "weight": int(_read(self.folder / "cpu.weight"))}
-        most = _read(self.folder / "cpu.cfs_quota_us")
-        quota = None if int(most) < 0 else int(most) / int(_read(self.folder / "cpu.cfs_period_us"))
-        return {"quota_cores": quota, "shares": int(_read(self.folder / "cpu.shares"))}
+            heavy = {"weight": int(_read(self.folder / "cpu.weight"))}
+        else:
+            most, period = (_read(self.folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+            heavy = {"shares": int(_read(self.folder / "cpu.shares"))}
+        if most in ("max", "-1"):
+            return {"quota_cores": None, **heavy}
+        return {"quota_cores": int(most) / int(period), "period_ms": int(period) / 1000, **heavy}
 
     def throttled(self) -> dict[str, float | int]:
-        """Return in how many periods of 0.1 s the group was held back, of how many, and for how long."""
+        """Return in how many periods the group was held back, of how many, and for how long."""
         stat = dict(line.split() for line in _read(self.folder / "cpu.stat").splitlines())
         seconds = int(stat.get("throttled_time", 0)) / 1e9 + int(stat.get("throttled_usec", 0)) / 1e6
         periods, held = int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))
@@ -71,11 +75,12 @@ def make(
         _weigh(parent, version, CORE_SHARES * (os.cpu_count() or 1))
         group.folder.mkdir(exist_ok=True)
         _weigh(group.folder, version, shares)
-        most = -1 if quota is None else round(quota * PERIOD_US)
+        period_us = LONG_PERIOD_US if quota is not None and quota * PERIOD_US < LEAST_US else PERIOD_US
+        most = -1 if quota is None else round(quota * period_us)
         if version == 2:
-            _write(group.folder / "cpu.max", f"{'max' if most < 0 else most} {PERIOD_US}")
+            _write(group.folder / "cpu.max", f"{'max' if most < 0 else most} {period_us}")
         else:
-            _write(group.folder / "cpu.cfs_period_us", str(PERIOD_US))
+            _write(group.folder / "cpu.cfs_period_us", str(period_us))
             _write(group.folder / "cpu.cfs_quota_us", str(most))
         got = group.in_force()
     except (OSError, ValueError) as error:

@@ -99,8 +99,13 @@ def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
     return found
 
 
+def neighbour_of(arm: str) -> str:
+    """Role of an arm's neighbour: arms in turns have theirs at the same time."""
+    return f"{loads.NEIGHBOUR}-{arm}"
+
+
 @contextlib.contextmanager
-def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
+def during(parts: Parts, chain: Chain, arm: str) -> Iterator[dict[str, Any]]:
     """Run an arm's neighbour and load while the block runs; the record yielded is filled when it ends."""
     record: dict[str, Any] = {}
     service = chain.hop("service")
@@ -109,8 +114,8 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
     held = {name: its.throttled() for name, its in groups.items()}
     asked, group = chain.arm.neighbour, None
     if asked is not None:
-        group = cgroups.make(parts.lab.token, loads.NEIGHBOUR, quota=None, shares=asked.shares).folder
-    busy = loads.neighbour(parts.lab, asked, chain.server.cpus, group)
+        group = cgroups.make(parts.lab.token, neighbour_of(arm), quota=None, shares=asked.shares).folder
+    busy = loads.neighbour(parts.lab, asked, chain.server.cpus, group, neighbour_of(arm))
     entry = parts.address(chain.entry)
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
     load = loads.connections(parts.lab, chain.arm.load, entry, chain.client.cpus)

@@ -96,8 +96,13 @@ class LocalSite(ArrangedSite[InLab]):
         parts = {name: self.monitored(taker.arm) for name, taker in takers.items()}
         cpus = self._chain(next(iter(takers.values())).arm).client.cpus
         families = sorted({pid for taker in takers.values() for pid in self._families(taker.arm)})
+        beside = {
+            name: {loads.NEIGHBOUR: [pid]}
+            for name, taker in takers.items()
+            if (pid := loads.pid(self.lab, evidence.neighbour_of(taker.arm))) is not None
+        }
         more = {**asked, "families": families}
-        return turns.Clock(self.lab, takers, parts, more, Where(cpus=cpus))
+        return turns.Clock(self.lab, takers, parts, more, Where(cpus=cpus), beside)
 
     def machines(self) -> dict[str, Any]:
         return {"probes": probes.here(self.lab.folder)}
@@ -129,7 +134,7 @@ class LocalSite(ArrangedSite[InLab]):
         return found
 
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        return evidence.during(self._parts, self._chain(arm))
+        return evidence.during(self._parts, self._chain(arm), arm)
 
     def allowance(self, arm: str) -> float:
         client = self._chain(arm).client
