@@ -11,7 +11,7 @@ from tests.house import tree
 
 PAGES = sorted([*tree.ROOT.glob("*.md"), *(tree.ROOT / "docs").glob("*.md")])
 # The first key of what is no study: an inventory, a source, a file of GitHub's, a part of params.yaml.
-OTHERS = {"gateways", "title, language", "name, on", "sources"}
+OTHERS = {"gateways", "image", "title, language", "name, on", "sources"}
 
 
 def snippets() -> dict[str, str]:

@@ -105,7 +105,7 @@ def test_the_lock_of_dvc_is_not_in_git_and_can_t_be_ignored(tmp_path: Path):
     from dvc.repo import Repo
 
     assert "dvc.lock" not in map(str, tree.tracked())
-    assert "'dvc.lock' is git-ignored" in (tree.ROOT / "docs" / "faq.md").read_text(encoding="utf-8")
+    assert "'dvc.lock' is git-ignored" in (tree.ROOT / "docs" / "record.md").read_text(encoding="utf-8")
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     (tmp_path / ".gitignore").write_text("/dvc.lock\n")
     with (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,16 @@ from benchbook.core.study import Study
 
 INTRODUCTION = """# Parameters
 
-Every key that a study file or `params.yaml` may hold. A name that ends in `_s`, `_ms`, `_pct` or `_mib` is in
-seconds, milliseconds, percent or MiB. NAME stands for a name of your own: lower-case letters, digits, `_` and
-`-`, a letter first, 40 at most. *Settings* are numbers, texts, true or false by name. In parentheses stands
-what a key is when it is left out; without them it is null, empty or a section with its own defaults. A key
-that isn't here is refused, and null where it isn't named as a value.
-
-This page is made from the code by `benchbook reference`.
+Every key that a study file or `params.yaml` may hold, made from the code by `benchbook reference`. An editor
+that knows schemas (`schemas/study.schema.json`) shows limits and all that is known of a key; `make plan`
+refuses others. `_s`, `_ms`, `_pct` and `_mib` are seconds, milliseconds, percent and MiB. NAME is a name of
+your own: lower-case letters, digits, `_` and `-`, a letter first, 40 at most. In parentheses stands what a key
+is when it is left out, or that it is required; without them it is null, empty or a section of its own.
 """
 
 
 def page() -> str:
-    """Return the page in Markdown: a table for each section with key, value (and default) and meaning."""
+    """Page in Markdown: for each section a list of its keys with value, default and meaning."""
     pages = [*_page("studies/NAME.yaml", Study), *_page("params.yaml", Params)]
     return "\n".join([INTRODUCTION, *pages])
 
@@ -38,15 +37,18 @@ def page() -> str:
 def _page(file: str, model: type[BaseModel]) -> Iterator[str]:
     whole = model.model_json_schema()
     yield f"## `{file}`\n\n{model.__doc__}\n"
-    yield _table(whole, whole)
+    yield _list(whole, whole)
     places: dict[str, tuple[list[str], dict[str, Any], bool]] = {}
     for place, shown, is_described in _sections(whole, whole, ""):
-        places.setdefault(shown["title"], ([], shown, is_described))[0].append(place)
+        # An arm that changes a part of the study has that part's keys.
+        same = place.removeprefix("arms.NAME.")
+        title = next((known for known, (names, *_) in places.items() if same in names), shown["title"])
+        places.setdefault(title, ([], shown, is_described))[0].append(place)
     for names, shown, is_described in places.values():
         heading = ", ".join(f"`{place}`" for place in names)
         # What the key's own row says is not said again under the heading.
         yield f"### {heading}\n" + ("" if is_described else f"\n{_said(whole, shown)}\n")
-        yield _table(whole, shown)
+        yield _list(whole, shown)
 
 
 def _sections(whole: dict[str, Any], outer: dict[str, Any], path: str) -> Iterator[tuple[str, Any, bool]]:
@@ -62,54 +64,42 @@ def _sections(whole: dict[str, Any], outer: dict[str, Any], path: str) -> Iterat
             yield from _sections(whole, shown, f"{place}.")
 
 
-def _table(whole: dict[str, Any], section: dict[str, Any]) -> str:
-    rows = ["| key | value | meaning |", "|---|---|---|"]
+def _list(whole: dict[str, Any], section: dict[str, Any]) -> str:
+    rows = []
     for key, node in section["properties"].items():
         default = " (required)" if key in section.get("required", ()) else _default(node["default"])
-        meaning = _said(whole, node).replace("|", "\\|")
-        rows.append(f"| `{key}` | {_value(whole, node)}{default} | {meaning} |")
+        # Null is what a key is when it is left out. The first clause tells keys apart.
+        meaning = re.sub(r"[;:,.] [Nn]ull(?:[^.;]|[.;](?! |$))*(?=[.;](?: |$))", "", _said(whole, node))
+        ends = [found.start() for found in re.finditer(r"[.;](?= |$)", meaning)]
+        whole_ends = (end for end in ends if meaning[:end].count("(") == meaning[:end].count(")"))
+        end = next(whole_ends, len(meaning) - 1)
+        value = _value(whole, node)
+        is_explained = "`" in value and all(choice in meaning[:end] for choice in value[1:].split(", "))
+        rows.append(f"- `{key}`{'' if is_explained else value}{default}: {meaning[:end]}.")
     return "\n".join(rows) + "\n"
 
 
 def _said(whole: dict[str, Any], node: dict[str, Any]) -> str:
-    """Return the description of a key; pydantic leaves it out where the section says the same of itself."""
+    """Description of a key; pydantic leaves it out where the section says the same of itself."""
     return " ".join((node.get("description") or resolved(whole, node)[0]["description"]).split())
 
 
 def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
-    """Say in words which values a key takes, with their limits."""
-    shape, may_be_null = resolved(whole, node)
-    kind = str(shape.get("type"))
-    if shape.get("additionalProperties") is True:
-        words = "keys of this file"
-    elif "oneOf" in shape:
-        words = " or ".join(_value(whole, branch) for branch in shape["oneOf"])
-    elif "enum" in shape:
-        words = ", ".join(f"`{choice}`" for choice in shape["enum"])
-    elif kind == "array":
-        words = f"list: {_value(whole, shape['items'])}"
-    elif kind == "object" and "properties" in shape:
-        words = "section"
-    elif kind == "object":
-        inside = of_names(shape)
-        named = "" if "anyOf" in inside else _value(whole, inside)
-        words = {"": "settings", "section": "sections by name"}.get(named, f"by name: {named}")
-    else:
-        plain = {"integer": "integer", "number": "number", "string": "text", "boolean": "true, false"}[kind]
-        words = " ".join([plain, *_limits(shape)])
-    return words + (", null" if may_be_null else "")
-
-
-def _limits(shape: dict[str, Any]) -> list[str]:
-    if "minimum" in shape and "maximum" in shape:
-        return [f"{shape['minimum']:g} to {shape['maximum']:.10g}"]
-    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    limits = [f"{sign} {shape[name]:g}" for name, sign in signs.items() if name in shape]
-    return [", ".join(limits)] * bool(limits)
+    """Values that a key takes, in words, where its meaning does not say so: choices and what is by name."""
+    shape, _ = resolved(whole, node)
+    if "oneOf" in shape:
+        return " or".join(_value(whole, branch) or " a number" for branch in shape["oneOf"])
+    if "enum" in shape:
+        return " " + ", ".join(f"`{choice}`" for choice in shape["enum"])
+    if shape.get("type") == "array":
+        return " list"
+    if shape.get("type") == "object" and "properties" not in shape:
+        return " by name"
+    return ""
 
 
 def _default(value: Any) -> str:
-    """Return a default as YAML has it; nothing for null, what is empty, and a section."""
+    """Default as YAML has it; nothing for null, what is empty, and a section."""
     if isinstance(value, dict) or value is None or value == []:
         return ""
     return f" (`{str(value).lower() if isinstance(value, bool) else value}`)"
