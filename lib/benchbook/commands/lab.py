@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from benchbook.core import load, paths
 from benchbook.core.study import Study
@@ -70,19 +67,15 @@ def down(purge: bool, loaded: str | None) -> int | str:
     return 0 if report.is_clean else 1
 
 
-def cluster(study: str, act: str) -> int:
-    """Make or remove a study's cluster; return an exit code."""
+def cluster(study: str, act: str) -> int | str:
+    """Show the script of a study's cluster, or run it; return an exit code."""
     from benchbook.sites.gke import cluster as gke
     from benchbook.sites.lab import lab_folder
 
     of, folder = load.study(study), lab_folder(paths.root(), study)
-    if act == "down":
-        return 0 if gke.down(folder) else 1
-    kubeconfig = gke.up(of, folder)
-    for volume in gke.prepare_nodes(of, folder, kubeconfig):
-        print(f"volume {volume}")
-    print(f"export BENCHBOOK_KUBECONFIG={kubeconfig}")
-    return 0
+    if act == "show":
+        return gke.render_script(of, folder)
+    return gke.remove_cluster(folder) if act == "down" else gke.make_cluster(of, folder)
 
 
 def cluster_summary(study: Study) -> str:
@@ -91,22 +84,16 @@ def cluster_summary(study: Study) -> str:
         return ""
     from benchbook.sites.gke import cluster as gke
 
-    return "\n".join(f"  {line}" for line in gke.summary(study))
+    return "\n".join(f"  {line}" for line in gke.summarize_cluster(study))
 
 
-def clusters_left(lab_root: Path, ask: Callable[[str], str] | None = None, **given: Any) -> list[str]:
+def clusters_left(lab_root: Path) -> list[str]:
     """Offer to remove every cluster that labs below a folder made; return what is still there, in words."""
     from benchbook.sites.arms import clean
     from benchbook.sites.gke import cluster as gke
 
-    # Without a person at the terminal nothing is removed.
-    question = ask or (input if sys.stdin.isatty() else lambda said: "")
-    found = []
-    for folder in clean.find_labs(lab_root):
-        known = gke.recorded(folder)
-        if known is not None and not gke.down(folder, question, **given):
-            found.append(
-                f"the cluster {known[0].name} is still there and costs money: "
-                f"`benchbook cluster {folder.name} down`"
-            )
-    return found
+    kept = [folder for folder in clean.find_labs(lab_root) if gke.remove_cluster(folder)]
+    return [
+        f"the cluster of {folder.name} is still there and costs money: `benchbook cluster {folder.name} down`"
+        for folder in kept
+    ]

@@ -10,7 +10,7 @@ from benchbook.core.errors import SiteError
 from benchbook.sites.kube.layout import RECORD
 
 # A namespace, and a cluster that was made for a lab.
-RECORDS = (RECORD, "gke.json")
+RECORDS = (RECORD, "gke.sh")
 
 
 def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> None:
