@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from benchbook.read import grammar, intervals
+from benchbook.read import grammar
 from benchbook.read.intervals import Intervals, columns, parse_interval_line
+from benchbook.read.published_table import interval_numbers
 from benchbook.read.sysbench_log import parse
 from tests.read import synthetic
 from tests.read.corpus import cases
@@ -106,9 +107,9 @@ def test_anything_else_is_none(text):
 
 
 def test_blanks_around_a_published_line_are_none_of_it():
-    assert intervals.numbers(f"   {COMMON} \r\n", "t", {}) == intervals.numbers(COMMON, "t", {})
+    assert interval_numbers(f"   {COMMON} \r\n", "t", {}) == interval_numbers(COMMON, "t", {})
 
 
 def test_a_second_that_is_printed_twice_names_the_line_that_has_it_first():
-    _, wrong = intervals.numbers(f"{COMMON}\n{COMMON}\n", "t", {})
+    _, wrong = interval_numbers(f"{COMMON}\n{COMMON}\n", "t", {})
     assert wrong == [(2, COMMON, "second 10 given twice, first on line 1; keep one")]

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchbook.core import canonical, histogram
-from benchbook.read.intervals import SERIES
+from benchbook.read.intervals import SERIES, Interval
 from benchbook.read.log import Histogram, Problem, Summary, SysbenchLog, Totals, printed
 
+RATED_COUNTS = ("transactions", "queries", "ignored_errors", "reconnects", "deadlocks", "read_write_requests",
+                "other_operations")  # fmt: skip
 SLACK_S = 0.5
 """Seconds a busy machine may keep sysbench from reading its timers after it has read its counters.
 
@@ -29,6 +31,9 @@ SUM_SLACK_INTERVALS = 0.15
 
 PARTS_SLACK = 0.021
 """How far the printed rates of a line may be from their sum, a hundredth each, in queries a second."""
+
+LABEL_SHARE = 0.25
+"""Labels are rounded times, which may be off by this share of a step of several seconds."""
 
 REST_S = 0.1
 """With more seconds than this after the last interval line, what happened in them is on no line."""
@@ -67,10 +72,18 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
         parts = sum(printed(getattr(block, name), name) for name in ("reads", "writes", "other"))
         yield parts == block.total, f"read, write and other make {parts}, total says {block.total}"
         yield block.total == block.queries, f"total says {block.total}, queries says {block.queries}"
-        yield block.transactions == block.events, f"{block.transactions} transactions, {block.events} events"
-        for name in ("transactions", "queries", "ignored_errors", "reconnects"):
+        is_same = block.transactions == block.events or _is_counted_at_commit(block)
+        yield is_same, f"{block.transactions} transactions, {block.events} events"
+        for name in RATED_COUNTS:
             count, rate = getattr(block, name), getattr(block, f"{name}_per_s")
-            yield _is_rate(count, rate, window), f"{name}: {count} in {window:.4f} s is not {rate} per second"
+            # sysbench before 1.0 prints other ones.
+            is_rate = count is None or rate is None or _is_rate(count, rate, window)
+            yield is_rate, f"{name}: {count} in {window:.4f} s is not {rate} per second"
+    if block.read_write_requests is not None:
+        is_same = block.read_write_requests == (block.reads or 0) + (block.writes or 0)
+        yield is_same, f"read and write are not {block.read_write_requests} requests"
+        is_same = block.other_operations == block.other
+        yield is_same, f"other says {block.other}, other operations {block.other_operations}"
     if block.events_per_s is not None:
         is_rate = _is_rate(whole.events, block.events_per_s, window)
         yield is_rate, f"{block.events} events in {window:.4f} s are not {block.events_per_s} per second"
@@ -81,8 +94,9 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
     is_same = abs(round(timed) - whole.events) <= slack
     yield is_same, f"the threads did {timed:.0f} events, the total is {whole.events}"
     total_ms, mean_ms = whole.latency_sum_ms, whole.latency_avg_ms
+    grain_ms = 0.0 if block.taken_s is None else 0.1
     # The count, not threads times their rounded mean: of long transactions a ten-thousandth is milliseconds.
-    tolerance = 0.005 * timed + 0.01 + 1e-9 * total_ms
+    tolerance = 0.005 * timed + 0.01 + 1e-9 * total_ms + grain_ms
     is_sum = abs(mean_ms * round(timed) - total_ms) <= tolerance
     yield is_sum, f"{timed:.0f} x {mean_ms} ms is not {total_ms} ms"
     is_inside = whole.latency_min_ms <= mean_ms + 0.01 <= whole.latency_max_ms + 0.02
@@ -95,8 +109,13 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
         text = f"{threads} threads with a mean of {mean} can't deviate by {deviation}"
         yield deviation <= most + 0.011, text
     spent_ms = whole.thread_time_avg_s * threads * 1000
-    is_same = abs(spent_ms - total_ms) <= 0.05 * threads + 0.01
+    is_same = abs(spent_ms - total_ms) <= 0.05 * threads + 0.01 + grain_ms
     yield is_same, f"the threads took {spent_ms:.1f} ms, the sum is {total_ms} ms"
+
+
+def _is_counted_at_commit(block: Summary) -> bool:
+    """Whether sysbench 0.5 counted COMMITs, which scripts without BEGIN have none of."""
+    return block.taken_s is not None and block.transactions == 0
 
 
 def _percentile_checks(block: Summary, slack: float) -> Iterator[tuple[bool, str]]:
@@ -153,16 +172,16 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
         return
     reports = [report for report in log.intervals if report.threads > 0 or not report.is_hook]
     step = step if step and step > 0 else None
-    expected = float(step or 0)
+    expected, leaving = float(step or 0), _first_leaving(log, reports)
     for position, interval in enumerate(reports):
         line = interval.line
         if step is None:
             yield Problem("intervals", line, "a report line although none was asked for")
-        elif interval.second != expected:
+        elif abs(interval.second - expected) > LABEL_SHARE * step:
             yield Problem("intervals", line, f"label {interval.second:g} s where {expected:g} s is due")
             expected = interval.second
         expected += step or 0
-        if interval.threads != log.header.threads and position < len(reports) - 1:
+        if position < leaving and interval.threads != log.header.threads:
             yield Problem("intervals", line, f"{interval.threads} threads of {log.header.threads}")
         if interval.qps is not None:
             each = (interval.reads_per_s, interval.writes_per_s, interval.other_per_s)
@@ -179,6 +198,14 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
         is_due = bool(log.header.rate) and (has_queue or position < len(reports) - 1)
         if not interval.is_hook and is_due != has_queue:
             yield Problem("intervals", line, "a report line and its queue line do not go together")
+
+
+def _first_leaving(log: SysbenchLog, reports: Sequence[Interval]) -> int:
+    """Position from which threads only leave: their time is over, while others are in a last transaction."""
+    at, fewest = len(reports), 0
+    while at and fewest <= reports[at - 1].threads < (log.header.threads or 0):
+        at, fewest = at - 1, reports[at - 1].threads
+    return at
 
 
 def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
@@ -208,7 +235,7 @@ def _of_window(log: SysbenchLog, block: Summary, inside: NDArray[np.int64], rest
     step = printed(log.header.interval_s, "interval")
     for series, total in SERIES.items():
         counts, count = log.intervals.column(series)[inside] * step, getattr(block, total)
-        if count is None or np.isnan(counts).any():
+        if count is None or np.isnan(counts).any() or _is_counted_at_commit(block):
             continue
         slack = SUM_SHARE * count + SUM_SLACK_INTERVALS * float(counts.max()) + 1
         done, more = float(counts.sum()), _unseen(log, block, rest) if total == "events" else math.inf

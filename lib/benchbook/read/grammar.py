@@ -11,6 +11,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+Lines = tuple[tuple[str, str | re.Pattern[str], str], ...]
+Fields = dict[str, Any]
+
 # Numbers as sysbench formats them; none has more digits than a 64-bit counter. What is below zero is told
 # as such later, but zero has no sign, which a number would lose.
 N = r"(?!-0)-?\d{1,18}"
@@ -32,6 +35,8 @@ def rated(field: str) -> re.Pattern[str]:
 
 BAR = P(r" {0,10}(\d{1,9}\.\d{3}) \|[* ]{40} (\d{1,18})")
 
+BAR_NARROW = P(r"(\d{1,9}\.\d{3}) \|\*{0,40} ?(\d{1,18})")
+
 THREADS = "threads warm_up"
 OPTIONS = f"{THREADS} rate interval checkpoints"
 MODES = f"{OPTIONS} validation~"
@@ -40,7 +45,7 @@ BLOCK_END = "thread_time~"
 TOTALS = "reconnects~ checkpoint~ histogram_end~ unfinished~ done~~ started~~ warming~~ thread_time~~"
 
 # name, the line (a plain string where nothing varies; a group is a field of a log), the states it may follow
-LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
+LINES: Lines = (
     ("version", P(r"sysbench (?P<version>\d[\w.+~-]*) \(using (?P<lua>[\w.+ -]+)\)"), "start"),
     ("running", "Running the test with following options:", "version~"),
     ("threads", P(rf"Number of threads: (?P<threads>{N})"), "running"),
@@ -117,10 +122,18 @@ REPORTS = re.compile(rf"^(?:{ALIKE}\n){{8,}}", re.MULTILINE | re.ASCII)
 INTERVAL_NO_DB = P(r"\[ {k}s \] thds: {k} eps: {x} lat \(ms,{k}%\): {x}".format(k=f"({K})", x=f"({X})"))
 INTERVAL_05 = P(
     (
-        r"\[ *{k}s\] threads: {k}, tps: +{x}, reads: +{x}, writes: +{x}, "
-        r"response time: +{x}ms \({k}%\), errors: +{x}, reconnects: +{x}"
+        r"\[ *{k}s\] (?:timestamp: \d+, )?threads: {k}, tps: +{x}, reads(?:/s)?: +{x}, writes(?:/s)?: +{x}, "
+        r"response time: +{x}ms \({k}%\)(?:, errors: +{x}, reconnects: +{x})?"
     ).format(k=f"({K})", x=f"({X})")
 )
+# `sysbench.report_csv`, and the lines of one object of `sysbench.report_json`, in their order.
+INTERVAL_CSV = P(",".join([f"({K})"] * 2 + [f"({X})"] * 8))
+JSON_KEYS = ("total", "reads", "writes", "other")
+JSON_LINES = (
+    P(r"\{"), P(rf'"time": ({K}),'), P(rf'"threads": ({K}),'), P(rf'"tps": ({X}),'), P(r'"qps": \{'),
+    *(P(rf'"{key}": ({X}){"" if key == "other" else ","}') for key in JSON_KEYS),
+    P(r"\},"), P(rf'"latency": ({X}),'), P(rf'"errors": ({X}),'), P(rf'"reconnects": ({X})'), P(r"\},?"),
+)  # fmt: skip
 QUEUE = P(r"\[ (\d{1,9})s \] queue length: (\d{1,18}),? concurrency: (\d{1,18})")
 MARKED = P(r"(FATAL|ALERT|WARNING|DEBUG): ")
 REPEATED = P(r"\(last message repeated \d+ times\)")
@@ -134,22 +147,52 @@ READ: dict[str, Callable[[str], Any]] = {
     "checkpoints_s": lambda text: tuple(int(part) for part in text.split(", ")),
 }
 
-KINDS = {name: kind for name, kind, _ in LINES}
-FOLLOWERS: dict[str, tuple[str, ...]] = {}
-for _name, _, _after in LINES:
-    for _state in _after.split():
-        FOLLOWERS[_state] = (*FOLLOWERS.get(_state, ()), _name)
-BLANK_AFTER = frozenset(state[:-blanks] for state in FOLLOWERS for blanks in range(1, state.count("~") + 1))
+
+class Grammar:
+    """Kinds of lines by name, and the kinds that may follow each state.
+
+    With `has_blank_lines` a blank line is a state of its own; otherwise blank lines and runs of blanks say
+    nothing, as in logs that went through editors, terminals and issues.
+    """
+
+    def __init__(self, lines: Lines, has_blank_lines: bool = True) -> None:
+        self.has_blank_lines = has_blank_lines
+        if not has_blank_lines:
+            lines = tuple(
+                (name, _without_indent(kind), after.replace("~", "")) for name, kind, after in lines
+            )
+        self.kinds = {name: kind for name, kind, _ in lines}
+        self.followers: dict[str, tuple[str, ...]] = {}
+        for name, _, after in lines:
+            for state in dict.fromkeys(after.split()):
+                self.followers[state] = (*self.followers.get(state, ()), name)
+        ends = (state[:-blanks] for state in self.followers for blanks in range(1, state.count("~") + 1))
+        self.blank_after = frozenset(ends)
+        self.block_end = BLOCK_END if has_blank_lines else BLOCK_END.rstrip("~")
+        if not has_blank_lines:
+            # The line of one blank behind a histogram is blank, too.
+            self.followers["bar"] = (*self.followers.get("bar", ()), *self.followers.get("histogram_end", ()))
+
+    def read_fields(self, name: str, line: str) -> Fields | None:
+        """Fields that a line fills, without those it leaves out; None if it is of another kind."""
+        kind = self.kinds[name]
+        if isinstance(kind, str):
+            return {} if line == kind else None
+        if (match := kind.fullmatch(line)) is None:
+            return None
+        # A number with a point, infinity and NaN are floats.
+        printed = {field: text for field, text in match.groupdict().items() if text is not None}
+        kinds = {field: int if text.lstrip("-").isdigit() else float for field, text in printed.items()}
+        return {field: READ.get(field, kinds[field])(text) for field, text in printed.items()}
 
 
-def said(name: str, line: str) -> dict[str, Any] | None:
-    """Return the fields that a line fills, without those it leaves out; None if it is of another kind."""
-    kind = KINDS[name]
+def _without_indent(kind: str | re.Pattern[str]) -> str | re.Pattern[str]:
     if isinstance(kind, str):
-        return {} if line == kind else None
-    if (match := kind.fullmatch(line)) is None:
-        return None
-    # A number with a point, infinity and NaN are floats.
-    printed = {field: text for field, text in match.groupdict().items() if text is not None}
-    kinds = {field: int if text.lstrip("-").isdigit() else float for field, text in printed.items()}
-    return {field: READ.get(field, kinds[field])(text) for field, text in printed.items()}
+        return " ".join(kind.split())
+    if kind is BAR:
+        return BAR_NARROW
+    return P(re.sub(r"^ +(?:\{\d+,\d+\})?", "", kind.pattern))
+
+
+STRICT = Grammar(LINES)
+RELAXED = Grammar(LINES, has_blank_lines=False)

@@ -6,15 +6,13 @@ intervals where somebody asks for one.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbook.core.source import Number
 from benchbook.read import grammar
 
 
@@ -103,6 +101,8 @@ FORMS = (
     (grammar.INTERVAL_05, ("second", "threads", "tps", "reads_per_s", "writes_per_s",
                            "latency_percentile_ms", "percentile", "errors_per_s", "reconnects_per_s")),
 )  # fmt: skip
+# What report hooks print, as CSV and in the order of their JSON.
+HOOK_FIELDS = (*FIELDS[:7], *FIELDS[8:])
 
 
 def parse_interval_line(line: str, number: int = 1) -> Interval | None:
@@ -110,8 +110,15 @@ def parse_interval_line(line: str, number: int = 1) -> Interval | None:
     for form, names in FORMS:
         if (match := form.fullmatch(line)) is not None:
             pairs = zip(names, match.groups(), strict=True)
-            return Interval(number, **{name: KINDS.get(name, float)(value) for name, value in pairs})
+            filled = {name: KINDS.get(name, float)(value) for name, value in pairs if value is not None}
+            return Interval(number, **filled)
     return None
+
+
+def parse_hook_values(values: Sequence[str], number: int) -> Interval:
+    """Report line of `sysbench.report_csv` or `report_json` that begins on line `number`."""
+    pairs = zip(HOOK_FIELDS, values, strict=True)
+    return Interval(number, **{name: KINDS.get(name, float)(value) for name, value in pairs}, is_hook=True)
 
 
 # What a report line counts in a second, and which total it adds to.
@@ -120,31 +127,3 @@ SERIES = {
     "other_per_s": "other", "errors_per_s": "ignored_errors", "reconnects_per_s": "reconnects",
 }  # fmt: skip
 
-
-def numbers(text: str, table: str, at: Mapping[str, Any]) -> tuple[list[Number], list[tuple[int, str, str]]]:
-    """Return a table's numbers, and (line number, line, wrong) for lines sysbench does not print.
-
-    Each line is a row; its label is the key `second`. The latency is named by its percentile, such as
-    `latency_p95_ms`.
-    """
-    rows: list[Number] = []
-    wrong: list[tuple[int, str, str]] = []
-    seen: dict[float, int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if (interval := parse_interval_line(line.strip(), number)) is None:
-            what = "not a report line of sysbench; copy the line as printed, one a line"
-            wrong.append((number, line, what))
-            continue
-        if (first := seen.get(interval.second)) is not None:
-            what = f"second {interval.second:.0f} given twice, first on line {first}; keep one"
-            wrong.append((number, line, what))
-        seen.setdefault(interval.second, number)
-        place = {**at, "threads": int(interval.threads), "second": int(interval.second)}
-        printed = {name: (getattr(interval, name), "1/s") for name in SERIES}
-        printed[f"latency_p{interval.percentile}_ms"] = (interval.latency_percentile_ms, "ms")
-        rows += [
-            Number(table, number, name, name, value, f"{value:.2f}", math.nan, unit, "metric", place)
-            for name, (value, unit) in printed.items()
-            if value is not None
-        ]
-    return rows, wrong

@@ -88,7 +88,8 @@ class Summary:
     """One block of totals: of a checkpoint, or of the end. Latencies in ms, times in seconds.
 
     After a checkpoint all counts start again, but `total_time_s` goes on: it is the time since the start.
-    None for lines that were not there (tests without a database have no query counts).
+    None for lines that were not there (tests without a database have no query counts). The last seven are of
+    sysbench 0.4 and 0.5.
     """
 
     line: int
@@ -120,6 +121,13 @@ class Summary:
     thread_time_avg_s: float | None = None
     thread_time_stddev_s: float | None = None
     unfinished: int | None = None
+    deadlocks: int | None = None
+    deadlocks_per_s: float | None = None
+    read_write_requests: int | None = None
+    read_write_requests_per_s: float | None = None
+    other_operations: int | None = None
+    other_operations_per_s: float | None = None
+    taken_s: float | None = None
 
     def whole(self) -> Totals:
         """Return what every whole block has; raise Missing if a line of it was not there."""

@@ -14,7 +14,7 @@ import pandas as pd
 from benchbook.core.cells import THREADS
 from benchbook.core.errors import did_you_mean
 from benchbook.core.source import SCALES, Number, Source, Table
-from benchbook.read import intervals
+from benchbook.read.intervals import SERIES, parse_interval_line
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 SEPARATED = re.compile(r"-?\d{1,3}([ ,'_\N{NO-BREAK SPACE}]\d{3})+(\.\d+)?")
@@ -43,7 +43,7 @@ class TableReader:
     def numbers(self, text: str) -> list[Number]:
         """Return the printed numbers."""
         if self.table.file.endswith(".log"):
-            rows, wrong_lines = intervals.numbers(text, self.name, self.table.at)
+            rows, wrong_lines = interval_numbers(text, self.name, self.table.at)
             for number, line, what in wrong_lines:
                 self.complain(number, "line", line, what)
             self.text = pd.DataFrame({"line": text.splitlines()})
@@ -186,3 +186,34 @@ def _places(texts: list[str]) -> int:
     if usual or len(whole) < 2 or any("." in text for text in whole):
         return usual
     return -min(len(text) - len(text.rstrip("0")) for text in whole)
+
+
+def interval_numbers(
+    text: str, table: str, at: Mapping[str, Any]
+) -> tuple[list[Number], list[tuple[int, str, str]]]:
+    """Return a table's numbers, and (line number, line, wrong) for lines sysbench does not print.
+
+    Each line is a row; its label is the key `second`. The latency is named by its percentile, such as
+    `latency_p95_ms`.
+    """
+    rows: list[Number] = []
+    wrong: list[tuple[int, str, str]] = []
+    seen: dict[float, int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if (interval := parse_interval_line(line.strip(), number)) is None:
+            what = "not a report line of sysbench; copy the line as printed, one a line"
+            wrong.append((number, line, what))
+            continue
+        if (first := seen.get(interval.second)) is not None:
+            what = f"second {interval.second:.0f} given twice, first on line {first}; keep one"
+            wrong.append((number, line, what))
+        seen.setdefault(interval.second, number)
+        place = {**at, "threads": int(interval.threads), "second": int(interval.second)}
+        printed = {name: (getattr(interval, name), "1/s") for name in SERIES}
+        printed[f"latency_p{interval.percentile}_ms"] = (interval.latency_percentile_ms, "ms")
+        rows += [
+            Number(table, number, name, name, value, f"{value:.2f}", math.nan, unit, "metric", place)
+            for name, (value, unit) in printed.items()
+            if value is not None
+        ]
+    return rows, wrong

@@ -14,13 +14,18 @@ import numpy as np
 
 from benchbook.core.histogram import buckets_of_printed
 from benchbook.read import arithmetic, grammar
+from benchbook.read.grammar import STRICT, Grammar
 from benchbook.read.intervals import Columns, Interval, Intervals, columns, parse_interval_line
 from benchbook.read.log import Concern, Header, Histogram, Level, Message, Problem, Summary, SysbenchLog
 
 
 def parse(text: str) -> SysbenchLog:
-    """Return what the stdout of `sysbench run` holds, and its status."""
-    reader = Reader()
+    """What the stdout of `sysbench run` holds, and its status."""
+    return read_lines(Reader(), text)
+
+
+def read_lines(reader: Reader, text: str) -> SysbenchLog:
+    """The log of a text by the rules of a reader that has taken nothing yet."""
     number = position = 0
     for block in grammar.REPORTS.finditer(text):
         number = reader.lines(text[position : block.start()].split("\n")[:-1], number)
@@ -37,17 +42,18 @@ def parse(text: str) -> SysbenchLog:
         reader.object("end", number + 1, f"ends inside a line: {shown(tail)}")
     elif not text:
         reader.object("end", None, "nothing was printed")
-    elif not reader.is_over or reader.state != grammar.BLOCK_END:
+    elif not reader.is_over or reader.state != reader.grammar.block_end:
         last = reader.state.rstrip("~")
         reader.object("end", number, f"ends after {last!r}, the last totals are not whole")
-    return _assembled(reader)
+    return assemble(reader)
 
 
-def _assembled(reader: Reader) -> SysbenchLog:
+def assemble(reader: Reader) -> SysbenchLog:
+    """The log of everything that a reader has taken, with its status."""
     histogram = _histogram(reader)
     messages = tuple(Message(line, level, "\n".join(parts)) for line, level, parts in reader.messages)
     for message in messages:
-        if message.level in grammar.FAILURES:
+        if message.level in reader.failures:
             reader.object("message", message.line, shown(message.text))
     log = SysbenchLog(
         status="complete",
@@ -88,7 +94,9 @@ OF_HEADER = frozenset(one.name for one in fields(Header))
 class Reader:
     """The state machine: where it stands, and everything it has read so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: Grammar = STRICT) -> None:
+        self.grammar = rules
+        self.failures: tuple[str, ...] = grammar.FAILURES
         self.state = "start"
         self.header: dict[str, Any] = {}
         self.block: dict[str, Any] | None = None
@@ -136,11 +144,11 @@ class Reader:
 
     def other(self, number: int, line: str) -> None:
         """Take any line that is neither a report line nor a bar of the histogram."""
-        if line == "" and self.state in grammar.BLANK_AFTER:
+        if line == "" and self.state in self.grammar.blank_after:
             self.state += "~"
             return
-        for name in grammar.FOLLOWERS.get(self.state, ()):
-            if (said := grammar.said(name, line)) is not None:
+        for name in self.grammar.followers.get(self.state, ()):
+            if (said := self.grammar.read_fields(name, line)) is not None:
                 self.take(name, number, said)
                 return
         if (mark := grammar.MARKED.search(line)) is not None:
@@ -189,7 +197,7 @@ class Reader:
         # line at the start of the next.
         if self.last_chatter_line == number - 1:
             return
-        if self.state == grammar.BLOCK_END:
+        if self.state == self.grammar.block_end:
             self.state += "~"
         else:
             self.messages.append((number, "repeated", [line]))
@@ -213,15 +221,15 @@ class Reader:
         follows = self.messages and self.last_message_line == number - 1
         if not follows or self.messages[-1][1] not in grammar.FAILURES:
             return False
-        if any(grammar.said(name, line) is not None for name in grammar.KINDS):
+        if any(self.grammar.read_fields(name, line) is not None for name in self.grammar.kinds):
             return False
         self.messages[-1][2].append(line)
         self.last_message_line = number
         return True
 
     def misplaced(self, number: int, line: str) -> None:
-        for name in grammar.KINDS:
-            if (said := grammar.said(name, line)) is not None:
+        for name in self.grammar.kinds:
+            if (said := self.grammar.read_fields(name, line)) is not None:
                 after = self.state.rstrip("~")
                 self.object("grammar", number, f"{shown(line)} can't come after {after!r}")
                 self.take(name, number, said)

@@ -1,0 +1,430 @@
+"""The outputs of sysbench in a file, taken out of whatever tools and people put around them.
+
+What tools and editors do to lines is undone and named: other encodings and line ends, compression, colours,
+time stamps, names of pods and services, quotes. What sysbench printed stays as it is, and is judged by the
+strict parser; only blank lines and indentation say nothing any more.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from benchbook.read import grammar, sysbench_legacy
+from benchbook.read.intervals import parse_hook_values, parse_interval_line
+from benchbook.read.log import SysbenchLog
+from benchbook.read.sysbench_log import BLOCK_STARTS, Reader, read_lines, shown
+
+MOST_BYTES = 64 << 20
+"""Longest text that is looked into: an hour by seconds with a histogram has half a megabyte."""
+AROUND_LINES = 25
+
+_VERSION = r"sysbench v?\d[\w.+~-]*(?::? +multi-threaded system evaluation benchmark| \(using [\w.+ -]+\))"
+_WORDS = (b"sysbench", b"thds:", b"Threads fairness", b"s\x00y\x00s\x00b\x00e\x00n\x00c\x00h", b"threads: ")
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>])")
+_INVISIBLE = re.compile("[\u200b\u200c\u200d\u2060\ufeff]")
+_TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
+_ANY_VERSION = re.compile(rf"^(?P<prefix>.*?){_VERSION}[ \t]*$", re.MULTILINE)
+_ANY_REPORT = re.compile(r"^(?P<prefix>.*?)\[ *\d+s ?\] (?:thds|threads): ", re.MULTILINE)
+_MARKS = re.compile(
+    rf"^[ \t]*(?:(?P<version>{_VERSION})|(?P<running>Running the test with following options:)"
+    r"|(?P<checkpoint>\[ \d+s \] Checkpoint report:)|(?P<end>execution time \(avg/stddev\):.*))$",
+    re.MULTILINE,
+)
+_VERSION_ALONE = re.compile(rf"\s*{_VERSION}\s*")
+# Lines that only sysbench prints; outside of an output they are a part of one.
+_CONTENT = re.compile(
+    r"^[ \t]*(?:\[ *\d+s ?\] (?:thds|threads): .*|(?:OLTP test|SQL|General) statistics:|Throughput:"
+    r"|Test execution summary:|Latency \(ms\):|Threads fairness:|(?:events|execution time) \(avg/stddev\):.*"
+    r"|(?:transactions|queries|ignored errors|reconnects): +\d+ +\(.* per sec\.\)|Threads started!"
+    r"|total number of events: .*|total time: .*)$",
+    re.MULTILINE,
+)
+# What stands before each line, by what puts it there; `source` tells several writers of a stream apart.
+_STAMP = "time stamps"
+_PREFIXES: tuple[tuple[str, str], ...] = (
+    ("quotes of Markdown", r"(?:> ?)+"),
+    ("names of pods", r"\[pod/(?P<source>[^\]]+)\] ?"),
+    ("names of services", r"(?P<source>[\w.-]+) +\| ?"),
+    (_STAMP, r"\[?(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?)\]?:? ?"),
+    (_STAMP, r"\[?(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?)\]? ?"),
+    (_STAMP, r"\[?(?P<stamp>\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?:? ?"),
+    (_STAMP, r"(?P<stamp>\d{10}(?:\.\d{1,9})?):? ?"),
+    ("names of units", r"(?P<source>[\w.-]+ [\w@.:/-]+\[\d+\]): ?"),
+    ("names of hosts", r"(?P<source>[\w.-]+): ?"),
+    ("line numbers", r" *\d+(?:[:\t] ?|$)"),
+    ("indentation", r"[ \t]*"),
+)
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output of sysbench in a file: its text, the number of each line, and the lines around it.
+
+    `undone` says what was taken off it. `is_headed` is false for a part that has no line of the version.
+    """
+
+    text: str
+    numbers: Sequence[int]
+    before: str
+    after: str
+    undone: tuple[str, ...]
+    is_headed: bool
+    source: str = ""
+    stamps: tuple[str, str] | None = None
+
+    def line_of(self, line: int | None) -> int | None:
+        """Number in the file of a line of this output, which counts from 1."""
+        if line is None or not self.numbers:
+            return None
+        return self.numbers[min(max(line, 1), len(self.numbers)) - 1]
+
+
+@dataclass
+class _Stream:
+    source: str
+    lines: list[str] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    stamps: list[str] = field(default_factory=list)
+
+
+class NotText(ValueError):
+    """A file that holds no text; the message says what it is."""
+
+
+def may_hold_output(data: bytes) -> bool:
+    """Whether bytes may hold anything of sysbench; compressed ones may."""
+    return any(word in data for word in _WORDS) or _compression(data) is not None
+
+
+def _compression(data: bytes) -> str | None:
+    magic = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
+    return next((name for head, name in magic.items() if data.startswith(head)), None)
+
+
+def decode(data: bytes) -> tuple[str, list[str]]:
+    """Text of a file, and what was undone to get it. Raises NotText."""
+    undone = []
+    if (name := _compression(data)) is not None:
+        data = _decompressed(name, data)
+        undone.append(name)
+    encoding, is_marked = "utf-8", True
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        encoding = "utf-16"
+    elif data[:3] == b"\xef\xbb\xbf":
+        encoding = "utf-8-sig"
+    elif data[:400:2].count(0) > len(data[:400]) // 4 or data[1:400:2].count(0) > len(data[:400]) // 4:
+        encoding = "utf-16-le" if data[1:400:2].count(0) else "utf-16-be"
+    else:
+        is_marked = False
+    text = data.decode(encoding, errors="replace")
+    if is_marked:
+        undone.append("byte order mark" if encoding == "utf-8-sig" else "UTF-16")
+    if "\0" in text and text.count("\0") > len(text) // 100:
+        raise NotText("binary, no text")
+    return text, undone
+
+
+def _decompressed(name: str, data: bytes) -> bytes:
+    try:
+        if name == "zstd":
+            import pyarrow
+
+            with pyarrow.CompressedInputStream(pyarrow.py_buffer(data), "zstd") as stream:
+                text = stream.read(MOST_BYTES + 1)
+        else:
+            makers: dict[str, Callable[[], Any]] = {
+                "gzip": partial(zlib.decompressobj, 47),
+                "xz": lzma.LZMADecompressor,
+                "bzip2": bz2.BZ2Decompressor,
+            }
+            maker, text, left = makers[name], b"", data
+            # Files that were appended to each other have several members.
+            while left and len(text) <= MOST_BYTES:
+                machine = maker()
+                text += machine.decompress(left, MOST_BYTES + 1 - len(text))
+                left = getattr(machine, "unused_data", b"")
+                if not getattr(machine, "eof", True):
+                    break
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise NotText(f"{name} that can't be unpacked ({error})") from None
+    if len(text) > MOST_BYTES:
+        raise NotText(f"more than {MOST_BYTES >> 20} MiB when unpacked, which no log of sysbench is")
+    return text
+
+
+def extract_outputs(text: str, undone: Sequence[str] = ()) -> list[Output]:
+    """Outputs of sysbench in a text, in their order, parts of outputs included."""
+    undone = list(undone)
+    text = _plain(text, undone)
+    streams = _streams(text, undone)
+    return [
+        output for stream in streams for output in _outputs("\n".join(stream.lines), stream, tuple(undone))
+    ]
+
+
+def _plain(text: str, undone: list[str]) -> str:
+    if "\r" in text:
+        undone.append("line ends of Windows")
+        text = re.sub(r"\r*\n", "\n", text)
+        text = text.replace("\r", "" if "\n" in text else "\n")
+    for what, mark, pattern, other in (
+        ("colours", "\x1b", _ANSI, ""),
+        ("no-break spaces", "\xa0", re.compile("\xa0"), " "),
+        ("invisible characters", "", _INVISIBLE, ""),
+    ):
+        if mark in text and (mark or not text.isascii()) and pattern.search(text):
+            undone.append(what)
+            text = pattern.sub(other, text)
+    if " \n" in text or "\t\n" in text:
+        text = _TRAILING.sub("", text)
+    return text
+
+
+def _streams(text: str, undone: list[str]) -> list[_Stream]:
+    """Lines of a text by who wrote them, without what stands before each."""
+    found = [match["prefix"] for match in _ANY_VERSION.finditer(text)]
+    found = found or [match["prefix"] for match in _ANY_REPORT.finditer(text)]
+    prefixes = [prefix for prefix in found if prefix.strip()]
+    lines = text.split("\n")
+    if not prefixes:
+        return [_Stream("", lines, range(1, len(lines) + 1))]  # type: ignore[arg-type]
+    kinds = _kinds_of_prefix(prefixes[0])
+    if kinds is None:
+        return [_without_literal(lines, prefixes[0], undone)]
+    names = [name for name, _ in kinds]
+    undone.extend(dict.fromkeys(name for name in names if name not in undone))
+    pattern = re.compile("".join(_numbered(regex, place) for place, (_, regex) in enumerate(kinds)))
+    sources = [f"source{place}" for place, (_, regex) in enumerate(kinds) if "?P<source>" in regex]
+    stamps = [f"stamp{place}" for place, (_, regex) in enumerate(kinds) if "?P<stamp>" in regex]
+    streams: dict[str, _Stream] = {}
+    for number, line in enumerate(lines, 1):
+        match = pattern.match(line)
+        if match is None and sources and not line.strip():
+            continue
+        source = " ".join(match[name] for name in sources) if match else ""
+        stream = streams.setdefault(source, _Stream(source))
+        stream.lines.append(line[match.end() :] if match else line)
+        stream.numbers.append(number)
+        stream.stamps.append(match[stamps[0]] if match and stamps else "")
+    return [*streams.values()]
+
+
+def _numbered(regex: str, place: int) -> str:
+    return regex.replace("?P<source>", f"?P<source{place}>").replace("?P<stamp>", f"?P<stamp{place}>")
+
+
+def _kinds_of_prefix(prefix: str) -> list[tuple[str, str]] | None:
+    """Kinds that a prefix is made of, in their order; None where it holds something else."""
+    if not prefix:
+        return []
+    for name, regex in _PREFIXES:
+        match = re.match(regex, prefix)
+        if match is not None and match.end():
+            rest = _kinds_of_prefix(prefix[match.end() :])
+            if rest is not None:
+                return [(name, regex), *rest]
+    return None
+
+
+def _without_literal(lines: list[str], prefix: str, undone: list[str]) -> _Stream:
+    """Lines without a text that most of them begin with, or with a line of its own for it."""
+    bare = prefix.rstrip()
+    with_it = sum(line.startswith(bare) for line in lines)
+    if with_it >= 0.5 * len(lines):
+        undone.append(f"{prefix.strip()!r} before each line")
+        kept = [line[len(prefix) :] if line.startswith(bare) else line for line in lines]
+        return _Stream("", kept, range(1, len(lines) + 1))  # type: ignore[arg-type]
+    undone.append("text before the first line")
+    stream = _Stream("")
+    for number, line in enumerate(lines, 1):
+        match = _ANY_VERSION.match(line)
+        parts = (
+            [match["prefix"], line[match.end("prefix") :]] if match and match["prefix"].strip() else [line]
+        )
+        stream.lines += parts
+        stream.numbers += [number] * len(parts)
+    return stream
+
+
+def _outputs(text: str, stream: _Stream, undone: tuple[str, ...]) -> Iterator[Output]:
+    spans = _spans(text)
+    ends = [0, *(end for _, end, _ in spans)]
+    line, position = 0, 0
+    for place, (start, end, is_headed) in enumerate(spans):
+        line += text.count("\n", position, start)
+        position = start
+        inside = text[start:end]
+        numbers = stream.numbers[line : line + inside.count("\n") + (not inside.endswith("\n"))]
+        stamps = [stamp for stamp in stream.stamps[line : line + len(numbers)] if stamp]
+        next_start = spans[place + 1][0] if place + 1 < len(spans) else len(text)
+        yield Output(
+            text=inside,
+            numbers=numbers,
+            before="\n".join(text[ends[place] : start].splitlines()[-AROUND_LINES:]),
+            after="\n".join(text[end:next_start].splitlines()[:AROUND_LINES]),
+            undone=undone,
+            is_headed=is_headed,
+            source=stream.source,
+            stamps=(stamps[0], stamps[-1]) if stamps else None,
+        )
+
+
+def _spans(text: str) -> list[tuple[int, int, bool]]:
+    """Start and end of each output, and whether the line of its version is there."""
+    spans: list[tuple[int, int, bool]] = []
+    start, is_headed, is_running, in_checkpoint, last_end = -1, False, False, False, 0
+
+    def close(end: int) -> None:
+        nonlocal start
+        if start >= 0:
+            spans.append((start, end, is_headed))
+        start = -1
+
+    for match in _MARKS.finditer(text):
+        kind = match.lastgroup
+        if kind == "version" or (kind == "running" and (start < 0 or is_running)):
+            if start < 0:
+                _add_parts(text, last_end, match.start(), spans)
+            if kind != "version" or start < 0 or _VERSION_ALONE.fullmatch(text, start, match.start()) is None:
+                # A line of the version behind another is damage of one output, not two.
+                close(match.start())
+                start = match.start()
+            is_headed, is_running = kind == "version", kind == "running"
+            in_checkpoint = False
+        elif kind == "running":
+            is_running = True
+        elif kind == "checkpoint":
+            in_checkpoint = True
+        elif kind == "end" and start >= 0:
+            if not in_checkpoint:
+                close(min(match.end() + 1, len(text)))
+                last_end = match.end()
+            in_checkpoint = False
+    if start >= 0:
+        close(len(text))
+    else:
+        _add_parts(text, last_end, len(text), spans)
+    return spans
+
+
+def _add_parts(text: str, start: int, end: int, spans: list[tuple[int, int, bool]]) -> None:
+    """Add what sysbench printed between outputs: to the one before if it follows at once, else as a part."""
+    found = [*_CONTENT.finditer(text, start, end)]
+    if not found:
+        return
+    first, last = found[0].start(), min(found[-1].end() + 1, end)
+    if spans and not text[start:first].strip():
+        begin, _, is_headed = spans.pop()
+        spans.append((begin, last, is_headed))
+    elif len(found) > 1 or "] th" in found[0][0]:
+        spans.append((first, last, False))
+
+
+class RelaxedReader(Reader):
+    """A reader for outputs that went through other hands: blanks say nothing, and hooks may report.
+
+    Lines of others may stand before the totals, where they can hide nothing: labels, numbers of threads and
+    sums would not fit. Inside the totals every line is sysbench's.
+    """
+
+    def __init__(self, is_legacy: bool) -> None:
+        super().__init__(sysbench_legacy.LEGACY if is_legacy else grammar.RELAXED)
+        self.is_legacy = is_legacy
+        self.json: list[str] = []
+        self.json_at = 0
+        self.json_line = 0
+        self.is_array = self.is_warmed = False
+        self.foreign: list[int] = []
+        # In 0.5 an ALERT is a statement that was tried again.
+        self.failures = ("fatal",) if is_legacy else grammar.FAILURES
+
+    def other(self, number: int, line: str) -> None:
+        line = " ".join(line.split())
+        if not line:
+            return
+        if line[0] == "[" and (report := parse_interval_line(line, number)) is not None:
+            self.interval(report)
+        elif self.takes_bars and (bar := grammar.BAR_NARROW.fullmatch(line)) is not None:
+            self.bars.append(bar.groups())
+        elif line[0].isdigit() and (match := grammar.INTERVAL_CSV.fullmatch(line)) is not None:
+            self.interval(parse_hook_values(match.groups(), number))
+        elif not (self.takes_intervals and self.take_json(number, line)):
+            super().other(number, line)
+
+    def take_json(self, number: int, line: str) -> bool:
+        """Take a line of what `sysbench.report_json` prints."""
+        if self.json_at == 0 and line in "[]":
+            is_due, self.is_array = self.is_array == (line == "]"), line == "["
+            return is_due
+        match = grammar.JSON_LINES[self.json_at].fullmatch(line) if self.is_array else None
+        if match is None:
+            if self.json_at:
+                self.object("grammar", number, f"{shown(line)} in a report as JSON")
+                self.json, self.json_at = [], 0
+            return False
+        if self.json_at == 0:
+            self.json_line = number
+        self.json += match.groups()
+        self.json_at += 1
+        if self.json_at == len(grammar.JSON_LINES):
+            self.interval(parse_hook_values(self.json, self.json_line))
+            self.json, self.json_at = [], 0
+        return True
+
+    def repeated(self, number: int, line: str) -> None:
+        if self.state != self.grammar.block_end:
+            super().repeated(number, line)
+
+    def take(self, name: str, number: int, said: dict[str, Any]) -> None:
+        self.is_warmed = self.is_warmed or name == "warming"
+        if name in BLOCK_STARTS and self.header.get("warm_up_s") and not self.is_warmed:
+            self.object("grammar", number, "the options have a warm-up, and no line says that it began")
+        if (
+            self.is_legacy
+            and name in ("queries", "latency")
+            and self.header.get("version", "").startswith("0.")
+        ):
+            self.object("grammar", number, "totals of sysbench 1.0 behind options of an older one")
+        super().take(name, number, said)
+
+    def close_block(self) -> None:
+        super().close_block()
+        if self.is_legacy and self.summaries:
+            self.summaries[-1] = sysbench_legacy.in_todays_terms(self.summaries[-1])
+
+    def misplaced(self, number: int, line: str) -> None:
+        is_known = any(self.grammar.read_fields(name, line) is not None for name in self.grammar.kinds)
+        if is_known or self.block is not None or self.is_over or _RESEMBLES.search(line):
+            super().misplaced(number, line)
+        else:
+            self.foreign.append(number)
+
+
+# Words of report lines, bars and totals: such a line before the totals is a damaged one.
+_RESEMBLES = re.compile(
+    r"^[][{}],?$|^\"\w+\": |\[ *\d+ *s *\]|\bthds\b|\btps\b|\bqps\b|per sec\b|percentile|stddev|r/w/o|reconn"
+    r"|total (?:number|time)|(?:read|write|other|total|min|avg|max|sum): +\d|statistics:|\|\*|^\d+(?:,\d+){3}"
+    r"|^sysbench \d|"
+    r"(?i:number of threads|report intermediate|threads started|initializing)"
+)
+
+
+def parse_output(output: Output) -> tuple[SysbenchLog, tuple[int, ...]]:
+    """The log of one output, with the file's line numbers in its problems, and the lines of others in it."""
+    is_legacy = (
+        any(mark in output.text for mark in sysbench_legacy.MARKS) or "multi-threaded" in output.text[:200]
+    )
+    reader = RelaxedReader(is_legacy)
+    text = output.text if output.text.endswith("\n") else f"{output.text}\n"
+    log = read_lines(reader, text)
+    problems = tuple(problem._replace(line=output.line_of(problem.line)) for problem in log.problems)
+    foreign = tuple(filter(None, (output.line_of(line) for line in reader.foreign)))
+    return replace(log, problems=problems), foreign
