@@ -20,18 +20,16 @@ endif
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 STUDY ?= quick
-# What verify and rerun look at, and what review compares with.
+# What verify looks at, and what review compares with.
 ARCHIVE ?= $(STUDY).tar.gz
 BASE ?= main
-# Under which name a rerun by others is kept for the study's page; empty: it is only shown.
-KEEP ?=
 # How long `make session` may measure.
 MINUTES ?= 60
 # More words for dvc, pytest or JupyterLab: make repro ARGS=--force
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again session verify review rerun new gate calibrate strip bench lock clean
+.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again session verify review new gate calibrate strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -111,9 +109,6 @@ verify: setup ## Check ARCHIVE: every hash, and its findings made again from its
 
 review: setup ## One page on what changed since BASE: notebooks, keys, findings
 	@sh tools/as_owner.sh benchbook review "$(BASE)"
-
-rerun: setup ## Judge the findings of ARCHIVE, somebody else's, by our own; KEEP=name: on the page too
-	@sh tools/as_owner.sh benchbook rerun "$(ARCHIVE)" $(if $(KEEP),--keep "$(KEEP)")
 
 new: setup ## Ask six questions and write a study file
 	@sh tools/as_owner.sh benchbook new $(ARGS)

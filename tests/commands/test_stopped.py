@@ -5,7 +5,6 @@ import random
 import shutil
 import signal
 import subprocess
-import tarfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +26,6 @@ PORT = rooms.port(480)
 KILLS, WITHIN_S, HOLDING_S = int(os.environ.get("BENCHBOOK_KILLS", "1")), 6.0, 20.0
 COMMANDS: dict[str, tuple[str, ...]] = {
     "verify": ("verify", "data/record/lab-ladder/{first}.tar.xz"),
-    "rerun": ("rerun", "data/record/lab-ladder/{first}.tar.xz"),
     "remake": ("remake",),
     "pages": ("pages",),
     "findings": ("findings",),
@@ -77,12 +75,6 @@ def prepare(name: str, clone: Clone) -> None:
     """Make what a command works on, without which it refuses at once: our own findings, or the pages."""
     own = clone.path / "data" / "lab-ladder"
     shutil.rmtree(own, ignore_errors=True)
-    if name == "rerun":
-        own.mkdir()
-        with tarfile.open(clone.path / "data" / "record" / "lab-ladder" / f"{first()}.tar.xz") as archive:
-            told = archive.extractfile("lab-ladder/data/lab-ladder/findings.json")
-            assert told is not None
-            (own / "findings.json").write_bytes(told.read())
     if name == "publish":
         code, said = clone.run("benchbook", "pages")
         assert code == 0, said

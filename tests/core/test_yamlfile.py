@@ -202,3 +202,9 @@ def test_any_text_is_read_or_refused(text: str):
         assert isinstance(yamlfile.parse(text.encode("utf-8", "surrogatepass"), "x.yaml").data, dict)
     except InputErrors as error:
         assert all(line.startswith("x.yaml") for line in error.errors)
+
+
+def test_a_file_that_a_program_wrote_has_no_limit_of_size():
+    lines = "\n".join(f"k{number}: [a, b]" for number in range(yamlfile.MAX_NODES))
+    read = yamlfile.parse((lines + f"\nlast: {'x' * yamlfile.MAX_BYTES}\n").encode(), "index.yaml", True)
+    assert len(read.data) == yamlfile.MAX_NODES + 1

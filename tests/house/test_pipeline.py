@@ -19,8 +19,8 @@ KEYS = ["desc", "cmd", "wdir", "deps", "params", "outs", "metrics", "plots"]
 # DVC gives the name of a mapping's item as ${key}, and the file that params.yaml has for it as ${item}.
 STUDY_FILE = "${item}"
 # Read by people and editors, or by DVC itself: no stage has to declare them.
-# What others made and gave: published sources, and reruns that were kept.
-FROM_OTHERS = ("data/published/", "data/reruns", "data/record", "studies")
+# What others made and gave: published sources and recorded sessions.
+FROM_OTHERS = ("data/published/", "data/record", "studies")
 FOR_DVC = {"studies", "sources"}
 # Studies of their own by name: DVC follows the file that is written when one is asked for.
 FOR_SIZES = {"sizes"}

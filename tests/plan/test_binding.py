@@ -162,14 +162,3 @@ def test_what_is_missing_was_given_up_or_left_out_after_a_look(gone, given_up, f
     found = list(binding.of_missing(runs(3), there, given_up, first_stop))
     cut = [text if ":" in due else text.partition(":")[0] for text, due in zip(found, said, strict=True)]
     assert cut == said
-
-
-def test_facts_that_no_run_is_bound_to_are_listed_by_their_section():
-    arms = {
-        "direct": {"machine": {"cores": 2, "load": 0.1, "disk": {"kind": "x"}}, "looked": "now"},
-        "proxy": {"machine": {"load": 0.2, "swap_mib": 0}, "proxy": {"version": "2.6", "pid": 7}},
-    }
-    # Cores and versions are what makes a run another run.
-    assert binding.unbound_facts(arms) == ["looked", "machine (disk, load, swap_mib)", "proxy (pid)"]
-    held = ("machine.load", "looked")
-    assert binding.unbound_facts(arms, held) == ["machine (disk, swap_mib)", "proxy (pid)"]

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import archives
-from benchbook.core import paths
 from benchbook.core.errors import BenchbookError
 from benchbook.evidence import archive, verify
 
@@ -186,12 +184,9 @@ def test_a_forged_version_is_named_and_nothing_is_made_of_it(packed, tmp_path, m
     found = verify.verify(made)
     assert not found.is_same and found.findings is None
     text = " ".join(str(found).split())
-    assert "WRONG facts.json: for arm direct its digest is" in text and "not proven who measured" in text
-    assert "identity_before.version is 10.11.6, facts.json has 11.4.2" in text
+    assert "WRONG facts.json: for arm direct its digest is" in text
+    assert "not shown that these servers ran" in text
     assert "\x1b" not in str(found), "a terminal obeys what stands in an archive"
-    said = r"not judged, because its files contradict(.|\n)*facts\.json: for arm"
-    with pytest.raises(BenchbookError, match=said):
-        archives.read(made)
 
 
 def test_an_archive_without_a_part_is_refused_by_name(packed, tmp_path):
@@ -215,13 +210,3 @@ def test_it_gives_the_same_findings_again_and_tells_when_it_does_not(packed, tmp
     found = verify.verify(made)
     assert not found.is_same and "findings.json: findings[0].n: 9 recorded, 5 here" in str(found)
     assert "metrics.json: read.haproxy.qps.n: 7 recorded, 5 here" in found.differences
-
-
-def test_a_rerun_is_judged_by_what_its_runs_give_not_by_what_it_says(packed, site, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
-    monkeypatch.setattr(paths, "root", lambda: site)
-    made = forged(packed, tmp_path / "a.tar.gz", "data/made/findings.json", b'"n": 5', b'"n": 9')
-    taken = archives.read(made)
-    assert taken.findings.findings[0].n == 5
-    assert verify.OTHER_FINDINGS in archives.markdown(taken)
-    assert any("n: 9 recorded, 5 here" in note for note in taken.notes), "the value, here and recorded"

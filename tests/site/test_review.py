@@ -11,12 +11,8 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from benchbook.commands import archives, review
-from benchbook.compare import reruns
-from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.core.findings import Findings, Rerun
-from benchbook.show import load
-from benchbook.show import reruns as shown
+from benchbook.commands import review
+from benchbook.core.errors import BenchbookError
 from tests.compare.sessions import sessions
 from tests.found import changed, finding, findings
 from tests.site.conftest import ROOT, STUDY
@@ -99,71 +95,6 @@ def test_what_changed_in_a_finding(values, told):
     assert row[-1] == told
 
 
-# Ours is −10 %, so the band is ± max(2, a fifth of 10) = 2 points: −12 to −8 %.
-@pytest.mark.parametrize(
-    ("low", "high", "verdict"),
-    [
-        (-0.115, -0.085, "confirmed"),
-        (-0.13, -0.09, "inconclusive"),
-        (-0.20, -0.13, "contradicted"),
-        (0.01, 0.03, "contradicted"),
-    ],
-)
-def test_a_rerun_is_judged_with_our_effect_as_the_claim(low, high, verdict):
-    second = changed(FOUND, effect=(low + high) / 2, low=low, high=high)
-    (one,) = reruns.judge(findings(FOUND), findings(second))
-    assert one.verdict == verdict
-    if low > 0:
-        assert one.direction == "opposite"
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        ({"label": "not shown"}, {}),
-        ({"headline": False}, {}),
-        ({}, {"headline": False}),
-        ({}, {"low": None, "high": None}),
-        ({}, {"id": "other"}),
-    ],
-)
-def test_what_cannot_be_judged_has_a_reason_and_no_verdict(ours, theirs):
-    (one,) = reruns.judge(findings(changed(FOUND, **ours)), findings(changed(FOUND, **theirs)))
-    assert one.verdict is None and shown.note(one)
-
-
-def test_a_rerun_of_another_study_file_says_so(site, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
-    other = tmp_path / "their"
-    (other / "data").mkdir(parents=True)
-    shutil.copytree(site / "studies", other / "studies")
-    shutil.copytree(site / "data" / "made", other / "data" / "made")
-    assert "not quite the same" not in archives.markdown(archives.read(other))
-    (other / "studies" / "made.yaml").write_text(STUDY.replace("table_size: 10000", "table_size: 500"))
-    assert "dataset differ" in archives.markdown(archives.read(other))
-    assert "came without its study file" in archives.markdown(
-        archives.read(other / "data" / "made" / "findings.json")
-    )
-
-
-def test_a_rerun_that_is_kept_stands_on_the_study_s_page(site, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
-    taken = archives.read(site / "data" / "made" / "findings.json", "elsewhere")
-    kept = archives.keep(taken)
-    try:
-        seen = load("made")
-        page = "".join(table._repr_html_() for table in shown.tables(seen.findings, seen.reruns))
-        assert "Rerun: elsewhere" in page and "came without its study file" in page
-        assert page.count("<tr") == 1 + len(seen.findings.findings)
-        with pytest.raises(InputErrors, match="choose another name"):
-            archives.keep(taken)
-    finally:
-        kept.unlink()
-    with pytest.raises(InputErrors, match="lower case"):
-        archives.keep(changed(taken, name="../out"))
-    assert "No other team has rerun" in shown.tables(seen.findings, [])[0]._repr_html_()
-
-
 def test_findings_of_other_inputs_are_called_stale(clone, monkeypatch):
     status = {
         "analyze@made": [{"changed deps": {"lib/benchbook/compare": "modified"}}],
@@ -178,21 +109,6 @@ def test_findings_of_other_inputs_are_called_stale(clone, monkeypatch):
     (clone / "data" / "made").mkdir()
     findings(FOUND).write(clone / "data" / "made" / "findings.json")
     assert "Now is stale: what analyze read has changed since" in review.review("main").read_text()
-
-
-def test_the_same_data_is_no_rerun():
-    """Equal to the last digit: a copy. It may confirm nothing, also where its effect lies in its own band."""
-
-    def kept(found: Findings) -> Rerun:
-        about = {"study": "made", "name": "x", "origin": "x", "kept": "2026-01-01", "differs": []}
-        return Rerun(**about, findings=found)
-
-    found = findings(FOUND)
-    text = shown.markdown(found, kept(found))
-    assert "the same data, not a second measurement" in text
-    assert "not judged" in text and "confirmed" not in text.replace(shown.RULE, "")
-    other = findings(changed(FOUND, effect=-0.1001))
-    assert "same data" not in shown.markdown(found, kept(other))
 
 
 def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):

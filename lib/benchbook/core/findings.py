@@ -363,16 +363,3 @@ class Findings(Document):
     def everything(self) -> list[Finding]:
         """All findings, the A/A pair last."""
         return [*self.findings, *([self.aa] if self.aa else [])]
-
-
-class Rerun(Document):
-    """Another team's rerun as it is kept: `differs` are sections of its study file that are not ours, null
-    without such a file; `notes` are those of its check."""
-
-    study: str
-    name: str
-    origin: str
-    kept: str
-    differs: list[str] | None
-    notes: list[str] = Field(default_factory=list)
-    findings: Findings

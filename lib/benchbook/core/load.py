@@ -18,7 +18,7 @@ from benchbook.core.params import Params
 from benchbook.core.study import Study
 from benchbook.core.study_base import NAME
 
-TAKEN = ("calibration", "published", "record", "recorded", "reruns", "review", "site")
+TAKEN = ("calibration", "published", "record", "recorded", "review", "site")
 """Folders of `data` that are no study's."""
 
 

@@ -229,11 +229,6 @@ def params() -> Path:
     return root() / "params.yaml"
 
 
-def reruns() -> Path:
-    """Return the folder of the reruns by others that were kept, STUDY.NAME.json each."""
-    return root() / "data" / "reruns"
-
-
 def code(study: str) -> Path:
     """Return the file that says which code of `sites` measuring a study runs."""
     return root() / "data" / "site" / "code" / f"{study}.json"

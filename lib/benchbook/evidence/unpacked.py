@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.read.binding import PROXY
 
 
 class Unpacked:
@@ -98,12 +95,6 @@ class Unpacked:
         return {folder.name: folder.plan() for folder in self.folders}
 
     @cached_property
-    def settings_files(self) -> dict[Path, str]:
-        """The settings files and manifests that are there, each with its digest."""
-        there = sorted(file for file in self.where.applied.rglob("*") if file.is_file())
-        return {file: files.sha256(file) for file in there}
-
-    @cached_property
     def applied(self) -> dict[str, list[str]]:
         """Where facts and runs name a settings file, by its digest: names of the fact with its arms."""
         found: dict[str, list[str]] = {}
@@ -138,12 +129,6 @@ class Unpacked:
         return found
 
     @cached_property
-    def tells_proxy(self) -> bool:
-        """Whether runs name the proxy that they went through."""
-        looks = [folder.evidence().get("identity_before") or {} for folder in self.folders]
-        return any(PROXY in look for look in looks)
-
-    @cached_property
     def judged(self) -> dict[str, validity.Judgement]:
         """Each run judged by the archive's own limits."""
         return {folder.name: validity.judge(folder, self.params.limits) for folder in self.folders}
@@ -154,41 +139,3 @@ def _json(file: Path) -> Any:
         return files.parse_json(files.read_plain(file))
     except ValueError as error:
         raise ValueError(f"{file.name}: {error}") from None
-
-
-def jsonable(value: Any) -> Any:
-    """Return a value as it comes back from a JSON file."""
-    return json.loads(json.dumps(value, default=vars))
-
-
-def misstated(held: Unpacked) -> Iterator[str]:
-    """Yield settings that facts.json tells otherwise than the files with which parts were started."""
-    files_ = {digest: applied.settings(file) for file, digest in held.settings_files.items()}
-    engines = {arm: facts.get("engine") or {} for arm, facts in held.facts.arms.items()}
-    told = {
-        arm: {
-            name: one["asked"]
-            for name, one in (engine.get("settings") or {}).items()
-            if isinstance(one, Mapping) and "asked" in one
-        }
-        for arm, engine in engines.items()
-    }
-    files_of: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {
-        (arm, "settings", str(engine.get("config_hash"))): told for arm, engine in engines.items()
-    }
-    for folder in held.folders:
-        arm = held.study.deployed(held.plans[folder.name]["arm"])
-        parts = (held.judged[folder.name].evidence.seen.get("identity_before") or {}).get("cluster")
-        for part, one in parts.items() if isinstance(parts, Mapping) else ():
-            key = f"{part.partition('-')[0]}_settings"
-            of_key = {each: (engine.get("cluster") or {}).get(key) or {} for each, engine in engines.items()}
-            files_of[arm, f"cluster.{key}", str(one.get("config_hash"))] = of_key
-    by_file = set().union(*files_.values())
-    for (arm, key, digest), of_arms in files_of.items():
-        if (has := files_.get(digest)) is None:
-            continue
-        # What no file has is set once a server runs.
-        for name in sorted({name for own in of_arms.values() for name in own} & by_file):
-            due = applied.plain(of_arms[arm][name]) if name in of_arms[arm] else None
-            if has.get(name) != due:
-                yield f"facts.json: arms.{arm}.engine.{key}: {name} is {due}, its file has {has.get(name)}"

@@ -9,39 +9,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-from benchbook.core import files, git, load, paths, record
-from benchbook.core.errors import BenchbookError
+from benchbook.core import files, git, paths, record
 from benchbook.core.findings import Findings
 from benchbook.core.wording import count
-from benchbook.evidence import archive, proof, remake
+from benchbook.evidence import archive, disclosed, proof, remake
 from benchbook.show.markup import plain
 
 _SHOWN, _WIDTH, _INDENT = 30, 110, 14
 _SKEW = "made here by benchbook {here}; at the archive's own commit they should be the same"
-OTHER_FINDINGS = "Its own findings are not what its runs give here, and it is judged by what they give."
 FOLLOWS = "these findings follow from these files"
 FOLLOWS_NOT = "that these findings follow from these files could NOT be shown"
-WORD = "that these files were measured, and on what: that is the recorder's word"
 UNBOUND = "nothing in this clone stands behind it; hold the manifest's sha256 against the one its author gave"
 SIGNED = {"G": "signed by {}", "U": "signed by {}, a key that is not trusted here", "N": "not signed"}
-NO_RUNS = "It came without its runs: nothing of it was made again or held against anything."
 
 
 @dataclass(frozen=True)
 class Verified:
     """What a check found: the archive's contents, what its files prove, how what was made again differs.
 
-    `binds` says what stands behind the word of who recorded it. `findings` are those made here from its runs,
-    `study` is its study file; both are None where the files contradict each other: nothing is made of them.
+    `binds` says what stands behind the word of who recorded it. `findings` are those made here from its runs;
+    None where the files contradict each other: nothing is made of them.
     """
 
     contents: archive.Contents
     proof: proof.Proof
     differences: tuple[str, ...] = ()
     findings: Findings | None = None
-    study: dict[str, Any] | None = None
     binds: tuple[str, ...] = ()
 
     @property
@@ -55,11 +49,11 @@ class Verified:
         skew = _SKEW.format(here=version("benchbook"))
         wrong, again = self.proof.wrong, "made again from the raw files:"
         files_ = f"all {len(manifest.files)} files are those of the manifest"
-        runs = ["plans, schedule, facts, data, pilots and evidence agree with each other"]
+        runs = ["plans, schedule, facts, data and runs agree with each other"]
         found = [f"{again} NOT the same", *self.differences, skew]
         told = {
             "shown": [FOLLOWS if self.is_same else FOLLOWS_NOT],
-            "not shown": [WORD, *self.binds],
+            "not shown": [*disclosed.SENTENCES, *self.binds],
             "study": [f"{self.contents.study}, made by {made}"],
             "hashes": [f"{files_} ({self.contents.bytes / 1e6:.1f} MB)"],
             "manifest": [f"sha256 {self.contents.digest}"],
@@ -67,7 +61,6 @@ class Verified:
             "WRONG": wrong,
             "findings": found if self.differences else [f"{again} the same values"],
             "noted": self.proof.noted,
-            "not proven": self.proof.unproven,
         }
         if wrong:
             told["findings"] = [f"NOT made again, because the runs contradict each other; {skew}"]
@@ -146,32 +139,4 @@ def checked(file: Path) -> Iterator[tuple[Verified, Path]]:
             yield Verified(contents, proved), root
             return
         found = remake.compared(contents.study, root)
-        with paths.at(root):
-            spec = study_of(where.file)
-        yield Verified(contents, proved, found, Findings.read(where.findings), spec), root
-
-
-def findings(place: Path) -> tuple[Findings, dict[str, Any] | None, list[str]]:
-    """Return the findings, the study file where there is one, and what to know of them.
-
-    Of an archive they are made again from its runs; of a folder or a findings.json they are as they came.
-    BenchbookError for an archive whose files contradict each other.
-    """
-    if place.is_file() and place.suffix == ".json":
-        return Findings.read(place), None, [NO_RUNS]
-    if place.is_dir():
-        found: Sequence[Path] = sorted([*place.glob("findings.json"), *place.glob("data/*/findings.json")])
-        if len(found) != 1:
-            raise BenchbookError(f"{place}: {len(found)} findings.json in it; name the folder of one study")
-        study = paths.StudyPaths(found[0].parent.name, found[0].parents[2]).file
-        return Findings.read(found[0]), study_of(study), [NO_RUNS]
-    checked = verify(place)
-    if checked.findings is None:
-        raise BenchbookError(f"{place}: not judged, because its files contradict each other\n{checked}")
-    notes = [OTHER_FINDINGS, *checked.differences] if checked.differences else []
-    return checked.findings, checked.study, [*notes, *checked.proof.noted]
-
-
-def study_of(file: Path) -> dict[str, Any] | None:
-    """Read a study file wherever it is; None if it is not there."""
-    return load.study_file(file).model_dump(mode="json") if file.is_file() else None
+        yield Verified(contents, proved, found, Findings.read(where.findings)), root

@@ -16,19 +16,11 @@ from benchbook.core.document import Arms
 from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun, fingerprint, run_id_of
 from benchbook.core.study import Study
-from benchbook.core.study_arm import UNMEASURED
 from benchbook.plan import schedule
 
 # What dataset.json says beside what was loaded.
 BESIDE_DATA = ("fingerprint", "loads", "events")
 FILES = {"facts": "facts.json", "data": "dataset.json"}
-# Sections of a study file that no run's plan follows from.
-UNBOUND_KEYS = (
-    *("title", "question", "claims", "site", "plan.blocks", "plan.stop", "plan.max_repeats"),
-    *("plan.budget_minutes", "plan.ladder", "warm_up.prewarm", "warm_up.analyze"),
-    *(f"arms.*.{name}" for name in UNMEASURED),
-    "sizes",
-)
 Plans = Mapping[str, Mapping[str, Any]]
 
 
@@ -136,21 +128,6 @@ def of_missing(
             absent.setdefault(run.group, []).append(run.run_id)
     for group, names in absent.items():
         yield f"{group}: {_runs(names)} due and not there, and void does not say why"
-
-
-def unbound_facts(arms: Arms, held: Collection[str] = ()) -> list[str]:
-    """Return the facts that no run's digest covers, one text a section; `held` are covered otherwise."""
-    covered = (*schedule.LASTING, *held)
-    sections: dict[str, set[str]] = {}
-    for found in arms.values():
-        for name in canonical.flat(found):
-            if not any(f"{name}.".startswith(f"{one}.") for one in covered):
-                top, _, rest = name.partition(".")
-                sections.setdefault(top, set()).add(rest.partition(".")[0])
-    return [
-        f"{top} ({', '.join(sorted(below))})" if below - {""} else top
-        for top, below in sorted(sections.items())
-    ]
 
 
 def _runs(names: Sequence[str]) -> str:

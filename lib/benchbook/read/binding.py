@@ -6,20 +6,13 @@ Every function yields what does not agree as a sentence; nothing means that all 
 from __future__ import annotations
 
 import datetime
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from benchbook.core import traits
 from benchbook.core.runfolder import Between, Manifest, Times
-from benchbook.read import costs
-from benchbook.read.checks_server import RETRIES
 from benchbook.read.evidence import Evidence
 
-PROXY = "proxy_config_hash"
-# What server and proxy were started with, by its digests.
-STARTED = ("config_hash", "started_with")
 # Both clocks are read one after the other, and their difference is itself recorded.
 CLOCK_SLACK_S = 0.25
 # sysbench gives its threads 30 s to connect, and its end takes a while on a busy machine.
@@ -28,12 +21,9 @@ STARTING_S = 45.0
 START_SLACK_S = 0.5
 # The wall clock may be set back between two runs.
 OVERLAP_S = 1.0
-MONITOR_SLACK_S = 3.0
 # Our looks between two runs take a moment.
 LINKED_S = 2.0
 BY_ACCOUNT = "Account_updates"
-# MariaDB keeps a hundredth of its pool for what it knows of the pages.
-POOL_SHARE = 0.95
 
 
 def of_times(run: Evidence) -> Iterator[str]:
@@ -57,105 +47,6 @@ def of_attempt(run: Evidence, manifest: Manifest, voided: int) -> Iterator[str]:
         yield f"manifest.json: attempt {manifest.attempt}, evidence.json has {attempt}"
     if attempt != voided + 1:
         yield f"evidence.json: attempt {attempt}, and void has {voided} attempts before it"
-
-
-def of_client(run: Evidence) -> Iterator[str]:
-    """Yield where the client's threads are not the plan's."""
-    threads = run.seen["client"]["threads"]
-    if threads != run.planned.threads:
-        yield f"evidence.json: client.threads is {threads}, the plan has {run.planned.threads}"
-
-
-def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> Iterator[str]:
-    """Yield where server or proxy of a run say they are another than facts.json has.
-
-    `tells_proxy` says that runs here name their proxy, so that a run without one had none.
-    """
-    engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
-    known = {name: engine.get(name) for name in STARTED}
-    known |= {f"proxy_{name}": proxy.get(name) for name in STARTED}
-    told = traits.engines().get(engine.get("name", ""))
-    if told is None or told.tells_version:
-        known["version"] = engine.get("version")
-    for when in ("identity_before", "identity_after"):
-        look = run.seen.get(when) or {}
-        if tells_proxy and (PROXY in look) != (known[PROXY] is not None):
-            which = "has a proxy that facts.json lacks" if PROXY in look else "lacks the proxy of facts.json"
-            yield f"evidence.json: {when} {which}"
-        for name, fact in known.items():
-            if fact is not None and isinstance(look.get(name), str | Mapping) and look[name] != fact:
-                yield f"evidence.json: {when}.{name} is {look[name]}, facts.json has {fact}"
-
-
-def of_ledger(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a server's books lack that it can tell: without them any number of queries would agree.
-
-    Only of a server that others run there may be no books at all.
-    """
-    books: Mapping[str, Any] = run.seen.get("ledger") or {}
-    told = traits.engines().get((facts.get("engine") or {}).get("name", ""))
-    if (facts.get("site") or {}).get("kind") == "existing" or told is None:
-        return
-    if not books.get("available"):
-        yield f"evidence.json: there is no ledger ({books.get('reason')}), and its server has one"
-    # A proxy that pools sessions opens some of its own.
-    may_lack = told.uncounted | ({"Connections"} if facts.get("proxy") else frozenset())
-    absent = set(books.get("absent") or {})
-    yield from (
-        f"evidence.json: no {name}, which {told.product} counts" for name in sorted(absent - may_lack)
-    )
-    if RETRIES in (books.get("before") or {}) and "Connections" not in absent:
-        yield f"evidence.json: {told.product} counts connections and {RETRIES}, and no server does both"
-
-
-def of_cluster(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where a cluster has other parts, or its rows are on more or fewer stores, than facts.json has."""
-    asked = (facts.get("engine") or {}).get("cluster") or {}
-    parts = (run.seen.get("identity_before") or {}).get("cluster")
-    if not isinstance(parts, Mapping):
-        return
-    found = Counter(name.partition("-")[0] for name in parts)
-    for key, count in asked.items():
-        there = found[key.removesuffix("s")]
-        if isinstance(count, int) and key != "replicas" and there != count:
-            yield f"evidence.json: the cluster has {there} {key}, facts.json has {count}"
-    look = ((run.seen.get("arrangement") or {}).get("cluster") or {}).get("before") or {}
-    due = str(asked.get("replicas"))
-    if others := sorted(set(look.get("replicas") or {}) - {due}):
-        yield f"evidence.json: rows are on {', '.join(others)} stores, facts.json has {due}"
-
-
-def of_machine(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where the cores of the client's machine are others than facts.json has."""
-    hosts = facts.get("hosts") or {}
-    whose: Mapping[str, Any] = hosts.get("client") or facts.get("client_node") or facts.get("machine") or {}
-    found, cores = run.seen.get("machine_cores"), whose.get("cores")
-    if None not in (found, cores) and found != cores:
-        yield f"evidence.json: machine_cores is {found}, facts.json has {cores}"
-
-
-def of_pool(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where a server's pool, by the pages that it counts, is not of the size that it was set to."""
-    asked = ((facts.get("engine") or {}).get("settings") or {}).get("innodb_buffer_pool_size") or {}
-    size = asked.get("got") if isinstance(asked, Mapping) else asked
-    if not str(size).isdigit():
-        return
-    most = int(str(size))
-    for when in ("before", "after"):
-        held = run.cache(when)
-        if held and not POOL_SHARE * most <= held.pages_of_pool * held.page_bytes <= most:
-            pages = f"{held.pages_of_pool} pages of {held.page_bytes} bytes"
-            yield f"evidence.json: cache.{when}: the pool has {pages}, facts.json has a pool of {size} bytes"
-
-
-def of_monitor(run: Evidence, text: str, is_whole: bool) -> Iterator[str]:
-    """Yield where the monitor's seconds do not go on, or end after the run, or before it where whole."""
-    seconds = costs.monitor_table(text)["second"].to_pylist()
-    if any(later < earlier for earlier, later in pairwise(seconds)):
-        yield "monitor.csv: its seconds do not go on"
-    last, lasted = max(seconds, default=0.0), Times.of(run.seen).sysbench_s
-    if last - lasted > MONITOR_SLACK_S or (is_whole and lasted - last > MONITOR_SLACK_S):
-        yield f"monitor.csv: it ends at second {last:g}, the run at {lasted:.1f}"
 
 
 def chained(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from benchbook.compare import words
 from benchbook.core import files, paths
-from benchbook.core.findings import Findings, Rerun
+from benchbook.core.findings import Findings
 
 # What a page is made of; None stands for all columns. Seconds are many, and few of their columns are shown.
 TABLES: dict[str, list[str] | None] = {
@@ -27,8 +27,8 @@ class Evidence:
     """The findings, tidy tables and fact files of one study.
 
     `folder` is data/STUDY. Intervals have the columns of `TABLES` only. Tables have the columns that
-    read/tidy.py documents. `warm_up` is None where that stage left nothing. `reruns` are those by others, by
-    name. `applied` are the settings files of the arms, by name.
+    read/tidy.py documents. `warm_up` is None where that stage left nothing. `applied` are
+    the settings files of the arms, by name.
     """
 
     name: str
@@ -40,7 +40,6 @@ class Evidence:
     facts: Mapping[str, Any]
     dataset: Mapping[str, Any]
     warm_up: Mapping[str, Any] | None
-    reruns: tuple[Rerun, ...] = ()
     applied: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -94,6 +93,5 @@ def load(name: str) -> Evidence:
         facts=files.read_json(place.facts),
         dataset=files.read_json(place.dataset),
         warm_up=files.read_json(place.warm_up) if place.warm_up.is_file() else None,
-        reruns=tuple(Rerun.read(file) for file in sorted(paths.reruns().glob(f"{name}.*.json"))),
         applied={file.name: file.read_text(encoding="utf-8") for file in there},
     )
