@@ -13,6 +13,13 @@ LEVEL = 0.98
 MILAN = "AMD EPYC (family 25, model 1, stepping 1)"
 TURIN = "AMD EPYC (family 26, model 2, stepping 1)"
 XEON = "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"
+PROCESSORS = (
+    XEON,
+    MILAN,
+    TURIN,
+    *(f"AMD EPYC (family 25, model {model}, stepping 9)" for model in range(90, 99)),
+)
+"""A model for each session, so that every occasion is a processor of its own."""
 _NUMBER = count(1)
 
 
@@ -70,7 +77,7 @@ def session(
     return brought(name or f"s{next(_NUMBER)}", measured, design, whole, arms, **more)
 
 
-def sessions(*logs: float, error: float = 0.005, processors=(XEON, MILAN), **more) -> list[Brought]:
+def sessions(*logs: float, error: float = 0.005, processors=PROCESSORS, **more) -> list[Brought]:
     """Bring a session a day, each with one log effect, on the processors in turn."""
     return [
         session(

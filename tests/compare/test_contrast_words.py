@@ -167,4 +167,4 @@ def test_what_was_seen_is_not_told_as_expected():
     (one,) = pool("quick", sessions(0.08, -0.08, 0.08, -0.08, error=0.025)).contrasts
     assert one.whole.prediction_low is not None and one.whole.standing == "not shown"
     told = said(one, one.model_copy(update={"workload": "writes"}))
-    assert told.endswith("was shown: −7.7 to +8.3 % in 4 sessions on 2 processors.")
+    assert told.endswith("was shown: −7.7 to +8.3 % in 4 sessions on 4 processors.")

@@ -19,7 +19,7 @@ from benchbook.compare.more_sessions import (
     need,
 )
 from benchbook.compare.pooled import pool
-from tests.compare.sessions import sessions
+from tests.compare.sessions import PROCESSORS, sessions
 
 
 def test_half_the_width_is_that_of_the_pooled_interval():
@@ -34,8 +34,8 @@ def test_sessions_that_differ_want_more_sessions():
     (advice,) = advise(pool("quick", sessions(0.05, 0.15, 0.10, 0.20)))
     # tau is 6.44: 2.3534 * 6.44 * sqrt(1 + 1/4) and 1.8946 * 6.44 * sqrt(1 + 1/8), t with 3 and 7 degrees.
     assert advice.sentence == (
-        "HAProxy on point selects: ±16.9 points; 8 sessions make it ±12.9, twice the blocks in each ±16.9. "
-        "More sessions: sessions differ by 6.4 points, their blocks leave 0.5."
+        "HAProxy on point selects: ±16.9 points; 8 processors make it ±12.9, twice the blocks in each ±16.9. "
+        "More processors: processors differ by 6.4 points, their sessions leave 0.5."
     )
 
 
@@ -44,25 +44,23 @@ def test_sessions_alike_gain_from_either():
     # Without tau: 2.3534 * 0.03 / sqrt(4) = 3.53; with twice the blocks over sqrt(2) less: 2.50.
     assert advice.now_pct == pytest.approx(3.53, abs=0.005)
     # Of eight sessions 1.8946 * 3 / sqrt(8) = 2.01.
-    assert "8 sessions make it ±2.0, twice the blocks in each ±2.5. Either helps" in advice.sentence
-    assert "only another can say what to expect elsewhere" not in advice.sentence
+    assert "8 processors make it ±2.0, twice the blocks in each ±2.5. Either helps" in advice.sentence
 
 
-def test_sessions_of_one_processor_want_another():
-    found = pool("quick", sessions(0.10, 0.11, 0.09, 0.10))
-    contrast = found.contrasts[0]
-    alone = contrast.model_copy(update={"whole": contrast.whole.model_copy(update={"processors": 1})})
-    (advice,) = advise(found.model_copy(update={"contrasts": (alone,)}))
-    assert advice.sentence.endswith("only another can say what to expect elsewhere.")
-
-
-def test_too_few_occasions_want_more_of_them():
-    (advice,) = advise(pool("quick", sessions(0.10)))
+@pytest.mark.parametrize(
+    ("models", "missing"), [(1, "2 more processor models"), (2, "1 more processor model")]
+)
+def test_too_few_processors_want_more_of_them(models, missing):
+    (advice,) = advise(pool("quick", sessions(0.10, 0.11, 0.09, 0.10, processors=PROCESSORS[:models])))
     assert advice.now_pct is None
     assert advice.sentence == (
-        "HAProxy on point selects: 3 more occasions would say what to expect elsewhere; "
-        "more blocks of the same hour can't."
+        f"HAProxy on point selects: sessions on {missing} would say what to expect elsewhere; "
+        "more blocks, or more sessions on the same model, can't."
     )
+
+
+def test_nothing_is_advised_of_a_study_without_sessions():
+    (advice,) = advise(pool("quick", sessions(0.10)))
     told = list(lines(pool("quick", sessions(0.10))))
     assert told == ["What would narrow what is expected of a further session:", f"  {advice.sentence}"]
     assert list(lines(None)) == []

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from scipy.special import stdtrit
 
 from benchbook.compare.machines import models, name, processor
-from benchbook.compare.occasions import FEWEST, Pool, Value, averaged, occasions, pool, tau_squared
+from benchbook.compare.occasions import (
+    FEWEST_PROCESSORS,
+    Pool,
+    Value,
+    averaged,
+    occasions,
+    pool,
+    pool_by_processor,
+    tau_squared,
+)
 from benchbook.core.pooled import Session
 
 XEON = "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"
@@ -183,7 +192,7 @@ def test_statsmodels_says_the_same_of_drawn_inputs():
 
 def test_tau_is_where_the_weighted_squares_are_what_they_should_be():
     effects, variances = [0.1, 0.3, -0.2, 0.05], [0.001, 0.002, 0.0005, 0.004]
-    weights = 1 / (np.array(variances) + tau_squared(effects, variances))
+    weights = 1 / (np.array(variances) + tau_squared((effects, variances)))
     mean = (weights * effects).sum() / weights.sum()
     assert (weights * (np.array(effects) - mean) ** 2).sum() == pytest.approx(3)
 
@@ -199,9 +208,9 @@ def test_values_closer_than_their_errors_have_no_tau_and_no_narrower_mean():
 
 
 def test_few_values_have_no_prediction_interval():
-    for k in range(1, FEWEST + 1):
-        found = pool([0.1, 0.2, 0.3, 0.4][:k], [0.001] * k)
-        assert (found.prediction_low is not None) == (k == FEWEST), k
+    for k in range(1, FEWEST_PROCESSORS + 1):
+        found = pool([0.1, 0.2, 0.3][:k], [0.001] * k)
+        assert (found.prediction_low is not None) == (k == FEWEST_PROCESSORS), k
         assert (found.low is not None) == (k > 1), k
 
 
@@ -219,3 +228,20 @@ def test_a_shift_moves_all_and_changes_nothing_else(pairs, shift):
     assert moved.mean == pytest.approx(found.mean + shift, abs=1e-6)
     assert moved.tau == pytest.approx(found.tau, abs=1e-5)
     assert min(effects) - 1e-9 <= found.mean <= max(effects) + 1e-9
+
+
+def test_occasions_of_one_processor_are_averaged_before_processors_are_pooled():
+    # Means 0.2, 0.2 and 0.5; the variance of the first is (0.01 + 0.03) / 2².
+    logs, variances = [0.1, 0.3, 0.2, 0.5], [0.01, 0.03, 0.02, 0.01]
+    found, by_hand = pool_by_processor(logs, variances, "aabc"), pool([0.2, 0.2, 0.5], [0.01, 0.02, 0.01])
+    assert (found.pool, found.processors) == (by_hand, 3)
+    # Their spread within the one processor: (0.1 - 0.3)² / 2 is 0.02, just what their variances explain.
+    assert found.within_tau == pytest.approx(0.0, abs=1e-6)
+
+
+def test_many_sessions_on_one_processor_predict_no_other():
+    found = pool_by_processor([0.1, 0.2, 0.3, 0.4], [1e-6] * 4, "aaaa")
+    assert (found.processors, found.pool.prediction_low) == (1, None)
+    # The standard deviation of 0.1, 0.2, 0.3, 0.4.
+    assert found.within_tau == pytest.approx(0.1291, abs=1e-4)
+    assert pool_by_processor([0.1, 0.4], [1e-6] * 2, "ab").within_tau is None

@@ -7,7 +7,7 @@ import pytest
 
 from benchbook.compare.placed import coverage, different, equal_arms, placed, sentences, summary
 from benchbook.compare.pooled import pool
-from tests.compare.sessions import MILAN, TURIN, XEON, finding, part, session, sessions
+from tests.compare.sessions import MILAN, PROCESSORS, TURIN, XEON, finding, part, session, sessions
 
 
 def record(*logs: float, **more):
@@ -25,12 +25,13 @@ def test_what_is_expected_counts_the_blocks_of_both_sides():
     assert [math.log1p(end) for end in found.expected] == pytest.approx([0.07574, 0.12426], abs=1e-5)
     assert found.place == "as expected"
     assert found.sentence.replace("\xa0", " ") == (
-        "HAProxy on point selects: +11 % here; 4 recorded sessions: +11 to +11 %, so as expected."
+        "HAProxy on point selects: +11 % here (±3.8 %); 4 recorded sessions: +11 to +11 %, so as expected, "
+        "but this session could not have told otherwise (the record: ±0.6 %)."
     )
 
 
 def test_a_session_far_off_is_outside_and_what_is_different_is_said():
-    known = record(-0.15, -0.16, -0.17, -0.16, processors=(XEON, TURIN))
+    known = record(-0.15, -0.16, -0.17, -0.16, processors=(XEON, TURIN, *PROCESSORS[3:5]))
     far = here(0.10, processor=MILAN)
     (found,) = placed(far, known)
     assert found.place == "outside what was expected"
@@ -42,11 +43,12 @@ def test_a_session_far_off_is_outside_and_what_is_different_is_said():
     assert summary(here(-0.16), known) == "The effect here is as expected from the recorded sessions."
 
 
-def test_with_too_few_occasions_nothing_is_expected():
-    (found,) = placed(here(0.5), record(0.1, 0.1, 0.1))
+def test_with_too_few_processors_nothing_is_expected():
+    known = record(0.1, 0.1, 0.1, 0.1, processors=(XEON, TURIN))
+    (found,) = placed(here(0.5), known)
     assert (found.place, found.expected) == ("nothing to expect yet", None)
-    assert "4 occasions are needed to expect anything, there are 3" in found.sentence
-    assert summary(here(0.5), record(0.1, 0.1, 0.1)) == ""
+    assert "3 processor models are needed to expect anything, there are 2" in found.sentence
+    assert summary(here(0.5), known) == ""
 
 
 def test_a_recorded_session_is_compared_with_the_others():
@@ -54,7 +56,7 @@ def test_a_recorded_session_is_compared_with_the_others():
     (found,) = placed(own[-1], pool("quick", own))
     assert found.place == "outside what was expected"
     assert "4 recorded sessions" in found.sentence
-    (found,) = placed(own[0], pool("quick", own[:4]))
+    (found,) = placed(own[0], pool("quick", own[:3]))
     assert found.place == "nothing to expect yet"
 
 
@@ -94,21 +96,27 @@ def test_differences_are_those_from_every_recorded_session():
     ]
 
 
-def test_each_occasion_is_left_out_once():
-    # Four near 0.1 and one at 0.5: that one is outside what the four let expect; each of the four is inside
-    # what the others do, since 0.5 among them makes tau large.
-    found = coverage([pool("quick", sessions(0.10, 0.11, 0.09, 0.10, 0.50))])
-    assert (found.inside.number, found.inside.of, found.effects, found.studies) == (4, 5, 1, 1)
+def test_each_processor_is_left_out_with_all_its_occasions():
+    # Four near 0.1 and a processor at 0.5, measured twice: that is outside what the four let expect; each of
+    # the four is inside what the others do, since 0.5 among them makes tau large.
+    logs, models = (0.10, 0.11, 0.09, 0.10, 0.50, 0.50), (*PROCESSORS[:5], PROCESSORS[4])
+    known = pool("quick", sessions(*logs, processors=models))
+    own, total = coverage([known])
+    assert (own.study, total.study) == ("quick", "")
+    assert (own.effects.number, own.effects.of) == (total.effects.number, total.effects.of) == (4, 5)
+    # An occasion of it alone is predicted by the other one, too.
+    assert (own.occasions.number, own.occasions.of) == (6, 6)
     # Exact interval of 4 of 5: 28.4 to 99.5 %.
-    assert (round(100 * found.inside.low, 1), round(100 * found.inside.high, 1)) == (28.4, 99.5)
+    assert (round(100 * own.effects.low, 1), round(100 * own.effects.high, 1)) == (28.4, 99.5)
 
 
-def test_fewer_than_four_occasions_are_not_tried():
-    assert coverage([pool("quick", sessions(0.1, 0.1, 0.1))]) is None
-    assert sentences([pool("quick", sessions(0.1, 0.1, 0.1))])[0].startswith("No effect has 4 occasions")
+def test_what_leaves_fewer_than_three_processors_is_not_tried():
+    few = [pool("quick", sessions(0.1, 0.1, 0.1))]
+    assert coverage(few) == []
+    assert sentences(few)[0].startswith("No effect was measured on 4 processor models yet")
 
 
-def test_nine_of_ten_drawn_sessions_lie_inside():
+def test_nine_of_ten_drawn_processors_lie_inside():
     draw = random.Random(20261123)
     several = [
         pool(
@@ -117,13 +125,13 @@ def test_nine_of_ten_drawn_sessions_lie_inside():
         )
         for place in range(60)
     ]
-    found = coverage(several)
-    assert found.inside.of == 480
+    share = coverage(several)[-1].effects
+    assert share.of == 480
     # 480 times 0.9 is 432; that is left in all but one of a thousand draws between 412 and 452.
-    assert 412 <= found.inside.number <= 452
+    assert 412 <= share.number <= 452
 
 
-def test_equal_arms_are_counted_by_session_and_by_mean():
+def test_equal_arms_are_counted_by_session_of_any_design_and_by_mean():
     def twins(*logs: float):
         return pool(
             "quick",
@@ -132,18 +140,21 @@ def test_equal_arms_are_counted_by_session_and_by_mean():
                     finding(part(0.1, 0.005)),
                     aa=finding(part(log, 0.005), treatment="direct_again"),
                     measured=f"2026-11-0{place}T01:00",
+                    processor=PROCESSORS[place],
                 )
                 for place, log in enumerate(logs, 1)
             ],
         )
 
     # t is 3.747, so an interval is ±0.0187: 0.05 is outside. The mean of two has t with 1 degree of freedom.
-    own, means = equal_arms([twins(0.001, -0.001), twins(0.05)])
-    assert (own.number, own.of) == (2, 3)
-    assert (means.number, means.of) == (1, 1)
-    assert equal_arms([pool("quick", sessions(0.1))]) == (None, None)
-    told = list(sentences([twins(0.001, -0.001), twins(0.05)]))
-    assert told[-1].replace("\xa0", " ") == (
-        "Equal arms (A/A): the intervals of 2 of 3 sessions hold zero, "
-        "and 1 of 1 means over sessions do at 90 %."
+    several = [twins(0.001, -0.001), twins(0.05)]
+    seen = equal_arms(several)
+    assert [(name, share.number, share.of) for name, share in seen.items()] == [
+        ("means", 1, 1),
+        ("runs", 2, 3),
+    ]
+    assert equal_arms([pool("quick", sessions(0.1))]) == {}
+    assert sentences(several)[-1] == (
+        "Equal arms (A/A): zero lies in the intervals of 1 of 1 means over processors and 2 of 3 sessions in "
+        "whole runs."
     )

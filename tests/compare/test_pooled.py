@@ -127,8 +127,9 @@ def test_of_designs_measured_equally_often_the_newest_counts():
     ("logs", "more", "label"),
     [
         ((0.10, 0.11, 0.09, 0.10), {}, "holds elsewhere"),
-        # Three occasions are too few for a prediction interval, four on one model are one machine's.
+        # Three occasions are too few, four on two models are no three.
         ((0.10, 0.11, 0.09), {}, "same direction"),
+        ((0.10, 0.11, 0.09, 0.10), {"processors": (XEON, TURIN)}, "same direction"),
         ((0.10, 0.11, 0.09, 0.10), {"processors": (XEON,)}, "same direction"),
         ((0.10,), {}, "one session"),
         ((0.10, -0.10, 0.10, 0.10), {}, "depends on the machine"),
@@ -173,7 +174,7 @@ def headline(*logs: float, **more) -> str:
 def test_headlines_have_one_number_and_one_range():
     assert headline(-0.16, -0.165, -0.155, -0.16) == (
         "HAProxy served 15 % fewer queries than direct connections on point selects; "
-        "expect 14 to 15 % elsewhere (4 sessions, 2 processors)."
+        "expect 14 to 15 % elsewhere (4 sessions, 4 processors)."
     )
     # Rounded to whole per cent both would be 15.
     assert headline(-0.16, -0.165) == (
@@ -191,7 +192,7 @@ def test_headlines_have_one_number_and_one_range():
     # 0.0005 ± 2.353 * 0.005 / sqrt(4): t with 3 degrees of freedom at 90 %.
     assert headline(0.001, -0.002, 0.001, 0.002) == (
         "No difference in queries between HAProxy and direct connections was shown on point selects; "
-        "expect −0.5 to +0.6 % elsewhere (4 sessions, 2 processors)."
+        "expect −0.5 to +0.6 % elsewhere (4 sessions, 4 processors)."
     )
 
 
@@ -301,4 +302,4 @@ def test_a_row_has_the_effect_and_what_sessions_differ_by_as_fractions():
     (row,) = effect_rows(found).to_dict("records")
     assert row["tau"] == pytest.approx(0.1399, rel=2e-3)
     assert row["effect"] == pytest.approx(0.0942, abs=1e-3)
-    assert (row["occasions"], row["sessions"], row["processors"]) == (4, 4, 2)
+    assert (row["occasions"], row["sessions"], row["processors"]) == (4, 4, 4)

@@ -200,7 +200,7 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
 
 
 def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
-    once = Occasion(sessions=("s",), effect=0.1, standard_error=0.01, sign=1)
+    once = Occasion(sessions=("s",), effect=0.1, standard_error=0.01, sign=1, processor="6/1/1")
     (lab,) = pooled().values()
 
     def effect(label: str, occasions: int) -> PooledEffect:
@@ -221,6 +221,7 @@ def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
     audits = [audit.model_copy(update={"claims": claims})]
     assert told(answer(Standing(audits, [], {}, pooled=known))) == (
         "Of 4 published claims, their own tables bear out 2, contradict 1 and leave 1 open. Of 3 effects "
-        "measured in several sessions, 2 keep one direction, 1 depend on the machine, and 0 stay open."
+        "measured in several sessions, none of them made by the study itself, 2 keep one direction, 1 depend "
+        "on the machine, and 0 stay open."
     )
     assert answer(Standing([], [], {})) == ""

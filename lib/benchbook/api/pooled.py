@@ -14,7 +14,7 @@ from benchbook.core import pooled as core
 from benchbook.show import forest, sessions
 from benchbook.show.markup import Html, join
 
-_IN_OTHER_WORDS = {"seen", "sessions", "occasions", "tau_pct", "q_p", "short"}
+_IN_OTHER_WORDS = {"seen", "sessions", "occasions", "tau_pct", "within_tau_pct", "q_p", "short", "elsewhere"}
 
 
 class Pooled:
@@ -81,6 +81,7 @@ def effect_rows(pooled: core.Pooled) -> pd.DataFrame:
             **{key: getattr(contrast, key) for key in ("id", "workload", "treatment", "baseline", "metric")},
             **one.model_dump(exclude=_IN_OTHER_WORDS),
             "tau": None if one.tau_pct is None else one.tau_pct / 100,
+            "within_tau": None if one.within_tau_pct is None else one.within_tau_pct / 100,
             "occasions": one.k,
             "sessions": len(one.sessions),
         }

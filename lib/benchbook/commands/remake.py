@@ -243,7 +243,7 @@ def pool(name: str, index: record.Index) -> bool:
             )
         )
     found = compared.pool(name, brought, study.sessions[study.newest].design)
-    found.model_copy(update={"not_recorded": study.not_recorded}).write(target)
+    found.model_copy(update={"not_recorded": study.not_recorded, "retired": study.retired}).write(target)
     return True
 
 

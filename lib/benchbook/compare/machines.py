@@ -52,11 +52,28 @@ def may_be_same(one: Processor, other: Processor) -> bool:
     return one.name == other.name
 
 
+def model_keys(processors: Sequence[Processor]) -> list[str]:
+    """Keys of the processor models, one for each processor in the order given: equal keys, one model.
+
+    A name alone counts as the first known model of that name, for it may be that one.
+
+    >>> model_keys([processor("EPYC (family 25, model 1, stepping 1)"), processor("EPYC"), processor("Xeon")])
+    ['25/1/1', '25/1/1', 'Xeon']
+    """
+    known: dict[str, str] = {}
+    for each in processors:
+        if is_known(each):
+            known.setdefault(each.name, _key(each))
+    return [_key(each) if is_known(each) else known.get(each.name, each.name) for each in processors]
+
+
 def models(several: Sequence[Processor]) -> int:
-    """Count the models that are certainly different: a name alone counts only if no known model has it."""
-    known = {_numbers(one) for one in several if is_known(one)}
-    named = {one.name for one in several if is_known(one)}
-    return len(known) + len({one.name for one in several if not is_known(one)} - named)
+    """Number of models that are certainly different."""
+    return len(set(model_keys(several)))
+
+
+def _key(processor: Processor) -> str:
+    return "/".join(map(str, _numbers(processor)))
 
 
 def _numbers(one: Processor) -> tuple[int | None, ...]:
@@ -71,6 +88,7 @@ def way(facts: Mapping[str, Any]) -> dict[str, str]:
     """
     engine, proxy, site = (facts.get(part) or {} for part in ("engine", "proxy", "site"))
     cpu: Mapping[str, Any] = facts.get("cpu") or {}
+    zones: Mapping[str, Any] = facts.get("zones") or (engine.get("cluster") or {}).get("zones") or {}
     found = {
         "site": site.get("kind"),
         "engine": engine.get("name"),
@@ -79,7 +97,7 @@ def way(facts: Mapping[str, Any]) -> dict[str, str]:
         "network": facts.get("network"),
         "qos": facts.get("qos") if facts.get("qos") != "none" else None,
         "neighbour": (facts.get("neighbour") or {}).get("processes"),
-        "zones_ms": (facts.get("zones") or {}).get("latency_ms"),
+        "zones_ms": zones.get("latency_ms"),
         **{f"{part} cores": (cpu.get(part) or {}).get("quota_cores") for part in ("server", "proxy")},
     }
     return {key: str(value) for key, value in found.items() if value is not None}

@@ -22,7 +22,7 @@ from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
 FEWEST, ALL_ORDERS, DRAWN = 4, 8, 40_000
 """Occasions from which a moderator is asked for; those of which all orders are tried, else so many drawn."""
 SHOWN_P = 0.05
-MODERATORS = ("processor", "cores", "kernel", "steal_pct", "hour", "engine", "proxies")
+MODERATORS = ("processor", "cores", "virtualization", "kernel", "steal_pct", "hour", "engine", "proxies")
 WORDS = words.NAMES["moderators"]
 """Moderators that have an order, with their units."""
 

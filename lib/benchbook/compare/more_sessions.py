@@ -10,7 +10,7 @@ from scipy.special import chdtri, stdtrit
 
 from benchbook.compare import edges
 from benchbook.compare.intervals import t_quantile
-from benchbook.compare.occasions import FEWEST, occasions
+from benchbook.compare.occasions import FEWEST_PROCESSORS, occasions
 from benchbook.compare.pooled_words import lead
 from benchbook.core.findings import More
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
@@ -20,7 +20,7 @@ from benchbook.core.wording import count
 @dataclass(frozen=True)
 class Advice:
     """Half the width of a prediction interval in percentage points of log, and in words what as much work
-    again makes of it; None where fewer than four occasions leave nothing to be narrowed."""
+    again makes of it; None where fewer than three processors leave nothing to be narrowed."""
 
     occasions: int
     now_pct: float | None
@@ -41,33 +41,35 @@ def lines(pooled: Pooled | None) -> Iterator[str]:
         yield f"  {one.sentence}"
 
 
-def half_width(tau: float, block_error: float, k: int) -> float:
-    """Return half the width of the prediction interval, all on the log scale, of k occasions with this block
-    error each: t · sqrt(tau² + (tau² + error²) / k) with k − 1 degrees of freedom, at 90 %."""
-    return t_quantile(0.95, k - 1) * math.sqrt(tau**2 + (tau**2 + block_error**2) / k)
+def half_width(tau: float, error: float, k: int) -> float:
+    """Half the width of the prediction interval of k processors, each with this error of its mean, all on the
+    log scale: t · sqrt(tau² + (tau² + error²) / k) with k − 1 degrees of freedom, at 90 %."""
+    return t_quantile(0.95, k - 1) * math.sqrt(tau**2 + (tau**2 + error**2) / k)
 
 
 def _advice(contrast: Contrast, effect: PooledEffect) -> Advice:
-    errors = [one.standard_error for one in effect.occasions]
-    block = math.sqrt(sum(error**2 for error in errors) / len(errors)) if errors else None
+    of_model: dict[str, list[float]] = {}
+    for occasion in effect.occasions:
+        of_model.setdefault(occasion.processor, []).append(occasion.standard_error**2)
+    k = len(of_model)
+    variances = [math.fsum(own) / len(own) ** 2 for own in of_model.values()]
+    error = math.sqrt(math.fsum(variances) / k) if k else None
     tau = None if effect.tau_pct is None else effect.tau_pct / 100
-    if effect.k < FEWEST or tau is None or block is None:
-        missing = FEWEST - effect.k
+    if k < FEWEST_PROCESSORS or tau is None or error is None:
+        missing = FEWEST_PROCESSORS - k
         text = (
-            f"{lead(contrast, effect)}: {count(missing, 'more occasion')} would say what to expect "
-            "elsewhere; more blocks of the same hour can't."
+            f"{lead(contrast, effect)}: sessions on {count(missing, 'more processor model')} would say what "
+            "to expect elsewhere; more blocks, or more sessions on the same model, can't."
         )
         return Advice(effect.k, None, text)
-    now, more = half_width(tau, block, effect.k), half_width(tau, block, 2 * effect.k)
-    longer = half_width(tau, block / math.sqrt(2), effect.k)
+    now, more = half_width(tau, error, k), half_width(tau, error, 2 * k)
+    longer = half_width(tau, error / math.sqrt(2), k)
     text = (
-        f"{lead(contrast, effect)}: ±{100 * now:.1f} points; {2 * effect.k} sessions make it "
+        f"{lead(contrast, effect)}: ±{100 * now:.1f} points; {2 * k} processors make it "
         f"±{100 * more:.1f}, twice the blocks in each ±{100 * longer:.1f}. "
-        f"{'More sessions' if tau > block else 'Either helps'}: sessions differ by {100 * tau:.1f} points, "
-        f"their blocks leave {100 * block:.1f}."
+        f"{'More processors' if tau > error else 'Either helps'}: processors differ by {100 * tau:.1f} "
+        f"points, their sessions leave {100 * error:.1f}."
     )
-    if effect.processors < 2:
-        text += " All are of one processor model: only another can say what to expect elsewhere."
     return Advice(effect.k, 100 * now, text)
 
 

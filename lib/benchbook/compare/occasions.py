@@ -1,6 +1,7 @@
-"""Occasions: sessions of one study that are not independent of each other, counted once, and what all say.
+"""Random effects over processors: log effects with variances in; their mean and a further one's place out.
 
-Random effects say it, and where a further one is expected: log effects with variances in, log effects out.
+Sessions of the same hours are one occasion, and the occasions of one processor model are averaged: machines
+of one model share what a further model does not have.
 tau² by Paule and Mandel (1982), in the form of DerSimonian and Kacker (2007); the mean's variance by Hartung
 and Knapp with a factor of at least 1; the prediction interval by Higgins, Thompson and Spiegelhalter (2009).
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -91,8 +92,10 @@ def averaged(values: Sequence[Value]) -> Averaged:
 
 LEVEL = 0.90
 """Confidence of the mean's interval and of the prediction interval."""
-FEWEST = 4
-"""Below so many values t has one or two degrees of freedom, and a prediction interval says nothing."""
+FEWEST_OCCASIONS = 4
+"""Occasions from which an effect may hold elsewhere."""
+FEWEST_PROCESSORS = 3
+"""Processor models from which a further one is predicted: two leave t with one degree of freedom."""
 _STEPS = 200
 _CLOSE = 1e-12
 
@@ -103,7 +106,7 @@ class Pool:
 
     `tau` is the standard deviation of the true effects on the log scale; `q` is Cochran's, with its p value;
     `i_squared` the share of the scatter that the variances don't explain. Of one value only the mean is
-    known. `prediction_low` and `prediction_high` are None below `FEWEST` values.
+    known. `prediction_low` and `prediction_high` are None below `FEWEST_PROCESSORS` values.
     """
 
     k: int
@@ -119,9 +122,8 @@ class Pool:
     p: float | None = None
     i_squared: float | None = None
 
-    def expected(self, variance: float = 0.0) -> tuple[float, float]:
-        """Return where a further value lies whose own error has this variance, from two values on; the
-        prediction interval is that of an error of zero."""
+    def predict(self, variance: float = 0.0) -> tuple[float, float]:
+        """Interval of a further value whose own error has this variance; ValueError of a single value."""
         if self.tau is None:
             raise ValueError("one value says nothing of another")
         half = t_quantile((1 + self.level) / 2, self.k - 1) * math.sqrt(
@@ -130,21 +132,65 @@ class Pool:
         return self.mean - half, self.mean + half
 
 
-def tau_squared(values: Sequence[float] | np.ndarray, variances: Sequence[float] | np.ndarray) -> float:
-    """Return Paule and Mandel's estimate: where the weighted squares about the mean are their expectation.
+@dataclass(frozen=True)
+class ProcessorPool:
+    """Effects of occasions pooled by processor, with the spread between occasions of one processor.
 
-    That sum falls with tau² and is convex, so Newton's steps from zero never pass the root. Zero where the
-    variances alone explain the scatter.
+    `pool` has processors as units; where all occasions are of one processor it has these as units, and says
+    nothing of another. `within_tau` is None where no processor has two occasions.
     """
-    y, v = np.asarray(values, dtype=float), np.asarray(variances, dtype=float)
-    found = 0.0
+
+    pool: Pool
+    processors: int
+    within_tau: float | None
+
+
+def pool_by_processor(
+    values: Sequence[float], variances: Sequence[float], models: Sequence[str], level: float = LEVEL
+) -> ProcessorPool:
+    """Pool occasions: those of one processor model averaged first, then the models by random effects.
+
+    `models` has the processor model of each occasion. The variance of a model's mean is the mean of its
+    occasions' over their number. Raise ValueError as `pool` does.
+    """
+    pool(values, variances, level)
+    of_model: dict[str, list[int]] = {}
+    for place, model in enumerate(models):
+        of_model.setdefault(model, []).append(place)
+    repeated = [places for places in of_model.values() if len(places) > 1]
+    within = None
+    if repeated:
+        groups = [([values[each] for each in own], [variances[each] for each in own]) for own in repeated]
+        within = math.sqrt(tau_squared(*groups))
+    if len(of_model) == 1:
+        found = pool(values, variances, level)
+        return ProcessorPool(replace(found, prediction_low=None, prediction_high=None), 1, within)
+    means = [canonical.mean([values[each] for each in own]) for own in of_model.values()]
+    errors = [canonical.total(variances[each] for each in own) / len(own) ** 2 for own in of_model.values()]
+    return ProcessorPool(pool(means, errors, level), len(of_model), within)
+
+
+Group = tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray]
+
+
+def tau_squared(*groups: Group) -> float:
+    """Paule and Mandel's estimate: where the weighted squares about each group's mean are their expectation.
+
+    A group is values and their variances. That sum falls with tau² and is convex, so Newton's steps from zero
+    never pass the root. Zero where the variances alone explain the scatter.
+    """
+    known = [(np.asarray(y, dtype=float), np.asarray(v, dtype=float)) for y, v in groups]
+    found, df = 0.0, sum(len(y) - 1 for y, _ in known)
     for _ in range(_STEPS):
-        weights = 1 / (v + found)
-        left = y - (weights * y).sum() / weights.sum()
-        excess = float((weights * left**2).sum()) - (len(y) - 1)
+        excess, slope = -float(df), 0.0
+        for y, v in known:
+            weights = 1 / (v + found)
+            left = y - (weights * y).sum() / weights.sum()
+            excess += float((weights * left**2).sum())
+            slope += float((weights**2 * left**2).sum())
         if excess <= _CLOSE:
             break
-        found += excess / float((weights**2 * left**2).sum())
+        found += excess / slope
     return found
 
 
@@ -160,7 +206,7 @@ def pool(values: Sequence[float], variances: Sequence[float], level: float = LEV
         raise ValueError("an effect without a variance above zero can't be pooled; leave it out by name")
     if len(y) == 1:
         return Pool(1, float(y[0]), math.sqrt(v[0]), level)
-    between, df = tau_squared(y, v), len(y) - 1
+    between, df = tau_squared((y, v)), len(y) - 1
     weights = 1 / (v + between)
     mean = float((weights * y).sum() / weights.sum())
     factor = max(1.0, float((weights * (y - mean) ** 2).sum()) / df)
@@ -172,7 +218,7 @@ def pool(values: Sequence[float], variances: Sequence[float], level: float = LEV
         len(y), mean, error, level, mean - half, mean + half, tau=math.sqrt(between),
         q=q, p=float(chdtrc(df, q)), i_squared=share,
     )  # fmt: skip
-    if len(y) < FEWEST:
+    if len(y) < FEWEST_PROCESSORS:
         return found
-    low, high = found.expected()
-    return Pool(**{**found.__dict__, "prediction_low": low, "prediction_high": high})
+    low, high = found.predict()
+    return replace(found, prediction_low=low, prediction_high=high)

@@ -1,19 +1,18 @@
-"""Where one session lies beside the pooled ones, and whether intervals for the next one keep their word.
+"""Prediction checks: one session beside the pooled ones, and how often intervals for a further one hold it.
 
-Each occasion is predicted from the others, and equal arms are.
+Each processor, and each occasion, is predicted from the others; intervals of equal arms should hold zero.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from benchbook.compare import edges, machines
 from benchbook.compare.calibration import Share, share_of
-from benchbook.compare.occasions import FEWEST, LEVEL, Pool
-from benchbook.compare.occasions import pool as pooled_of
+from benchbook.compare.occasions import FEWEST_PROCESSORS, LEVEL, ProcessorPool, pool_by_processor
 from benchbook.compare.pooled import Brought, pool
 from benchbook.compare.pooled_words import lead, percent, span
 from benchbook.compare.sentences import told
@@ -23,11 +22,16 @@ from benchbook.core.wording import count
 Place = Literal["as expected", "outside what was expected", "nothing to expect yet", "no number here"]
 # Steal of a quiet guest is below a tenth of a per cent; so much more than elsewhere is worth a word.
 STEAL_MORE = 1.0
+COARSE = 2.0
 
 
 @dataclass(frozen=True)
 class Placed:
-    """An effect of a session beside those of the record, in words; `expected` are fractions, where known."""
+    """An effect of a session beside those of the record, in words; `expected` are fractions, where known.
+
+    `own_half` is half the session's own interval, `record_half` half of that of the record alone, as ratios
+    less one.
+    """
 
     contrast: str
     threads: int | None
@@ -35,6 +39,13 @@ class Placed:
     expected: tuple[float, float] | None
     place: Place
     sentence: str
+    own_half: float | None = None
+    record_half: float | None = None
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether the session's interval is twice as wide as the record's: it could tell nothing else."""
+        return (self.own_half or 0.0) > COARSE * (self.record_half or math.inf)
 
 
 def placed(here: Brought, record: Pooled) -> list[Placed]:
@@ -84,83 +95,142 @@ def summary(here: Brought, record: Pooled) -> str:
     judged = [one for one in placed(here, record) if one.expected is not None]
     outside = [one for one in judged if one.place == "outside what was expected"]
     others = different(here.session, record.sessions)
-    return " ".join(told("placed.j2", judged=judged, outside=outside, different=others))
+    return " ".join(told("placed.j2", judged=judged, outside=outside, different=others, percent=percent))
 
 
 def _one(contrast: Contrast, effect: PooledEffect, mine: Seen, session: str) -> Placed:
-    others = [one for one in effect.occasions if session not in one.sessions]
-    names = {name for one in others for name in one.sessions}
-    seen = [one.effect for one in effect.sessions if one.session in names and one.effect is not None]
+    others = [each for each in effect.occasions if session not in each.sessions]
+    names = {name for each in others for name in each.sessions}
+    seen = [each.effect for each in effect.sessions if each.session in names and each.effect is not None]
     what = lead(contrast, effect)
-    if mine.effect is None or mine.standard_error is None:
+    if mine.effect is None or mine.standard_error is None or mine.low is None or mine.high is None:
         text = f"{what}: no number here ({mine.reason})."
         return Placed(contrast.id, effect.threads, None, None, "no number here", text)
-    beside = f"{what}: {percent(mine.effect)} here; {count(len(seen), 'recorded session')}"
+    own_half = math.sqrt((1 + mine.high) / (1 + mine.low)) - 1
+    beside = f"{what}: {percent(mine.effect)} here ({half_text(own_half)})"
+    beside += f"; {count(len(seen), 'recorded session')}"
     beside += f": {span(min(seen), max(seen))}" if seen else ""
-    if len(others) < FEWEST:
-        text = f"{beside}; {FEWEST} occasions are needed to expect anything, there are {len(others)}."
-        return Placed(contrast.id, effect.threads, mine.effect, None, "nothing to expect yet", text)
-    low, high = (math.expm1(end) for end in again(others).expected(mine.standard_error**2))
+    models = len({each.processor for each in others})
+    if models < FEWEST_PROCESSORS:
+        text = f"{beside}; {FEWEST_PROCESSORS} processor models are needed to expect anything, there "
+        text += "is 1." if models == 1 else f"are {models}."
+        return Placed(contrast.id, effect.threads, mine.effect, None, "nothing to expect yet", text, own_half)
+    found = pool_again(others).pool
+    low, high = (math.expm1(end) for end in found.predict(mine.standard_error**2))
+    alone = found.predict()
+    halves = own_half, math.expm1((alone[1] - alone[0]) / 2)
     is_outside = edges.is_outside(mine.effect, mine.effect, low, high)
     place: Place = "outside what was expected" if is_outside else "as expected"
-    tail = "so as expected" if place == "as expected" else f"outside what was expected ({span(low, high)})"
-    return Placed(contrast.id, effect.threads, mine.effect, (low, high), place, f"{beside}, {tail}.")
+    made = Placed(contrast.id, effect.threads, mine.effect, (low, high), place, "", *halves)
+    tail = "so as expected"
+    if is_outside:
+        tail = f"outside what was expected ({span(low, high)})"
+    elif made.is_coarse:
+        tail = "so as expected, but this session could not have told otherwise "
+        tail += f"(the record: {half_text(halves[1])})"
+    return replace(made, sentence=f"{beside}, {tail}.")
 
 
-def again(occasions: Sequence[Occasion]) -> Pool:
-    """Pool occasions again, such as those that remain without one."""
-    logs = [math.log1p(one.effect) for one in occasions]
-    return pooled_of(logs, [one.standard_error**2 for one in occasions])
+def half_text(half: float) -> str:
+    """Half the width of an interval: ±18 %."""
+    return f"±{percent(half).lstrip('+')}"
+
+
+def pool_again(occasions: Sequence[Occasion]) -> ProcessorPool:
+    """Pool occasions by processor again, such as those that remain without one."""
+    logs = [math.log1p(each.effect) for each in occasions]
+    variances = [each.standard_error**2 for each in occasions]
+    return pool_by_processor(logs, variances, [each.processor for each in occasions])
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How often an occasion lay where the others let expect it, over so many effects of so many studies."""
+    """How often what was left out lay where the rest predicted it, of one study or of all.
 
-    inside: Share
-    effects: int
-    studies: int
-
-
-def coverage(several: Sequence[Pooled]) -> Coverage | None:
-    """Leave out each occasion in turn and ask whether the prediction interval of the others holds it.
-
-    Over all effects with at least four occasions, at each thread level; the interval counts the error of the
-    left-out occasion's blocks too. None where there is no such effect. What is left out are occasions, since
-    the other sessions of the same hours would give it away.
+    `effects` are the effects over all levels, `levels` those of each level, processor by processor; the same
+    for `occasions`, whose others of the same processor stay. `half_pct` is the median half-width in percent.
     """
-    known = [
-        (one.study, effect)
-        for one in several
-        for contrast in one.contrasts
-        for effect in contrast.finest
-        if effect.k >= FEWEST
-    ]
-    inside: list[bool] = []
-    for _, effect in known:
-        for out in effect.occasions:
-            others = again([one for one in effect.occasions if one is not out])
-            low, high = others.expected(out.standard_error**2)
-            inside.append(low <= math.log1p(out.effect) <= high)
-    share = share_of(inside)
-    studies = {study for study, _ in known}
-    return None if share is None else Coverage(share, len(known), len(studies))
+
+    study: str
+    effects: Share | None
+    levels: Share | None
+    occasions: Share | None
+    half_pct: float | None
 
 
-def equal_arms(several: Sequence[Pooled]) -> tuple[Share | None, Share | None]:
-    """Count intervals of equal arms that hold zero: of each session over its blocks, and of means over two
-    occasions and more."""
-    pairs = [one.aa.whole for one in several if one.aa is not None]
-    single = [_holds_zero(seen.low, seen.high) for pair in pairs for seen in pair.sessions]
-    return share_of(single), share_of(
-        [_holds_zero(one.low, one.high) for one in pairs if one.low is not None]
+def coverage(several: Sequence[Pooled]) -> list[Coverage]:
+    """Coverage of each study that has an effect on enough processors, then of all together (no study).
+
+    Each processor is left out in turn, with all its occasions, where three others remain; what they predict
+    is a mean of that processor, whose own variance counts. So is each occasion where three processors remain.
+    """
+    rows: dict[str, list[_LeftOut]] = {}
+    for study in several:
+        own = rows.setdefault(study.study, [])
+        for contrast in study.contrasts:
+            for effect in (contrast.whole, *contrast.levels):
+                is_level = effect is not contrast.whole or not contrast.levels
+                is_effect = effect is contrast.whole
+                own += [_LeftOut(is_effect, is_level, *left) for left in leave_out(effect)]
+    made = [_covered(study, own) for study, own in rows.items() if own]
+    return [*made, _covered("", [left for own in rows.values() for left in own])] if made else []
+
+
+@dataclass(frozen=True)
+class _LeftOut:
+    """One thing left out of one effect: a whole processor, or one occasion; and whether it lay inside."""
+
+    is_effect: bool
+    is_level: bool
+    is_processor: bool
+    is_inside: bool
+    half: float
+
+
+def leave_out(effect: PooledEffect) -> Iterator[tuple[bool, bool, float]]:
+    """Yield (whether a processor was left out, whether it lay inside, half the interval as a logarithm)."""
+    models = list(dict.fromkeys(each.processor for each in effect.occasions))
+    groups = [(True, [each for each in effect.occasions if each.processor == model]) for model in models]
+    groups += [(False, [each]) for each in effect.occasions]
+    for is_processor, out in groups:
+        rest = [each for each in effect.occasions if each not in out]
+        if len({each.processor for each in rest}) < FEWEST_PROCESSORS:
+            continue
+        mean = math.fsum(math.log1p(each.effect) for each in out) / len(out)
+        variance = math.fsum(each.standard_error**2 for each in out) / len(out) ** 2
+        low, high = pool_again(rest).pool.predict(variance)
+        yield is_processor, low <= mean <= high, (high - low) / 2
+
+
+def _covered(study: str, own: Sequence[_LeftOut]) -> Coverage:
+    processors = [each for each in own if each.is_processor]
+    halves = sorted(each.half for each in processors if each.is_effect)
+    return Coverage(
+        study,
+        share_of([each.is_inside for each in processors if each.is_effect]),
+        share_of([each.is_inside for each in processors if each.is_level]),
+        share_of([each.is_inside for each in own if not each.is_processor and each.is_level]),
+        100 * math.expm1(halves[len(halves) // 2]) if halves else None,
     )
 
 
+def equal_arms(several: Sequence[Pooled]) -> dict[str, Share]:
+    """Intervals of equal arms that hold zero: of every session by its order of measuring (`turns`, `runs`),
+    and under `means` those over two processors or more."""
+    of: dict[str, list[bool]] = {}
+    for study in several:
+        for each in study.equal_arms:
+            of.setdefault(each.order, []).append(_holds_zero(each.low, each.high))
+        if study.aa is not None and study.aa.whole.processors > 1:
+            of.setdefault("means", []).append(_holds_zero(study.aa.whole.low, study.aa.whole.high))
+    return {name: share for name in sorted(of) if (share := share_of(of[name])) is not None}
+
+
 def sentences(several: Sequence[Pooled]) -> list[str]:
-    """Return what both checks show, with their counts."""
-    own, means = equal_arms(several)
-    return told("checks.j2", found=coverage(several), own=own, means=means, fewest=FEWEST, level=LEVEL)
+    """Sentences on both checks, with their counts."""
+    rows = coverage(several)
+    total = rows[-1] if rows else None
+    return told("checks.j2", total=total, equal=equal_arms(several), fewest=FEWEST_PROCESSORS, level=LEVEL)
 
 
 def _holds_zero(low: float | None, high: float | None) -> bool:

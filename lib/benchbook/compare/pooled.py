@@ -13,14 +13,34 @@ from typing import Any
 
 from benchbook.compare import edges, machines, pooled_words
 from benchbook.compare.intervals import t_quantile
-from benchbook.compare.occasions import FEWEST, LEVEL, Averaged, Pool, Value, averaged, moment, occasions
-from benchbook.compare.occasions import pool as pooled_of
+from benchbook.compare.occasions import (
+    FEWEST_OCCASIONS,
+    FEWEST_PROCESSORS,
+    LEVEL,
+    Averaged,
+    ProcessorPool,
+    Value,
+    averaged,
+    moment,
+    occasions,
+    pool_by_processor,
+)
 from benchbook.compare.sentences import listing
 from benchbook.compare.verdicts import MARGIN
 from benchbook.core import canonical
 from benchbook.core.errors import given
 from benchbook.core.findings import ByThreads, Finding, Findings, Level
-from benchbook.core.pooled import Contrast, Label, LeftOut, Occasion, Pooled, PooledEffect, Seen, Session
+from benchbook.core.pooled import (
+    Contrast,
+    EqualArms,
+    Label,
+    LeftOut,
+    Occasion,
+    Pooled,
+    PooledEffect,
+    Seen,
+    Session,
+)
 from benchbook.core.record import Superseded
 
 SIGNIFICANT_DIGITS = 6
@@ -31,7 +51,6 @@ PROBES = (
 """What is told of a machine that was measured; how long that took, and its tails, explain nothing."""
 SEEN = ("effect", "low", "high", "level", "n", "label")
 HETEROGENEOUS_P = 0.05
-MIN_MODELS = 2
 
 
 @dataclass(frozen=True)
@@ -74,6 +93,7 @@ def brought(
         processor=machines.processor(machine.get("cpu_model")),
         cores=machine.get("cores"),
         kernel=machine.get("kernel"),
+        virtualization=machine.get("virtualization"),
         steal_pct=_rounded(findings.quiet.steal_pct),
         engine=known or None,
         proxies={str(one["name"]): str(one.get("version")) for one in proxies if one.get("name")},
@@ -128,6 +148,11 @@ def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> 
         arms={arm: machines.way(facts) for arm, facts in newest.facts.items()},
         contrasts=tuple(_contrast(found, own) for found in _asked(own)),
         aa=_contrast(twin, twins) if twin else None,
+        equal_arms=tuple(
+            EqualArms(session=each.session.id, order=each.findings.order, low=aa.low, high=aa.high)
+            for each in usable
+            if (aa := each.findings.aa) and aa.low is not None and aa.high is not None
+        ),
     )
 
 
@@ -217,10 +242,12 @@ def _effect(
         if one.reason is None
     }
     own = [session for session in sessions if session.id in values]
-    groups = [averaged([values[session.id] for session in group]) for group in occasions(own)]
+    members = occasions(own)
+    groups = [averaged([values[session.id] for session in group]) for group in members]
     logs, variances = [one.log_effect for one in groups], [one.standard_error**2 for one in groups]
-    found = pooled_of(logs, variances) if groups else None
-    processors = machines.models([session.processor for session in own])
+    models = dict(zip(values, machines.model_keys([session.processor for session in own]), strict=True))
+    keys = [models[group[0].id] for group in members]
+    found = pool_by_processor(logs, variances, keys) if groups else None
     effects = [one.effect for one in seen if one.effect is not None and one.reason is None]
     made: dict[str, Any] = {
         "threads": threads,
@@ -231,11 +258,13 @@ def _effect(
                 effect=canonical.significant(math.expm1(one.log_effect), SIGNIFICANT_DIGITS),
                 standard_error=canonical.significant(one.standard_error, SIGNIFICANT_DIGITS),
                 sign=one.sign,
+                processor=key,
             )
-            for one in groups
+            for one, key in zip(groups, keys, strict=True)
         ),
-        "processors": processors,
-        "label": label(groups, found, processors),
+        "processors": found.processors if found else 0,
+        "elsewhere": describe_elsewhere(own),
+        "label": label(groups, found),
         "range_low": _rounded(min(effects, default=None)),
         "range_high": _rounded(max(effects, default=None)),
         **(_numbers(found) if found else {}),
@@ -245,29 +274,42 @@ def _effect(
     return blank.model_copy(update={"headline": told, "short": pooled_words.short(blank)})
 
 
-def label(groups: Sequence[Averaged], found: Pool | None, processors: int) -> Label:
-    """Return what the occasions of an effect show together; `processors` counts their models.
+def label(occasions: Sequence[Averaged], found: ProcessorPool | None) -> Label:
+    """Label of what the occasions of an effect show together, by the first rule that holds.
 
-    The first that holds: too little to say; a sign that turns, or a spread larger than the mean; a prediction
-    interval without zero; all occasions decided with one sign; a mean whose interval leaves zero out. A
-    spread counts only beyond what makes no practical difference, and with an occasion that is decided or a
-    test (Cochran's) that finds it: of noise alone nothing depends on anything.
+    Too little to say; a sign that turns, or a spread (between processors, or between occasions of one) larger
+    than the mean; four occasions on three processors and a prediction interval without zero; all occasions
+    decided with one sign; a mean whose interval leaves zero out. A spread counts only beyond what makes no
+    practical difference, and with an occasion that is decided or a test (Cochran's) that finds it: of noise
+    alone nothing depends on anything.
     """
     if found is None:
         return "not computed"
-    if found.k == 1:
+    if len(occasions) == 1:
         return "one session"
-    signs = {one.sign for one in groups}
-    differ = bool(signs - {0}) or edges.is_below(found.p or 0.0, HETEROGENEOUS_P)
-    spread = max(abs(found.mean), math.log1p(MARGIN))
-    if {-1, 1} <= signs or (differ and edges.is_above(found.tau or 0.0, spread)):
+    signs, mean = {each.sign for each in occasions}, found.pool
+    differ = bool(signs - {0}) or edges.is_below(mean.p if mean.p is not None else 1.0, HETEROGENEOUS_P)
+    practical, spread = max(abs(mean.mean), math.log1p(MARGIN)), max(mean.tau or 0.0, found.within_tau or 0.0)
+    if {-1, 1} <= signs or (differ and edges.is_above(spread, practical)):
         return "depends on the machine"
-    outside = edges.side(found.prediction_low, found.prediction_high)
-    if found.k >= FEWEST and processors >= MIN_MODELS and outside:
+    is_often = len(occasions) >= FEWEST_OCCASIONS and found.processors >= FEWEST_PROCESSORS
+    if is_often and edges.side(mean.prediction_low, mean.prediction_high):
         return "holds elsewhere"
     if 0 not in signs:
         return "same direction"
-    return "on average" if edges.side(found.low, found.high) else "not shown"
+    return "on average" if edges.side(mean.low, mean.high) else "not shown"
+
+
+def describe_elsewhere(sessions: Sequence[Session]) -> str:
+    """Where an effect may be expected: on the kind of machine that all sessions had, else elsewhere.
+
+    Sessions of one kind tell nothing of another, so the kind is named until something else was measured.
+    """
+    cores = {each.cores for each in sessions}
+    systems = {each.virtualization for each in sessions} - {None}
+    if len(cores) != 1 or None in cores or not systems or "none" in systems:
+        return "elsewhere"
+    return f"on other virtual machines of {cores.pop() or 0:g} cores"
 
 
 def standard_error(part: Finding | Level | ByThreads) -> float | None:
@@ -289,15 +331,18 @@ def _seen(session: Session, part: Finding | Level | ByThreads | None) -> Seen:
     return Seen(session=session.id, **given, standard_error=_rounded(error), reason=reason)
 
 
-def _numbers(found: Pool) -> dict[str, float | None]:
+def _numbers(found: ProcessorPool) -> dict[str, float | None]:
+    pooled, within = found.pool, found.within_tau
     ends = ("low", "high", "prediction_low", "prediction_high")
+    is_between = found.processors > 1 and pooled.tau is not None
     return {
-        "effect": _fraction(found.mean),
-        **{end: _fraction(getattr(found, end)) for end in ends},
-        "tau_pct": None if found.tau is None else _rounded(100 * found.tau),
-        "q": _rounded(found.q),
-        "q_p": _rounded(found.p),
-        "i_squared": _rounded(found.i_squared),
+        "effect": _fraction(pooled.mean),
+        **{end: _fraction(getattr(pooled, end)) for end in ends},
+        "tau_pct": _rounded(100 * given(pooled.tau)) if is_between else None,
+        "within_tau_pct": None if within is None else _rounded(100 * within),
+        "q": _rounded(pooled.q),
+        "q_p": _rounded(pooled.p),
+        "i_squared": _rounded(pooled.i_squared),
     }
 
 

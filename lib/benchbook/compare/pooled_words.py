@@ -109,9 +109,9 @@ def is_expectation(found: PooledEffect) -> bool:
 
 
 def expected_on(*effects: PooledEffect) -> str:
-    """Say where what is expected of a further session may be expected: sessions of one processor model tell
-    nothing of another."""
-    return "elsewhere" if all(one.processors > 1 for one in effects) else "on the same processor"
+    """Kind of machine that what is expected may be expected on."""
+    places = {effect.elsewhere for effect in effects}
+    return places.pop() if len(places) == 1 else "elsewhere"
 
 
 def ends_of(found: PooledEffect, is_against: bool = False) -> tuple[str, str]:
@@ -120,7 +120,7 @@ def ends_of(found: PooledEffect, is_against: bool = False) -> tuple[str, str]:
     sessions = count(len(found.sessions), "session")
     if is_expectation(found):
         brief = f"; expect {{}} {expected_on(found)}"
-        return f"{brief} ({sessions if found.processors < 2 else where(found)})", brief
+        return f"{brief} ({where(found)})", brief
     full = where(found).replace(", ", " on ")
     if is_against:
         return f", though {full} measured {{}}", f", though {sessions} measured {{}}"

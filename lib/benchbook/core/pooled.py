@@ -23,6 +23,13 @@ Label = Literal[
 ]  # fmt: skip
 LABELS: tuple[Label, ...] = get_args(Label)
 Sign = Literal[-1, 0, 1]
+MADE = {
+    "neighbour": "a neighbour",
+    "zones_ms": "a delay",
+    "server cores": "a CPU quota",
+    "proxy cores": "a CPU quota",
+}
+"""What a study sets itself between two arms, by the key under which `Pooled.arms` has it."""
 
 
 class Processor(Model):
@@ -46,6 +53,8 @@ class Session(Model):
     processor: Processor
     cores: float | None = None
     kernel: str | None = None
+    virtualization: str | None = None
+    """What the machine runs in, by systemd's name; `none` for a machine of its own, null where not known."""
     steal_pct: float | None = None
     engine: str | None = None
     proxies: dict[str, str] = Field(default_factory=dict)
@@ -87,6 +96,18 @@ class Occasion(Model):
     effect: float
     standard_error: float
     sign: Sign
+    processor: str
+    """Key of its processor model: those with the same key are averaged before they are pooled."""
+
+
+class EqualArms(Model):
+    """The baseline against itself in one session, over its threads: ends of its interval, as fractions."""
+
+    session: str
+    order: str
+    """`turns` or `runs`, as the session measured."""
+    low: float
+    high: float
 
 
 class PooledEffect(Model):
@@ -96,7 +117,9 @@ class PooledEffect(Model):
     seen: tuple[Seen, ...]
     occasions: tuple[Occasion, ...]
     processors: int
-    """How many models of processor there are for certain."""
+    """How many models of processor there are for certain: the units of the mean and the prediction."""
+    elsewhere: str = "elsewhere"
+    """Where the prediction is for, in words: the kind of machine that all sessions had."""
     effect: float | None = None
     low: float | None = None
     high: float | None = None
@@ -106,7 +129,9 @@ class PooledEffect(Model):
     """The smallest effect of a session."""
     range_high: float | None = None
     tau_pct: float | None = None
-    """Standard deviation between occasions, in percentage points of log."""
+    """Standard deviation between processors, in percentage points of log; null of fewer than two."""
+    within_tau_pct: float | None = None
+    """Standard deviation between occasions on one processor model; null where none has two occasions."""
     q: float | None = None
     q_p: float | None = None
     i_squared: float | None = None
@@ -116,7 +141,7 @@ class PooledEffect(Model):
 
     @property
     def k(self) -> int:
-        """How many occasions are pooled."""
+        """Number of occasions."""
         return len(self.occasions)
 
     @property
@@ -178,11 +203,20 @@ class Pooled(Model, Document):
     sessions: tuple[Session, ...]
     left_out: tuple[LeftOut, ...] = ()
     not_recorded: tuple[NotRecorded, ...] = ()
+    retired: str | None = None
+    """Why the study is measured no more; null: it is."""
     arms: dict[str, dict[str, str]] = Field(default_factory=dict)
     """What distinguishes each arm, by the facts of the newest session."""
     contrasts: tuple[Contrast, ...]
     aa: Contrast | None = None
     """The baseline against itself."""
+    equal_arms: tuple[EqualArms, ...] = ()
+    """The same in every session of the study, of any design, that is not superseded."""
+
+    def made_by(self, contrast: Contrast) -> list[str]:
+        """What the study itself sets between the arms of a contrast, and with it the size of the effect."""
+        ways = [self.arms.get(arm, {}) for arm in (contrast.baseline, contrast.treatment)]
+        return sorted({what for key, what in MADE.items() if ways[0].get(key) != ways[1].get(key)})
 
     def session(self, name: str) -> Session:
         """Return a pooled session by its id."""

@@ -31,7 +31,7 @@ _LEFT, _RIGHT, _TOP, _FOOT = 13.0, 97.0, 5.0, 88.0
 CAPTION = "The band is the interval over blocks; hollow where no difference is shown."
 SEVERAL = (
     "A thin line is a session. The band is where nine of ten further sessions are expected; with fewer than "
-    "four occasions, what was seen. A dot is hollow where the band holds zero."
+    "three processors, what was seen. A dot is hollow where the band holds zero."
 )
 
 

@@ -34,10 +34,14 @@ def page(seen: Standing) -> Html:
 
 def answer(seen: Standing) -> str:
     """Say how many claims hold in their own tables, and how many effects keep their sign elsewhere."""
-    effects = (one for _, _, one in forest.on_throughput(seen.pooled.values()))
-    labels = Counter[str](one.standing for one in effects if len(one.occasions) > 1)
+    effects = [one for _, _, one in forest.on_throughput(seen.pooled.values()) if len(one.occasions) > 1]
+    labels = Counter[str](one.standing for one in effects)
+    places = {one.elsewhere for one in effects} - {"elsewhere"}
+    where = f" {places.pop().replace('other ', '')}" if len(places) == 1 else ""
     held = Counter(claim.verdict for claim in seen.claims)
-    return render("held.html.j2", held=held, labels=labels, alike=sum(labels[label] for label in _ALIKE)).text
+    return render(
+        "held.html.j2", held=held, labels=labels, alike=sum(labels[label] for label in _ALIKE), where=where
+    ).text
 
 
 def mini(line: Line) -> Html:

@@ -34,7 +34,7 @@ _SHADES = {"higher": "#0a66a5", "lower": "#c2500a", "": theme.MUTED}
 CAPTION = "Left of the line is less than the baseline, right of it more; hollow where no difference is shown."
 SEVERAL = (
     "A dot is a session, hollow where it decides nothing; the square is their mean. The bar is where nine of "
-    "ten further sessions are expected; with fewer than four occasions, what was seen."
+    "ten further sessions are expected; on fewer than three processors, what was seen."
 )
 BELOW = "A dot is a session, hollow where it decides nothing; bars are as bands above, squares are means."
 CLAIMED = " Shaded: what was claimed."
@@ -218,10 +218,11 @@ def _row(found: Contrast | Level | ByThreads, name: str) -> Row:
 
 
 def on_throughput(found: Iterable[Pooled]) -> Iterator[tuple[Pooled, pooled.Contrast, PooledEffect]]:
-    """Give every effect on queries a second that a reader is told of studies."""
+    """Effects on queries a second that a reader is told of studies: of none that is retired, and none whose
+    size the study sets itself (a quota, a delay, a neighbour)."""
     for study in found:
         for of in study.contrasts:
-            if of.metric == "qps":
+            if of.metric == "qps" and study.retired is None and not study.made_by(of):
                 yield from ((study, of, one) for one in of.told)
 
 

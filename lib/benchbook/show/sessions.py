@@ -189,8 +189,13 @@ def joined(several: Sequence[Pooled]) -> list[Table]:
 
 
 def coverage(several: Sequence[Pooled]) -> Html:
-    """Write how often prediction intervals kept their word, and equal arms over sessions."""
+    """Sentences on how often prediction intervals and those of equal arms kept their word."""
     return join(element("p", sentence) for sentence in checks.sentences(several))
+
+
+def coverage_by_study(several: Sequence[Pooled]) -> Table:
+    """How often what was left out lay inside the prediction of the rest, a row a study."""
+    return tabulated("coverage", checks.coverage(several))
 
 
 def _value(value: object) -> object:

@@ -12,6 +12,7 @@ from benchbook.core import source
 from benchbook.core.claim import Claim
 from benchbook.core.pooled import Session
 from tests import found
+from tests.compare.sessions import PROCESSORS
 
 XEON = "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"
 EPYC = "AMD EPYC (family 26, model 2, stepping 1)"
@@ -128,7 +129,7 @@ def test_a_study_without_the_arms_of_a_claim_asks_another_question(graded):
 @pytest.mark.parametrize(
     ("effects", "half", "outcome"),
     [
-        # 10 % lower allows 8 to 12 % lower. Below four occasions there is no prediction interval.
+        # 10 % lower allows 8 to 12 % lower. Below three processors there is no prediction interval.
         ([-0.1], 0.005, "same direction"),
         ([-0.04], 0.005, "same direction, smaller"),
         ([-0.2], 0.005, "same direction, larger"),
@@ -138,14 +139,15 @@ def test_a_study_without_the_arms_of_a_claim_asks_another_question(graded):
         ([-0.04], 0.09, "too wide to tell"),
         ([-0.1, 0.1], 0.005, "depends on the machine"),
         ([-0.1, -0.101, -0.099, -0.1], 0.002, "same size"),
-        # Scattered so widely, a fifth session may lie anywhere, though all four lie on one side.
+        # Scattered so widely, a fifth may lie anywhere, though all four lie on one side.
         ([-0.02, -0.1, -0.18, -0.1], 0.002, "too wide to tell"),
     ],
 )
 def test_outcomes_over_sessions(graded, effects, half, outcome):
-    found = graded(*(session(effect, half, day) for day, effect in enumerate(effects, start=1)))
+    days = enumerate(zip(effects, PROCESSORS, strict=False), start=1)
+    found = graded(*(session(effect, half, day, cpu) for day, (effect, cpu) in days))
     assert found.outcome == outcome
-    assert (found.sessions, found.occasions, found.processors) == (len(effects), len(effects), 1)
+    assert (found.sessions, found.occasions, found.processors) == (len(effects),) * 3
 
 
 def test_where_no_difference_was_claimed_an_interval_inside_holds_it(graded):
@@ -155,13 +157,13 @@ def test_where_no_difference_was_claimed_an_interval_inside_holds_it(graded):
     assert graded(session(0.015, 0.01), of=nothing).outcome == "too wide to tell"
 
 
-def test_it_carries_over_with_two_processors_and_three_occasions(graded):
-    three = [session(-0.1, 0.005, day, cpu) for day, cpu in ((1, XEON), (2, EPYC), (3, XEON))]
-    found = graded(*three)
-    assert (found.closeness, found.outcome, found.carries_over) == ("close", "same direction", True)
-    assert (found.occasions, found.processors) == (3, 2)
-    assert not graded(*three[:2]).carries_over
-    assert not graded(*(session(-0.1, 0.005, day) for day in (1, 2, 3))).carries_over
+def test_it_carries_over_with_three_processors_and_four_occasions(graded):
+    own = [session(-0.1, 0.005, day, PROCESSORS[day % 3]) for day in (1, 2, 3, 4)]
+    found = graded(*own)
+    assert (found.closeness, found.carries_over) == ("close", True)
+    assert (found.occasions, found.processors) == (4, 3)
+    assert not graded(*own[:3]).carries_over
+    assert not graded(*(session(-0.1, 0.005, day, PROCESSORS[day % 2]) for day in (1, 2, 3, 4))).carries_over
     # Two sessions of one night on one processor are one occasion.
     assert graded(session(-0.1), session(-0.11, day=1)).occasions == 1
 

@@ -18,7 +18,14 @@ from benchbook.compare.claims.bands import judged_by, limits
 from benchbook.compare.claims.blocks import Blocks
 from benchbook.compare.claims.metrics import ours
 from benchbook.compare.intervals import t_quantile
-from benchbook.compare.occasions import Value, averaged, occasions, pool
+from benchbook.compare.occasions import (
+    FEWEST_OCCASIONS,
+    FEWEST_PROCESSORS,
+    Value,
+    averaged,
+    occasions,
+    pool_by_processor,
+)
 from benchbook.compare.pooled import Brought
 from benchbook.compare.sentences import listing
 from benchbook.core import traits
@@ -45,7 +52,6 @@ Outcome = Literal[
 CLOSENESS: tuple[Closeness, ...] = get_args(Closeness)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 SEEN = OUTCOMES[:4]
-FEWEST_OCCASIONS, FEWEST_PROCESSORS = 3, 2
 Facts = Mapping[str, Mapping[str, Any]]
 STORE = "unistore"
 _DIALS = {
@@ -62,7 +68,7 @@ class Grade:
 
     `parts` has the outcome of each number that the claim asks for; the claim's is that which says least for
     it. `low` and `high` are of that part, on its `scale` (a share is a fraction): the prediction interval
-    from four occasions on, else the range of the sessions' intervals.
+    from three processors on, else the range of the sessions' intervals.
     """
 
     closeness: Closeness
@@ -232,7 +238,9 @@ def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, f
     groups = occasions([session for session, _ in seen])
     values = [averaged([known[one.id] for one in group]) for group in groups]
     band = seen[-1][1].band
-    found = pool([one.log_effect for one in values], [max(one.standard_error, 1e-9) ** 2 for one in values])
+    models = machines.model_keys([group[0].processor for group in groups])
+    variances = [max(one.standard_error, 1e-9) ** 2 for one in values]
+    found = pool_by_processor([one.log_effect for one in values], variances, models).pool
     low, high = found.prediction_low, found.prediction_high
     is_predicted, is_bounded = low is not None and high is not None, math.isfinite(sum(band))
     if low is None or high is None:
