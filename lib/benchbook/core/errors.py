@@ -35,6 +35,10 @@ class SiteError(BenchbookError):
     """Say what a site could not do and what to do about it."""
 
 
+class CopyLost(SiteError):
+    """Say why a prepared copy of the data was removed; the data are to be loaded again."""
+
+
 class LockHeld(SiteError):
     """Say who holds this machine."""
 

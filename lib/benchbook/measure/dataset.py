@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from benchbook.core import own_scripts, traits
 from benchbook.core.engines import engine_of, is_prewarmed
-from benchbook.core.errors import BenchbookError
+from benchbook.core.errors import BenchbookError, CopyLost
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Dataset
@@ -34,6 +34,21 @@ def ensure(
     indexes, checksums, fingerprint, `loads`, and `events`: what was found and done.
     """
     events: list[str] = []
+    for _ in arm_of_each_copy(site):
+        try:
+            return _ensure(site, study, known, known_own, events)
+        except CopyLost as error:
+            events.append(str(error))
+    return _ensure(site, study, known, known_own, events)
+
+
+def _ensure(
+    site: Site,
+    study: Study,
+    known: dict[str, Any] | None,
+    known_own: dict[str, Any] | None,
+    events: list[str],
+) -> dict[str, Any]:
     kept = [arm for arm in arm_of_each_copy(site) if site.has_snapshot(label(study), arm)]
     lost = [arm for arm in arm_of_each_copy(site) if arm not in kept]
     if lost and known is not None:

@@ -72,9 +72,10 @@ class Server(Supervised, abc.ABC):
         self.word = uuid.uuid4().hex
         self._write_config()
         started_s = time.monotonic()
-        self._begin(self._command(), self._is_ready_now, self.env)
         try:
-            self._admit(started_s)
+            with prepared.first_start(self):
+                self._begin(self._command(), self._is_ready_now, self.env)
+                self._admit(started_s)
         except BaseException:
             self.stop()
             raise

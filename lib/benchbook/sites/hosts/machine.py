@@ -27,6 +27,7 @@ from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.files import Files
 from benchbook.sites.hosts.host import AgentGone, Host, Unreachable
 from benchbook.sites.lab import Lab
+from benchbook.sites.machine import prepared
 from benchbook.sites.machine.contract import WAIT_S, Env, Far, Machine, Request, fetch
 from benchbook.sites.processes.before_exec import Where
 
@@ -229,7 +230,7 @@ class OnHost(FilesThere, Machine):
         for machine in (self, to):
             machine.remove(PACKED)
             machine.private_folder("run")
-        to.remove(name)
+        prepared.remove_copy(to, name)
         to.private_folder(name, user)
         packed = f"{self.folder}/{PACKED}"
         argv = ["tar", "-C", f"{self.folder}/{name}", "-cf", packed, "data", "snapshot.json"]

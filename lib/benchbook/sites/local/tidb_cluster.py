@@ -160,19 +160,20 @@ class Cluster(Made):
         self.stop()
         yield from prepared.making(self)
         try:
-            hops = (hop.starting() for hop in self.hops.values())
-            yield from steps.together(self.pd.starting(), *hops)
-            yield from steps.together(*(store.starting() for store in self.stores.values()))
-            # TiDB would wait for leaders as well, and say less of why.
-            yield from self._resting(READY_S, 0.0)
-            served = steps.together(*(one.starting() for one in self.servers))
-            yield from steps.together(served, self._resting(READY_S, QUIET_S, EVEN_S))
-            # Each port is proven to be of the TiDB that was started for it.
-            data.admit(self._connect, self.asked.variables, self.lab.password(), self.place.peers())
-            for one in self.servers:
-                with self._connect(one) as connection, connection.cursor() as cursor:
-                    cursor.execute("FLUSH PRIVILEGES")
-                data.prove(one, partial(self._connect, one), self.pd.at)
+            with prepared.first_start(self):
+                hops = (hop.starting() for hop in self.hops.values())
+                yield from steps.together(self.pd.starting(), *hops)
+                yield from steps.together(*(store.starting() for store in self.stores.values()))
+                # TiDB would wait for leaders as well, and say less of why.
+                yield from self._resting(READY_S, 0.0)
+                served = steps.together(*(one.starting() for one in self.servers))
+                yield from steps.together(served, self._resting(READY_S, QUIET_S, EVEN_S))
+                # Each port is proven to be of the TiDB that was started for it.
+                data.admit(self._connect, self.asked.variables, self.lab.password(), self.place.peers())
+                for one in self.servers:
+                    with self._connect(one) as connection, connection.cursor() as cursor:
+                        cursor.execute("FLUSH PRIVILEGES")
+                    data.prove(one, partial(self._connect, one), self.pd.at)
         except BaseException:
             self.stop()
             raise

@@ -1,24 +1,29 @@
 """The data of servers: made, kept as a copy, brought to other machines, and put back for each block.
 
 All of it happens on the server's machine. A copy is complete or absent: it is made under another name and
-renamed. Where the disk can share blocks (XFS, Btrfs) it costs next to nothing.
+renamed, and it goes record first. One whose bytes are not those that were kept, or from which no server
+starts, is removed, so that the data are loaded again. Where the disk can share blocks (XFS, Btrfs) a copy
+costs next to nothing.
 """
 
 from __future__ import annotations
 
 import abc
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from benchbook.core.errors import SiteError
+from benchbook.core.errors import CopyLost, SiteError
 from benchbook.sites.machine import steps
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised import Made
 
 COPY_S, LOOK_S = 3600.0, 0.05
 FREE_BYTES, SPARE_BYTES = 1 << 30, 256 << 20
+RECORD = "snapshot.json"
+LOST = "{}: the prepared copy is removed; the same command loads the data again"
 
 
 class Loaded(Made, abc.ABC):
@@ -62,7 +67,7 @@ def making(server: Any) -> steps.Steps:
         return
     machine.remove(role)
     if noted(machine, _record(server)).get("made_with") != server.made_with:
-        machine.remove(copy)
+        remove_copy(machine, copy)
     if machine.free() < FREE_BYTES:
         raise SiteError(f"{_place(machine)}: less than 1 GiB free; {_more(machine)}")
     is_prepared = is_kept(server, None)
@@ -70,7 +75,7 @@ def making(server: Any) -> steps.Steps:
         machine.private_folder(name, server.user)
     # A server that is new has what the others with the same data have.
     if is_prepared:
-        _copy(server, f"{copy}/data", f"{role}/new")
+        _take_copy(server, f"{role}/new")
     elif hasattr(server, "creating"):
         yield from server.creating()
     else:
@@ -119,7 +124,8 @@ def is_kept(server: Any, label: str | None) -> bool:
     if not server.has_copies:
         return bool(server.is_marked(label))
     record = noted(server.machine, _record(server))
-    return record.get("made_with") == server.made_with and label in (None, record.get("label"))
+    is_ours = record.get("made_with") == server.made_with and "sample" in record
+    return is_ours and label in (None, record.get("label"))
 
 
 def put_back(servers: Sequence[Any], label: str | None) -> None:
@@ -156,6 +162,27 @@ def start(servers: Sequence[Any]) -> None:
     steps.walk(steps.together(*(server.starting() for server in servers)), LOOK_S)
 
 
+@contextlib.contextmanager
+def first_start(server: Any) -> Iterator[None]:
+    """A server's start; CopyLost where it fails with data just put back, whose copy is then removed."""
+    try:
+        yield
+    except SiteError as error:
+        if not server.is_untried:
+            raise
+        remove_copy(server.machine, server.place.prepared)
+        # So that its own data are made again, too.
+        server.machine.remove(f"{server.role}/made.json")
+        raise CopyLost(f"{error}\n{LOST.format(_place(server.machine))}") from None
+    server.is_untried = False
+
+
+def remove_copy(machine: Machine, copy: str) -> None:
+    """Remove a copy, its record first: what is left of it half-way counts as none."""
+    machine.remove(f"{copy}/{RECORD}")
+    machine.remove(copy)
+
+
 def _replace(server: Any) -> None:
     """End a server that has copies, and put the prepared data in the place of its own."""
     machine, role = server.machine, server.role
@@ -165,7 +192,7 @@ def _replace(server: Any) -> None:
             # It was never up there: its folder, its accounts and what it was made with come first.
             make(server) if hasattr(server, "starting") else server.ensure()
         server.stop()
-        _copy(server, f"{server.place.prepared}/data", f"{role}/fresh")
+        _take_copy(server, f"{role}/fresh")
         machine.rename(f"{role}/data", f"{role}/old")
         machine.rename(f"{role}/fresh", f"{role}/data")
         machine.remove(f"{role}/old")
@@ -173,15 +200,29 @@ def _replace(server: Any) -> None:
 
 def _save(server: Any, label: str) -> None:
     machine, copy = server.machine, server.place.prepared
-    machine.remove(copy)
-    machine.private_folder(copy, server.user)
-    _copy(server, f"{server.role}/data", f"{copy}/data")
+    part = f"{copy}.part"
+    remove_copy(machine, copy)
+    machine.remove(part)
+    machine.private_folder(part, server.user)
+    _copy(server, f"{server.role}/data", f"{part}/data")
     record = {
         "label": label,
         "made_with": server.made_with,
         "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "sample": machine.sample(f"{part}/data"),
     }
-    machine.write(_record(server), json.dumps(record), server.user)
+    machine.write(f"{part}/{RECORD}", json.dumps(record), server.user)
+    machine.rename(part, copy)
+
+
+def _take_copy(server: Any, to: str) -> None:
+    """Copy the prepared data to a server's folder; CopyLost if they are not as they were kept."""
+    machine, copy = server.machine, server.place.prepared
+    if noted(machine, _record(server)).get("sample") != machine.sample(f"{copy}/data"):
+        remove_copy(machine, copy)
+        raise CopyLost(f"somebody changed the prepared data; {LOST.format(_place(machine))}")
+    _copy(server, f"{copy}/data", to)
+    server.is_untried = True
 
 
 def _copy(server: Any, name: str, to: str) -> None:
@@ -200,7 +241,7 @@ def _copy(server: Any, name: str, to: str) -> None:
 
 
 def _record(server: Any) -> str:
-    return f"{server.place.prepared}/snapshot.json"
+    return f"{server.place.prepared}/{RECORD}"
 
 
 def noted(machine: Machine, name: str) -> dict[str, Any]:

@@ -30,10 +30,11 @@ class Made:
 
     With `has_children` processes that it starts do its work. With `has_probes` it asks servers whether they
     live, with `pools_sessions` it opens their sessions unasked. With `has_copies` its data can be copied;
-    `is_sparse` says that most of their files is set aside. `hops` hold bytes back between a cluster's parts.
+    `is_sparse` says that most of their files is set aside, `is_untried` that it has not started from them
+    since they were put back. `hops` hold bytes back between a cluster's parts.
     """
 
-    has_children = has_probes = pools_sessions = is_sparse = is_cluster = False
+    has_children = has_probes = pools_sessions = is_sparse = is_cluster = is_untried = False
     has_copies = True
     hops: Mapping[str, Supervised] = MappingProxyType({})
 
