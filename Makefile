@@ -45,25 +45,25 @@ setup: ## Install what is missing: system packages, .venv
 ONLY = $(if $(filter command environment,$(firstword $(origin STUDY))),--study '$(STUDY)')
 
 repro: setup ## Run the pipeline, print the answer and where the report is; STUDY=NAME: that study only
-	@sh tools/as_owner.sh benchbook repro $(ONLY) $(ARGS)
+	@python -S tools/as_owner.py benchbook repro $(ONLY) $(ARGS)
 
 # Nothing here connects to a server, so no system package is asked for.
 pages: ## Rebuild the measured record and its pages from data/record; no database, no sysbench, no root
 	@sh tools/setup.sh --pages
-	@sh tools/as_owner.sh benchbook pages
+	@python -S tools/as_owner.py benchbook pages
 	@sh tools/report.sh where
 
 # How many processes `make test` has: two a core and one over, for tests wait for servers as often as they compute; 0: this one.
 WORKERS ?= auto
 
 test: setup ## Fast tests, real servers included, in two processes a core and one over; WORKERS=0: in one
-	@BENCHBOOK_REQUIRE_SERVER=1 sh tools/as_owner.sh python -m pytest -n $(WORKERS) -m 'not slow and not browser and not faults' $(ARGS)
+	@BENCHBOOK_REQUIRE_SERVER=1 python -S tools/as_owner.py python -m pytest -n $(WORKERS) -m 'not slow and not browser and not faults' $(ARGS)
 
 test-all: setup ## Every test: the whole pipeline, and the browser where there is one
-	@BENCHBOOK_REQUIRE_SERVER=1 BENCHBOOK_DEEP=1 sh tools/as_owner.sh python -m pytest $(ARGS)
+	@BENCHBOOK_REQUIRE_SERVER=1 BENCHBOOK_DEEP=1 python -S tools/as_owner.py python -m pytest $(ARGS)
 
 test-faults: setup ## Inject every fault there is a way to (some 20 minutes), and write the result down
-	@BENCHBOOK_REQUIRE_SERVER=1 BENCHBOOK_DEEP=1 BENCHBOOK_WRITE_FAULTS=1 sh tools/as_owner.sh python -m pytest tests/faults $(ARGS)
+	@BENCHBOOK_REQUIRE_SERVER=1 BENCHBOOK_DEEP=1 BENCHBOOK_WRITE_FAULTS=1 python -S tools/as_owner.py python -m pytest tests/faults $(ARGS)
 
 lint: setup ## Style and types of the code, and notebooks stored without outputs
 	@ruff check .; style=$$?; mypy || style=1; sh tools/strip.sh --verify && exit $$style
@@ -90,35 +90,35 @@ report: setup ## Open the report, or say where it is
 	@sh tools/report.sh open
 
 publish: setup ## Put the site together in public/, for any static host
-	@sh tools/as_owner.sh benchbook publish $(ARGS)
+	@python -S tools/as_owner.py benchbook publish $(ARGS)
 
 export: setup ## Pack the whole evidence of STUDY into one archive, STUDY.tar.gz
-	@sh tools/as_owner.sh benchbook export $(STUDY) $(ARGS)
+	@python -S tools/as_owner.py benchbook export $(STUDY) $(ARGS)
 
 record: setup ## Put STUDY, measured, into the record in git as a session, with its doubts
-	@sh tools/as_owner.sh benchbook record $(STUDY) $(ARGS)
+	@python -S tools/as_owner.py benchbook record $(STUDY) $(ARGS)
 
 record-again: setup ## After a change of the code that alters findings: make the record again, and say what changed
-	@sh tools/as_owner.sh benchbook remake --write
+	@python -S tools/as_owner.py benchbook remake --write
 
 session: setup ## Measure what the record needs most on this machine, what fits into MINUTES, and record it; STUDY=NAME: that study
-	@sh tools/as_owner.sh benchbook session $(if $(filter command environment,$(firstword $(origin STUDY))),'$(STUDY)') --minutes $(MINUTES) $(ARGS)
+	@python -S tools/as_owner.py benchbook session $(if $(filter command environment,$(firstword $(origin STUDY))),'$(STUDY)') --minutes $(MINUTES) $(ARGS)
 
 verify: setup ## Check ARCHIVE: every hash, and its findings made again from its raw files
 	@benchbook verify "$(ARCHIVE)"
 
 review: setup ## One page on what changed since BASE: notebooks, keys, findings
-	@sh tools/as_owner.sh benchbook review "$(BASE)"
+	@python -S tools/as_owner.py benchbook review "$(BASE)"
 
 new: setup ## Ask six questions and write a study file
-	@sh tools/as_owner.sh benchbook new $(ARGS)
+	@python -S tools/as_owner.py benchbook new $(ARGS)
 
 # make ends with 2 whatever the gate's exit code is; a CI calls `benchbook gate` itself.
 gate: setup ## Is an arm of STUDY slower than its baseline? ARGS="--slower 3% --minutes 10"
 	@benchbook gate $(STUDY) $(ARGS)
 
 calibrate: setup ## Questions whose answer is known, put to real servers; ARGS="same --minutes 30", known, lengths, record or check
-	@sh tools/as_owner.sh benchbook calibrate $(ARGS)
+	@python -S tools/as_owner.py benchbook calibrate $(ARGS)
 
 strip: setup ## Take outputs and run metadata out of the notebooks
 	@sh tools/strip.sh

@@ -3,12 +3,16 @@
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from benchbook.sites.processes import procfs
+from tests import beside
 from tests.house import tree
 
 MAKEFILE = (tree.ROOT / "Makefile").read_text()
@@ -77,12 +81,37 @@ def test_where_the_report_is_works_with_spaces_and_without_a_report(tmp_path):
     assert some.stdout == f"Report: {clone}/reports/index.html\n"
 
 
+OF_MAKE = """
+export PATH := $(PATH)
+all:
+	@python -S {script} {python} -c 'import os, time; print(os.getpid(), flush=True); time.sleep(60)'
+"""
+
+
+@pytest.mark.parametrize("sudo", [False, True], ids=["make", "sudo make"])
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
+def test_what_make_started_ends_with_make(tmp_path: Path, signum: signal.Signals, sudo: bool):
+    if sudo and os.geteuid() != 0:
+        pytest.skip("needs root, to play sudo")
+    script = tree.ROOT / "tools" / "as_owner.py"
+    (tmp_path / "Makefile").write_text(OF_MAKE.format(script=script, python=sys.executable))
+    more = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    if sudo:
+        os.chown(tmp_path, 12345, 12345)
+        more |= {"SUDO_UID": "12345", "SUDO_GID": "12345"}
+    with subprocess.Popen(["make"], cwd=tmp_path, env=os.environ | more, stdout=subprocess.PIPE) as make:
+        assert make.stdout is not None
+        pid = int(make.stdout.readline())
+        make.send_signal(signum)
+        assert beside.gone(lambda: [pid] if procfs.is_alive(pid) else [], 10) == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("find"), reason="needs root, to play sudo")
 def test_under_sudo_what_was_written_goes_back_to_the_owner(tmp_path):
     os.chown(tmp_path, 12345, 12345)
-    script = tree.ROOT / "tools" / "as_owner.sh"
+    script = tree.ROOT / "tools" / "as_owner.py"
     sudo = os.environ | {"SUDO_UID": "12345", "SUDO_GID": "12345"}
     written = "mkdir data; touch data/new; exit 7"
-    done = subprocess.run(["sh", script, "sh", "-c", written], cwd=tmp_path, env=sudo, check=False)
+    done = subprocess.run([sys.executable, script, "sh", "-c", written], cwd=tmp_path, env=sudo, check=False)
     assert done.returncode == 7
     assert (tmp_path / "data" / "new").stat().st_uid == 12345
