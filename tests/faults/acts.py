@@ -15,6 +15,7 @@ from typing import Any
 from benchbook.core.model import Endpoint
 from benchbook.measure import sysbench
 from benchbook.sites.processes import procfs
+from tests.faults import outside_limits
 from tests.faults.leftovers import COMMENT
 from tests.faults.scene import Scene
 
@@ -101,6 +102,29 @@ def elsewhere_on_the_machine(scene: Scene) -> None:
     now = os.sched_getaffinity(scene.server)
     for thread in os.listdir(f"/proc/{scene.server}/task"):
         os.sched_setaffinity(int(thread), {min(cores)} if now == cores else cores)
+
+
+def limit(part: str, kind: str) -> Callable[[Scene], None]:
+    """Put a part, or this process and what it starts (`stage`), into a group that others have limited."""
+
+    def act(scene: Scene) -> None:
+        folder = outside_limits.group(kind)
+        scene.undo(lambda: outside_limits.remove(folder))
+        pid = os.getpid() if part == "stage" else _pid(scene, part)
+        (folder / "cgroup.procs").write_text(str(pid))
+
+    return act
+
+
+def limit_client(kind: str) -> Callable[[Scene], None]:
+    """Have the first client begin in such a group, as a rule of cgrules does."""
+
+    def act(scene: Scene) -> None:
+        folder = outside_limits.group(kind)
+        scene.undo(lambda: outside_limits.remove(folder))
+        scene.prefix = ["sh", "-c", f'echo $$ >{folder}/cgroup.procs && exec "$@"', "sh"]
+
+    return act
 
 
 def partition(seconds: float | None) -> Callable[[Scene], None]:

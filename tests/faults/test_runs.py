@@ -88,6 +88,24 @@ BETWEEN = (
     Fault("F53", "the server given other cores between runs", acts.elsewhere_on_the_machine, ("V12",),
           when="early", words="_place changed from"),
 )  # fmt: skip
+OUTSIDE = (
+    Fault("F66", "a CPU quota on the server in a run", acts.limit("server", "quota"), ("V12", "V14"),
+          words="the server was under a CPU quota of 0.5 cores at /", is_long=False),
+    Fault("F66", "a CPU quota on the server between runs", acts.limit("server", "quota"), ("V12", "V14"),
+          when="early", words="the server was under a CPU quota of 0.5 cores at /"),
+    Fault("F66", "a CPU quota on the proxy before its client", acts.limit("proxy", "quota"), ("V12", "V14"),
+          when="before", arm="proxy", words="the proxy was under a CPU quota of 0.5 cores at /"),
+    Fault("F66", "a CPU quota on the client from its start", acts.limit_client("quota"), ("V14",),
+          when="before", words="the client was under a CPU quota of 0.5 cores at /"),
+    Fault("F66", "a CPU weight of the least on the server", acts.limit("server", "weight"), ("V12", "V14"),
+          words="the server was under a CPU weight of "),
+    Fault("F66", "a CPU weight of the least on the client", acts.limit_client("weight"), ("V14",),
+          when="before", words="the client was under a CPU weight of "),
+    Fault("F66", "a memory limit on the server", acts.limit("server", "memory"), ("V12", "V14"),
+          words="the server was under a memory limit ("),
+    Fault("F66", "a set of cores on the server", acts.limit("server", "cores"), ("V12", "V14"),
+          words="the server was under a set of cores ("),
+)  # fmt: skip
 NETWORK = (Fault("F27", "partition of 2.5 s", acts.partition(2.5), ("V7",), is_long=False),)
 
 
@@ -109,7 +127,7 @@ def assert_only_its_run_is_lost(fault: Fault, here: Scene, inject: Callable[...,
         pytest.param(
             fault, id=fault.what, marks=[pytest.mark.faults] * fault.is_long + [RULES] * (fault in NETWORK)
         )
-        for fault in (*SERVER, *PROXY, *CLIENT, *NETWORK)
+        for fault in (*SERVER, *PROXY, *CLIENT, *OUTSIDE, *NETWORK)
     ],
 )
 def test_a_fault_in_a_run_costs_that_run_alone(fault, scene, inject):
@@ -150,6 +168,20 @@ def test_what_never_ends_is_ended_at_the_deadline(fault, scene, inject, monkeypa
     here.walk(fault.act, fault.when)
     here.assert_noticed("V1", words="ended by deadline")
     here.assert_resumed()
+    here.assert_nothing_left()
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("kind", ["quota", "memory"])
+def test_a_limit_on_all_that_is_measured_is_said_of_each_run(kind, scene, inject):
+    """It may be that of a container, which a study in it can't do without."""
+    here = scene()
+    here.site.down()
+    inject("F66", f"a limit of {kind} on the slice that all is in")
+    acts.limit("stage", kind)(here)
+    here.walk(None)
+    words = {"quota": "a CPU quota of 0.5 cores at /", "memory": "a memory limit ("}[kind]
+    assert any(f"all ran under {words}" in warning for warning in here.judged[0].warnings)
     here.assert_nothing_left()
 
 

@@ -133,7 +133,10 @@ QUIET: dict[str, Any] = {
     "counting": [],
     "networks": [NETWORK],
     "connections": {"sent": 100_000, "again": 10},
+    "limits": {"": [], "client": [], "server": []},
+    "held_back": {},
 }
+QUOTA = "a CPU quota of 0.2 cores at /slow.slice"
 TURNS = {"order": "turns", "partners": ["a", "b"]}
 
 
@@ -154,6 +157,10 @@ def test_a_quiet_run_and_one_made_before_this_was_looked_for_have_nothing_to_say
         ({"traced": {"server": "strace"}}, "the server was traced by strace"),
         ({"continued": ["proxy"]}, "the proxy was stopped in the run"),
         ({"stopped": {"server": 3}}, "the server was stopped in the run"),
+        (
+            {"limits": {"": [], "client": [], "server": [QUOTA]}},
+            f"the server was under {QUOTA}, which neither its arm nor its stage has",
+        ),
         (
             {"connections": {"sent": 200_000, "again": 21}},
             "21 of 200000 segments were sent again (0.01 %), at most 0.01 %",
@@ -202,11 +209,17 @@ def test_between_machines_what_is_sent_again_is_said_and_voids_nothing():
 
 
 def test_what_may_have_touched_an_arm_is_said():
-    one = run(counting=["perf"], networks=[NETWORK | {"rules": 3000, "dropped": 7}])
+    held = {"/slow.slice": {"periods": 20, "seconds": 1.53, "memory": 3}}
+    limits = {"": [QUOTA], "client": [QUOTA], "server": []}
+    networks = [NETWORK | {"rules": 3000, "dropped": 7}]
+    one = run(counting=["perf"], networks=networks, limits=limits, held_back=held)
     where = "in the network of client and server"
     assert [*checks_machine.strangers(one)] == []
     assert list(checks_machine.near_strangers(one)) == [
         "perf counted events of performance; of which processes, the kernel does not say",
+        f"all ran under {QUOTA}, which no arm asks for, but for server",
+        "the CPU quota of /slow.slice held the run back for 1.53 s",
+        "the memory limit of /slow.slice was met 3 times",
         f"3000 rules of the firewall that are not ours {where}",
         f"rules of the firewall dropped 7 packets {where}",
     ]

@@ -326,6 +326,8 @@ class Strangers(_Seen):
     counting: list[str]
     networks: list[Mapping[str, Any]]
     connections: Mapping[str, int | None] | None
+    limits: Mapping[str, list[str]] = field(default_factory=dict)
+    held_back: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def each(self) -> list[Network]:

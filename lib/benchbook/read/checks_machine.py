@@ -184,6 +184,9 @@ def strangers(run: Evidence) -> Iterator[str]:
             yield f"the {part} was traced by {by}{_at(machine)}"
         for part in () if run.is_in_turns else sorted({*one.continued, *one.stopped}):
             yield f"the {part} was stopped in the run{_at(machine)}"
+        for part, limits in sorted(one.limits.items()):
+            for limit in sorted({*limits} - {*one.limits[""]}):
+                yield f"the {part} was under {limit}{_at(machine)}, which neither its arm nor its stage has"
     if halted := turns.get("halted"):
         yield f"at the end of {halted} of its {turns['count']} turns a part of the arm stood still"
     if seen.keys() == HERE and (lost := _again(seen["machine"])):
@@ -197,6 +200,15 @@ def near_strangers(run: Evidence) -> Iterator[str]:
         for name in one.counting:
             whose = "of which processes, the kernel does not say"
             yield f"{name} counted events of performance{_at(machine)}; {whose}"
+        for limit in one.limits.get("", ()):
+            free = sorted(part for part, limits in one.limits.items() if limit not in limits)
+            whose = f", but for {' and '.join(free)}" if free else ""
+            yield f"all ran under {limit}{_at(machine)}, which no arm asks for{whose}"
+        for group, held in sorted(one.held_back.items()):
+            if held["periods"]:
+                yield f"the CPU quota of {group} held the run back for {held['seconds']:.2f} s{_at(machine)}"
+            if held["memory"]:
+                yield f"the memory limit of {group} was met {held['memory']:g} times{_at(machine)}"
         for network in one.each:
             where = f"in the network of {' and '.join(network.parts)}{_at(machine)}"
             if network.rules:

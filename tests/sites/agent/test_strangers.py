@@ -30,7 +30,16 @@ def test_nothing_is_seen_where_nobody_does_anything(child: int):
     seen.look()
     told = seen.end()
     (network,) = told.pop("networks")
-    assert told == {"traced": {}, "looks": 3, "stopped": {}, "continued": [], "counting": told["counting"]}
+    limits = {part: procfs.control_groups.limits(os.getpid()) for part in ("", "server", "client")}
+    assert told == {
+        "traced": {},
+        "looks": 3,
+        "stopped": {},
+        "continued": [],
+        "counting": told["counting"],
+        "limits": limits,
+        "held_back": told["held_back"],
+    }
     assert network["parts"] == ["client", "server"] and network["is_shared"]
     assert network["sent"] >= network["again"] >= 0
     assert (network["rules"] is None) == (network["dropped"] is None)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from benchbook.sites.agent import files
 from benchbook.sites.lab import free_bytes
-from benchbook.sites.processes import procfs
+from benchbook.sites.processes import control_groups, procfs
 from benchbook.sites.processes.process import PLAIN
 
 SYS = Path("/sys")
@@ -71,6 +71,7 @@ def facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[s
         "somaxconn": number("/proc/sys/net/core/somaxconn"),
         "clocksource": read(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
         "disk": disk(folder),
+        "group_limits": control_groups.limits(os.getpid()),
         **{name: tool(one["programs"][0], one["by"], programs) for name, one in asked.items()},
     }
 

@@ -1,8 +1,8 @@
 """What others do to the processes and packets of a run, as the machine's kernel tells it.
 
-They trace a process, let it stand still, drop its packets or put rules in their way. What the kernel doesn't
-tell this account is None. Events of performance are open files of who counts them; of whom they count, the
-kernel says nothing.
+They trace a process, let it stand still, limit its control groups, drop its packets or put rules in their
+way. What the kernel doesn't tell this account is None. Events of performance are open files of who counts
+them; of whom they count, the kernel says nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchbook.sites.processes import firewall, procfs
+from benchbook.sites.processes import control_groups, firewall, procfs
 
 MOST_TASKS = 4
 """Threads whose tracer is looked for each second, beside the first: one a process, in turn."""
@@ -28,12 +28,17 @@ class Strangers:
         self._looks = 0
         self._counting = _counting()
         self._networks = [(pid, names, _network(pid)) for pid, names in self._places()]
-        for pid in (pid for pids in self._parts.values() for pid in pids):
+        self._all = [pid for pids in self._parts.values() for pid in pids]
+        for pid in self._all:
             _stood_still(pid)  # What was before this run is none of it.
+        self._groups: dict[int, bytes] = {}
+        self._limits: dict[str, set[str]] = {"": set(), **{part: set() for part in self._parts}}
+        self._see_limits()
+        self._held = control_groups.held_back(self._all)
         self.look()
 
     def look(self) -> None:
-        """See who is traced, and who stands still."""
+        """See who is traced, who stands still, and who was put into another control group."""
         for part, pids in self._parts.items():
             for pid in pids:
                 by = procfs.tracer(pid, self._looks * MOST_TASKS, MOST_TASKS)
@@ -41,6 +46,7 @@ class Strangers:
                     self._traced[part] = by
                 if procfs.is_stopped(pid):
                     self._stopped[part] = self._stopped.get(part, 0) + 1
+        self._see_limits()
         self._looks += 1
 
     def end(self) -> dict[str, Any]:
@@ -49,8 +55,10 @@ class Strangers:
         `traced` by part, `stopped` looks by part of `looks`, `continued` parts that stood still since the
         beginning, `counting` programs with events of performance, and `networks`: the `parts` in it, `rules`
         that are not ours, packets that rules `dropped`, segments `sent` and of these `again`; `is_shared`
-        with other programs of the machine is the one that we are in.
+        with other programs of the machine is the one that we are in. `limits` are those that others set on
+        control groups, by part, those of this process under `""`; `held_back` has by group what they cost.
         """
+        self._groups.clear()
         self.look()
         return {
             "traced": self._traced,
@@ -59,7 +67,18 @@ class Strangers:
             "continued": sorted(part for part, pids in self._parts.items() if any(map(_stood_still, pids))),
             "counting": sorted(self._counting | _counting()),
             "networks": [_between(*known) for known in self._networks],
+            "limits": {part: sorted(limits) for part, limits in self._limits.items()},
+            "held_back": control_groups.grown(self._held, control_groups.held_back(self._all)),
         }
+
+    def _see_limits(self) -> None:
+        """Add the limits of processes whose groups are not those of the look before."""
+        for part, pids in {"": [os.getpid()], **self._parts}.items():
+            for pid in pids:
+                groups = procfs.read(f"{pid}/cgroup")
+                if groups and groups != self._groups.get(pid):
+                    self._groups[pid] = groups
+                    self._limits[part].update(control_groups.limits(pid))
 
     def _places(self) -> Iterator[tuple[int, list[str]]]:
         """Yield a process of each network namespace, our own first, and the parts that are there."""

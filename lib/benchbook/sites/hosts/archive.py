@@ -19,8 +19,8 @@ PACKAGE = Path(benchbook.__file__).parent
 # Imported by the agent; the package's own beginnings are left empty there, as they import more.
 NEEDED = (
     "core/errors.py", "sites/lab.py", "sites/processes/before_exec.py",
-    "sites/processes/firewall.py", "sites/processes/process.py", "sites/processes/procfs.py",
-    "sites/processes/tcp_bytes.py", "sites/processes/usage.py",
+    "sites/processes/control_groups.py", "sites/processes/firewall.py", "sites/processes/process.py",
+    "sites/processes/procfs.py", "sites/processes/tcp_bytes.py", "sites/processes/usage.py",
 )  # fmt: skip
 EMPTY = ("__init__.py", "core/__init__.py", "sites/__init__.py", "sites/processes/__init__.py")
 MAIN = "from benchbook.sites.agent.main import main\n\nmain()\n"

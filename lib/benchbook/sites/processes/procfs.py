@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchbook.sites.processes import firewall, usage
+from benchbook.sites.processes import control_groups, firewall, usage
 
 PROC = Path("/proc")
 MIB = 1024 * 1024
@@ -58,10 +58,10 @@ def stat(pid: int) -> Stat | None:
 def _fields(task: str) -> list[bytes]:
     """Return the fields of a process's or thread's `stat` from the third on; none where it is gone."""
     # The name before them is in brackets and may itself hold brackets and spaces.
-    return _read(f"{task}/stat").rpartition(b")")[2].split()
+    return read(f"{task}/stat").rpartition(b")")[2].split()
 
 
-def _read(name: str) -> bytes:
+def read(name: str) -> bytes:
     """Return what a file of the kernel's says; nothing where it is gone, or not ours to read."""
     try:
         return (PROC / name).read_bytes()
@@ -85,13 +85,13 @@ def any_ended(handles: Sequence[int], wait_s: float = 0.0) -> bool:
 
 def environment(pid: int) -> dict[str, str]:
     """Return the environment a process was started with; empty if it is gone or not ours to read."""
-    pairs = (item.partition(b"=") for item in _read(f"{pid}/environ").split(b"\0") if b"=" in item)
+    pairs = (item.partition(b"=") for item in read(f"{pid}/environ").split(b"\0") if b"=" in item)
     return {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
 
 
 def command(pid: int) -> str:
     """Return the command line of a process, or its name in brackets, or `gone`."""
-    if raw := _read(f"{pid}/cmdline"):
+    if raw := read(f"{pid}/cmdline"):
         return os.fsdecode(raw.replace(b"\0", b" ").strip())[:300]
     return f"[{name}]" if (name := program(pid)) != GONE else GONE
 
@@ -113,7 +113,7 @@ def set_session_nice(pid: int, nice: int) -> None:
 
 def _number(pattern: bytes, name: str, base: int = 10) -> int | None:
     """Return the number that a pattern finds in a file of the kernel's, or None."""
-    found = re.search(pattern, _read(name), re.MULTILINE)
+    found = re.search(pattern, read(name), re.MULTILINE)
     return int(found[1], base) if found else None
 
 
@@ -121,7 +121,8 @@ def place(pid: int) -> dict[str, str]:
     """Return where a process's threads may run, and how: each value once for all threads that have it.
 
     `nice`, `policy` (of the scheduler), `cores`, `groups` (control groups), `limits` (soft ones that are
-    set), `traced` (by whom), and `firewall`, the rules in its network. Empty if it is gone.
+    set), `group_limits` (those that others set on its groups), `traced` (by whom), and `firewall`, the rules
+    in its network. Empty if it is gone.
     """
     niceness, policies, cores = set(), set(), set()
     try:
@@ -146,6 +147,7 @@ def place(pid: int) -> dict[str, str]:
             for line in limits
             if line[26:46].strip() != "unlimited"
         ),
+        "group_limits": "; ".join(control_groups.limits(pid)),
         "traced": tracer(pid) or "",
         "firewall": firewall.said(pid),
     }
@@ -174,7 +176,7 @@ def tracer(pid: int, first: int = 0, most: int = MOST_TASKS) -> str | None:
 
 def program(pid: int) -> str:
     """Return the name of the program that a process runs, or `gone`."""
-    raw = _read(f"{pid}/comm")
+    raw = read(f"{pid}/comm")
     return raw.decode("utf-8", "replace").strip() if raw else GONE
 
 

@@ -1,0 +1,140 @@
+"""Limits that others set on a process's control groups, from its own up to the root, and what they held back.
+
+Both versions of the kernel's interface (cgroups(7)). Quota and weight of the groups that we make ourselves
+(`sites.local.cgroups`) are none of them. Python's own library alone: this file is also carried to hosts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+UNLIMITED = 1 << 60
+"""From here on a limit in bytes is version 1's way to say none."""
+USUAL_WEIGHTS = {"cpu.weight": 100, "cpu.shares": 1024}
+BYTES = ("memory.max", "memory.high", "memory.limit_in_bytes")
+DISKS = (
+    "io.max", "blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device",
+    "blkio.throttle.read_iops_device", "blkio.throttle.write_iops_device",
+)  # fmt: skip
+OURS = re.compile(r"/benchbook-[0-9a-f]{8}(/[^/]+)?")
+
+
+class Group(NamedTuple):
+    """One group: its folder, the folder of the root, and its path from there."""
+
+    folder: str
+    root: str
+    path: str
+
+    def read(self, name: str, folder: str | None = None) -> str:
+        """Text of one of its files; empty where there is none."""
+        try:
+            with open(f"{folder or self.folder}/{name}", encoding="ascii") as file:
+                return file.read().strip()
+        except (OSError, ValueError):
+            return ""
+
+
+def groups(pid: int) -> list[Group]:
+    """Groups of a process by all controllers, each with those above it; none where it is gone."""
+    try:
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
+            lines = [line.rstrip("\n").split(":", 2) for line in file]
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+            mounts = dict(filter(None, map(_mount, file)))
+    except OSError:
+        return []
+    found = {}
+    for _, controllers, path in lines:
+        top, root = mounts.get(_sorted(controllers), ("", ""))
+        # A container may see a group of the whole machine as its root.
+        inside = path[len(top.rstrip("/")) :] if path.startswith(top) else path
+        parts = [part for part in inside.split("/") if part]
+        for depth in range(len(parts), -1, -1) if root and ".." not in parts else ():
+            one = "/".join(("", *parts[:depth]))
+            found[root + one] = Group(root + one, root, one or "/")
+    return list(found.values())
+
+
+def _mount(line: str) -> tuple[str, tuple[str, str]] | None:
+    """Controllers of a line of mountinfo, with the group that is mounted and where; None for other lines."""
+    left, _, right = line.partition(" - ")
+    words, told = left.split(), right.split()
+    if told[:1] == ["cgroup2"]:
+        return "", (words[3], words[4])
+    if told[:1] != ["cgroup"]:
+        return None
+    # What is mounted with a name, such as systemd's, limits nothing.
+    named = [word for word in told[-1].split(",") if word not in ("rw", "ro", "xattr")]
+    return _sorted(",".join(named)), (words[3], words[4])
+
+
+def _sorted(controllers: str) -> str:
+    return ",".join(sorted(controllers.split(",")))
+
+
+def limits(pid: int) -> list[str]:
+    """Limits that others set on a process, in words, each with the path of its group."""
+    return sorted({f"{limit} at {group.path}" for group in groups(pid) for limit in _limits(group)})
+
+
+def _limits(group: Group) -> Iterator[str]:
+    quota, _, period = group.read("cpu.max").partition(" ")
+    if not period:
+        quota, period = group.read("cpu.cfs_quota_us"), group.read("cpu.cfs_period_us")
+    ours = OURS.fullmatch(group.path)
+    if quota.isdigit() and period.isdigit() and not (ours and ours[1]):
+        yield f"a CPU quota of {int(quota) / int(period):g} cores"
+    for name, usual in USUAL_WEIGHTS.items():
+        if (weight := group.read(name)) not in ("", str(usual)) and not ours:
+            yield f"a CPU weight of {weight} ({usual} is usual)"
+    for name in BYTES:
+        if (most := group.read(name)).isdigit() and int(most) < UNLIMITED:
+            yield f"a memory limit ({name}) of {int(most) / (1 << 20):g} MiB"
+    cores = group.read("cpuset.cpus")
+    if cores and cores != group.read("cpuset.cpus", group.root) and group.folder != group.root:
+        yield f"a set of cores ({cores})"
+    for name in DISKS:
+        if said := group.read(name):
+            yield f"a limit of disks ({name} {' '.join(said.split())})"
+
+
+class Held(NamedTuple):
+    """What limits held a group back so far: periods of its quota, their seconds, times at a memory limit."""
+
+    periods: int
+    seconds: float
+    memory: int
+
+
+def held_back(pids: Iterable[int]) -> dict[str, Held]:
+    """What the groups of some processes were held back so far, by path; those that we make are left out."""
+    found: dict[str, Held] = {}
+    for group in {one.folder: one for pid in pids for one in groups(pid)}.values():
+        told = _counts(group.read("cpu.stat")) | _counts(group.read("memory.events"))
+        seconds = told.get("throttled_time", 0) / 1e9 + told.get("throttled_usec", 0) / 1e6
+        memory = told.get("high", 0) + told.get("max", 0) + int(group.read("memory.failcnt") or 0)
+        was = found.get(group.path, Held(0, 0.0, 0))
+        ours = OURS.fullmatch(group.path)
+        periods = 0 if ours and ours[1] else told.get("nr_throttled", 0)
+        seconds = was.seconds + (seconds if periods else 0.0)
+        found[group.path] = Held(was.periods + periods, seconds, was.memory + memory)
+    return found
+
+
+def grown(before: Mapping[str, Held], after: Mapping[str, Held]) -> dict[str, dict[str, Any]]:
+    """What groups were held back between two looks, by path; only those that were."""
+    found = {}
+    for path, now in after.items():
+        was = before.get(path, now)
+        each = {name: round(getattr(now, name) - getattr(was, name), 6) for name in Held._fields}
+        if any(value > 0 for value in each.values()):
+            found[path] = each
+    return found
+
+
+def _counts(text: str) -> dict[str, int]:
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
