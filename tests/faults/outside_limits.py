@@ -16,6 +16,7 @@ ROOT = Path("/sys/fs/cgroup")
 CORE = min(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
 KINDS = {
     "quota": ("cpu", {"cpu.cfs_quota_us": "50000"}, {"cpu.max": "50000 100000"}),
+    "small quota": ("cpu", {"cpu.cfs_quota_us": "5000"}, {"cpu.max": "5000 100000"}),
     "weight": ("cpu", {"cpu.shares": "2"}, {"cpu.weight": "1"}),
     "memory": ("memory", {"memory.limit_in_bytes": "800M"}, {"memory.max": "800M"}),
     "cores": ("cpuset", {"cpuset.mems": "0", "cpuset.cpus": str(CORE)}, {"cpuset.cpus": str(CORE)}),
@@ -27,7 +28,7 @@ def group(kind: str) -> Path:
     controller, of_1, of_2 = KINDS[kind]
     is_new = facts.cgroup_version() == 2
     above = ROOT if is_new else ROOT / controller
-    folder = above / f"bb-fault-{rooms.number():02d}-{kind}"
+    folder = above / f"bb-fault-{rooms.number():02d}-{kind.replace(' ', '-')}"
     try:
         if is_new:
             with contextlib.suppress(OSError):

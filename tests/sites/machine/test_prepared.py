@@ -116,7 +116,7 @@ def test_a_copy_that_somebody_changed_is_removed_and_named(server: Server, chang
         os.utime(table, (before.st_atime, before.st_mtime))
     elif change == "a row":
         os.utime(table, (before.st_atime, before.st_mtime + 60))
-    with pytest.raises(CopyLost, match=r"somebody changed the prepared data; .* the same command loads"):
+    with pytest.raises(CopyLost, match=r"data are not as they were kept; .* the same command loads"):
         prepared.put_back([server], "small")
     assert not prepared.is_kept(server, None)
     with pytest.raises(SiteError, match="holds no prepared data"):

@@ -60,7 +60,8 @@ def test_a_limit_is_told_with_its_group_and_is_gone_with_it(child: int, kind: st
 
 
 def test_what_a_quota_held_back_is_counted_between_two_looks(child: int):
-    with outside_limits.on(child, "quota") as path:
+    # Less than a machine that is busy with other tests leaves it.
+    with outside_limits.on(child, "small quota") as path:
         was = control_groups.held_back([child])
         time.sleep(1.0)
         held = control_groups.grown(was, control_groups.held_back([child]))[path]

@@ -220,7 +220,7 @@ def _take_copy(server: Any, to: str) -> None:
     machine, copy = server.machine, server.place.prepared
     if noted(machine, _record(server)).get("sample") != machine.sample(f"{copy}/data"):
         remove_copy(machine, copy)
-        raise CopyLost(f"somebody changed the prepared data; {LOST.format(_place(machine))}")
+        raise CopyLost(f"the prepared data are not as they were kept; {LOST.format(_place(machine))}")
     _copy(server, f"{copy}/data", to)
     server.is_untried = True
 
