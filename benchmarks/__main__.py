@@ -10,7 +10,7 @@ from benchmarks.table import Row, machine, show
 
 PARTS = (
     *("precision", "live", "harness", "pipeline", "pages", "parse", "storage"),
-    *("engine_settings", "history", "gates"),
+    *("engine_settings", "gates"),
 )
 
 
