@@ -29,7 +29,7 @@ MINUTES ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again session verify review new gate calibrate strip bench lock clean
+.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again session verify review new gate logs calibrate strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -109,6 +109,9 @@ verify: setup ## Check ARCHIVE: every hash, and its findings made again from its
 
 review: setup ## One page on what changed since BASE: notebooks, keys, findings
 	@python -S tools/as_owner.py benchbook review "$(BASE)"
+
+logs: setup ## Read logs of sysbench that you have: make logs LOGS=FOLDER [ARGS="--html page.html"]
+	@benchbook logs $(LOGS) $(ARGS)
 
 new: setup ## Ask six questions and write a study file
 	@python -S tools/as_owner.py benchbook new $(ARGS)

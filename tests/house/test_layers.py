@@ -13,10 +13,11 @@ BELOW = {
     "read": {"core"},
     "compare": {"core"},
     "measure": {"plan", "sites", "core"},
-    "show": {"compare", "core"},
-    "api": {"plan", "read", "compare", "show", "core"},
+    "logs": {"read", "compare", "core"},
+    "show": {"logs", "compare", "core"},
+    "api": {"plan", "read", "compare", "logs", "show", "core"},
     "evidence": {"measure", "plan", "read", "compare", "show", "sites", "core"},
-    "commands": {"evidence", "api", "measure", "plan", "read", "compare", "show", "sites", "core"},
+    "commands": {"evidence", "api", "measure", "plan", "read", "compare", "logs", "show", "sites", "core"},
 }
 # What each room of `sites` may import: all that stands above it here. What lies loose in `sites` is shared by
 # all rooms and imports none but `processes`; `provision` alone stands on top.

@@ -1,0 +1,63 @@
+"""`benchbook logs PATH…`: what existing logs of sysbench say, without server, root or study file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.errors import BenchbookError
+from benchbook.logs.comparison import judge_claim, read_logs
+from benchbook.logs.text import render_markdown, render_terminal
+
+
+def report(
+    paths: list[str],
+    by: str | None,
+    arm: list[str],
+    baseline: str | None,
+    claim: list[str],
+    markdown: bool,
+    json_: bool,
+    html: Path | None,
+    csv: Path | None,
+    parquet: Path | None,
+    study: Path | None,
+) -> int:
+    """Print what logs say, and write what was asked for; 1 if no run could be read."""
+    globs = []
+    for pair in arm:
+        name, is_pair, pattern = pair.partition("=")
+        if not is_pair or not name or not pattern:
+            raise BenchbookError(f"--arm {pair}: write NAME=GLOB, such as --arm 'new=*/8.4/*'")
+        globs.append((name, pattern))
+    keeps_series = any((html, csv, parquet))
+    logs = read_logs(paths, by, globs, baseline, keeps_series)
+    logs.claims = [(text, judge_claim(logs, text)) for text in claim] if logs.runs else []
+    if json_:
+        from benchbook.logs.tables import as_document
+
+        print(json.dumps(as_document(logs), indent=2))
+    else:
+        print(render_markdown(logs) if markdown else render_terminal(logs))
+    if not logs.runs:
+        print("benchbook: no run could be read; docs/logs.md says what is", file=sys.stderr)
+        return 1
+    written: list[Any] = []
+    if csv or parquet:
+        from benchbook.logs.tables import write_tables
+
+        written += write_tables(logs, csv, "csv") if csv else []
+        written += write_tables(logs, parquet, "parquet") if parquet else []
+    if html:
+        from benchbook.show.logs_page import write_page
+
+        written.append(write_page(logs, html))
+    if study:
+        from benchbook.logs.study_draft import write_study
+
+        written.append(write_study(logs, study))
+    for path in written:
+        print(f"written: {path}", file=sys.stderr)
+    return 0

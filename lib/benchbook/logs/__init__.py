@@ -1,0 +1,1 @@
+"""Logs of sysbench that exist already: runs, who is who, comparison, and what could be wrong."""

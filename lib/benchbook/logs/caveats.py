@@ -1,0 +1,229 @@
+"""What could be wrong with a run or with a set of runs, each in one line with its file and line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from benchbook.read.log import SysbenchLog
+from benchbook.read.log_extraction import Output
+
+CAP_MS = 100_000.0
+LATE_S = 1.0
+DRIFT = 0.10
+FEWEST_INTERVALS = 6
+UNSTEADY = 0.25
+STALL_SHARE = 0.1
+ERROR_SHARE = 0.001
+LITTLE = 0.02
+RATE_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """One doubt: the file and line it is about, its kind, and the text."""
+
+    path: str
+    line: int | None
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.text}" if self.line else f"{self.path}: {self.text}"
+
+
+def caveats_of_log(
+    path: str, output: Output, log: SysbenchLog, foreign: Sequence[int], options: Mapping[str, str]
+) -> Iterator[Caveat]:
+    """Doubts about one whole run."""
+    total = log.final
+    if total is None:
+        return
+
+    def caveat(line: int | None, kind: str, text: str) -> Caveat:
+        return Caveat(path, output.line_of(line), kind, text)
+
+    for kind, line, text in (*_of_totals(log, options), *_of_series(log, options)):
+        yield caveat(line, kind, text)
+    if foreign:
+        lines = f"{len(foreign)} lines of others" if len(foreign) > 1 else "a line of another program"
+        yield Caveat(path, foreign[0], "foreign lines", f"{lines} between sysbench's, none among the totals")
+    messages = [message for message in log.messages if message.level in ("alert", "warning", "repeated")]
+    if messages:
+        text = " ".join(messages[0].text.split())[:120]
+        yield caveat(messages[0].line, "messages", f"{len(messages)} messages, first {text!r}")
+
+
+Found = tuple[str, int | None, str]
+
+
+def _of_totals(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
+    total = log.final
+    if total is None:
+        return
+    events, errors = total.events or 0, total.ignored_errors or 0
+    if errors > ERROR_SHARE * max(events, 1):
+        share = 100 * errors / max(events + errors, 1)
+        what = "deadlocks" if total.deadlocks is not None else "ignored errors"
+        yield "errors", total.line, f"{errors:,} {what}, {share:.2g} % of all transactions"
+        # Of each transaction that failed, BEGIN at least was counted as a query.
+        other = (total.other or 0) - 2 * events
+        if other > 0.5 * errors and total.total:
+            text = f"queries of failed transactions are in its qps: {other:,} of {total.total:,} at least"
+            yield "failed BEGIN", total.line, text
+    if total.reconnects:
+        yield "reconnects", total.line, f"{total.reconnects:,} reconnects"
+    if total.latency_percentile_ms is not None and total.latency_percentile_ms >= CAP_MS:
+        yield (
+            "percentile",
+            total.line,
+            "its percentile is the histogram's last bucket (100 s): it may be longer",
+        )
+    asked = float(options["time_s"]) if options.get("time_s", "").isdigit() else None
+    if asked and total.total_time_s and total.total_time_s > asked + LATE_S:
+        yield (
+            "late end",
+            total.line,
+            f"it ended {total.total_time_s - asked:.1f} s after its --time of {asked:g} s",
+        )
+    if log.header.rate and total.total_time_s and not log.header.warm_up_s:
+        reached = events / total.total_time_s
+        # The arrivals are random: as many more or fewer are chance.
+        slack = max(RATE_SHARE, 3 / math.sqrt(max(log.header.rate * total.total_time_s, 1)))
+        if reached < (1 - slack) * log.header.rate:
+            yield (
+                "rate",
+                total.line,
+                f"{reached:,.1f} of the {log.header.rate:,} transactions a second asked for",
+            )
+    threads, average = log.header.threads or 0, total.latency_avg_ms
+    if average and events and total.total_time_s and not log.header.rate and not log.header.warm_up_s:
+        window = log.measured_s or total.total_time_s
+        busy = events * average / 1000 / window
+        if (
+            abs(busy / threads - 1) > LITTLE
+            and abs(events * average / 1000 - threads * window) > 0.5 * threads
+        ):
+            text = f"Little's law: {busy:.1f} transactions at once by rate and latency, {threads} threads"
+            yield "Little", total.line, f"{text}; threads waited outside of transactions, or left"
+
+
+def _of_series(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
+    intervals = log.intervals
+    seconds, threads = intervals.column("second"), intervals.column("threads")
+    rates = intervals.column("qps")
+    rates = intervals.column("tps") if np.isnan(rates).all() else rates
+    is_run = threads > 0
+    seconds, threads, rates, lines = (
+        part[is_run] for part in (seconds, threads, rates, intervals.column("line"))
+    )
+    if not seconds.size:
+        return
+    full = threads == (log.header.threads or 0)
+    asked = float(options["time_s"]) if options.get("time_s", "").isdigit() else None
+    if asked is not None:
+        full &= seconds <= asked
+    last_full = int(np.flatnonzero(full)[-1]) if full.any() else -1
+    if last_full + 1 < seconds.size and (threads[last_full + 1 :] < (log.header.threads or 0)).any():
+        at = last_full + 1
+        ended = log.final.total_time_s if log.final and log.final.total_time_s else float(seconds[-1])
+        tail = ended - (seconds[last_full] if last_full >= 0 else 0)
+        mean = float(rates[: last_full + 1].mean()) if last_full >= 0 else 0.0
+        whole = log.header.threads or 0
+        text = f"{whole - threads[at]:.0f} of {whole} threads left at {seconds[at]:g} s"
+        text += f" while others were in a last transaction for up to {tail:.1f} s; {mean:,.0f} qps before"
+        if at < seconds.size - 1 or tail > 2 * (log.header.interval_s or 1):
+            yield "threads leave", int(lines[at]), text
+    rates, seconds, lines = rates[: last_full + 1], seconds[: last_full + 1], lines[: last_full + 1]
+    if rates.size < FEWEST_INTERVALS:
+        return
+    usual = float(np.median(rates))
+    if usual <= 0:
+        return
+    stalled = np.flatnonzero(rates < STALL_SHARE * usual)
+    if stalled.size and not log.header.rate:
+        first = stalled[0]
+        text = f"{stalled.size} of {rates.size} intervals below a tenth of the median"
+        yield "stalls", int(lines[first]), f"{text}, first {seconds[first]:g} s ({rates[first]:,.0f} qps)"
+    dips = np.flatnonzero((rates < 0.5 * usual) & (rates >= STALL_SHARE * usual))
+    if dips.size and not log.header.rate:
+        text = f"{dips.size} of {rates.size} intervals below half of the median, first {seconds[dips[0]]:g} s"
+        yield "dips", int(lines[dips[0]]), text
+    third = max(rates.size // 3, 1)
+    begin, middle, end = rates[:third], rates[third:-third], rates[-third:]
+    tenth = max(rates.size // 10, 1)
+    rest = float(np.mean(rates[tenth:]))
+    if abs(float(np.mean(rates[:tenth])) / rest - 1) > DRIFT:
+        change = 100 * (float(np.mean(rates[:tenth])) / rest - 1)
+        yield (
+            "beginning",
+            int(lines[0]),
+            f"no steady beginning: the first tenth is {change:+.0f} % off the rest",
+        )
+    change = float(np.mean(end)) / float(np.mean(begin)) - 1
+    # A drift goes on; a slow beginning does not.
+    is_one_way = (
+        middle.size
+        and (float(np.mean(middle)) - float(np.mean(begin))) * (float(np.mean(end)) - float(np.mean(middle)))
+        > 0
+    )
+    if abs(change) > DRIFT and is_one_way:
+        yield "drift", int(lines[-1]), f"it drifts: the last third is {100 * change:+.0f} % off the first"
+    spread = float(np.std(rates, ddof=1)) / float(np.mean(rates))
+    if spread > UNSTEADY:
+        yield "unsteady", int(lines[0]), f"intervals vary by {100 * spread:.0f} % (CV)"
+
+
+def caveats_of_set(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
+    """Doubts about runs beside each other: what differs that should not, and their order."""
+    found: list[Caveat] = []
+
+    def add(run: Any, kind: str, text: str) -> None:
+        found.append(Caveat(run.path, run.line, kind, text))
+
+    for workload in dict.fromkeys(run.workload for run in runs):
+        of_workload = [run for run in runs if run.workload == workload]
+        levels = {arm: {run.level for run in of_workload if run.arm == arm} for arm in arms}
+        levels = {arm: own for arm, own in levels.items() if own}
+        common = set.intersection(*levels.values()) if levels else set()
+        for arm, own in levels.items():
+            if own != common and len(levels) > 1:
+                only = ", ".join(map(str, sorted(own - common)))
+                run = next(run for run in of_workload if run.arm == arm and run.level in own - common)
+                add(run, "levels", f"{arm} alone, or not all arms, has {only} threads of {workload}")
+        times = sorted({round(run.time_s / max(1.0, run.time_s * 0.02)) for run in of_workload})
+        lengths = [run.time_s for run in of_workload]
+        if max(lengths) > 1.1 * min(lengths) + 1 and times:
+            run = min(of_workload, key=lambda run: run.time_s)
+            add(run, "lengths", f"runs of {workload} last {min(lengths):,.0f} to {max(lengths):,.0f} s")
+    if len(versions := sorted({run.version for run in runs})) > 1:
+        run = next(run for run in runs if run.version == versions[-1])
+        add(run, "versions", f"sysbench {' and '.join(versions)} are compared with each other")
+    found += _of_order(runs, arms)
+    return found
+
+
+def _of_order(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
+    timed = [run for run in runs if run.ended_at is not None]
+    if len(arms) < 2 or len(timed) < 4:
+        return []
+    ends = [run.ended_at for run in timed]
+    # Copies and checkouts have the time at which they were copied.
+    if max(ends) - min(ends) < 0.5 * (
+        sum(run.time_s for run in timed) - max(run.time_s for run in timed)
+    ) / max(1, max(run.processes for run in timed)):
+        return []
+    spans = {arm: [run.ended_at for run in timed if run.arm == arm] for arm in arms}
+    spans = {arm: own for arm, own in spans.items() if len(own) > 1}
+    order = sorted(spans, key=lambda arm: min(spans[arm]))
+    pairs = [*pairwise(order)]
+    if pairs and all(max(spans[first]) < min(spans[second]) for first, second in pairs):
+        run = next(run for run in timed if run.arm == order[1])
+        text = f"not interleaved: by the files' times all runs of {order[0]} came before those of {order[1]}"
+        return [Caveat(run.path, None, "order", f"{text}, so that drift looks like an effect")]
+    return []

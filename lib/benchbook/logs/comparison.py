@@ -1,0 +1,375 @@
+"""Runs of logs beside each other: means, changes with intervals by Welch or by pairs, scaling, and claims.
+
+An interval needs two runs on each side; seconds of one run are no repetitions, so they never make one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchbook.core.errors import BenchbookError, did_you_mean
+from benchbook.logs.caveats import Caveat, caveats_of_set
+from benchbook.logs.layout import Layout, tell_runs_apart
+from benchbook.logs.runs import LeftOut, LogRun, collect_runs, join_processes
+
+LEVEL = 0.95
+SEEN_EFFECT = 0.05
+NO_INTERVAL = "one run: no interval"
+MIN_LEVELS_TO_SCALE = 3
+# A level within this share of the highest throughput is as good: the knee is the first of them.
+KNEE = 0.95
+
+
+@dataclass(frozen=True)
+class Change:
+    """Change of an arm in one cell, as logarithms; `reason` says why it has no interval."""
+
+    log_mean: float
+    log_low: float | None
+    log_high: float | None
+    standard_error: float | None
+    df: float | None
+    n: int
+    method: str
+    reason: str | None
+
+    @property
+    def effect(self) -> float:
+        """Change as a fraction: -0.058 is 5.8 % lower."""
+        return math.expm1(self.log_mean)
+
+    @property
+    def low(self) -> float | None:
+        """Lower end as a fraction."""
+        return None if self.log_low is None else math.expm1(self.log_low)
+
+    @property
+    def high(self) -> float | None:
+        """Upper end as a fraction."""
+        return None if self.log_high is None else math.expm1(self.log_high)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """All runs of one arm at one level of a workload, and the change against the baseline."""
+
+    workload: str
+    level: int
+    arm: str
+    runs: tuple[LogRun, ...]
+    change: Change | None = None
+
+    @property
+    def n(self) -> int:
+        return len(self.runs)
+
+    def mean(self, metric: str) -> float:
+        """Arithmetic mean of a field over the runs."""
+        return statistics.fmean(getattr(run, metric) for run in self.runs)
+
+    @property
+    def variation(self) -> float | None:
+        """Coefficient of variation of the throughput; None for one run."""
+        rates = [run.qps for run in self.runs]
+        return statistics.stdev(rates) / statistics.fmean(rates) if len(rates) > 1 else None
+
+
+@dataclass
+class LogSet:
+    """Everything that is read out of some logs; `cells` hold the comparison, in the order of its rows."""
+
+    runs: list[LogRun]
+    left_out: list[LeftOut]
+    layout: Layout
+    cells: list[Cell]
+    caveats: list[Caveat]
+    scaling: list[ScalingSeries]
+    files: int
+    silent_files: int
+    root: str = ""
+    claims: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Arms in their order, the baseline first."""
+        return self.layout.arms
+
+    def cell(self, workload: str, level: int, arm: str) -> Cell | None:
+        """One cell; None where the arm has no run there."""
+        return next((c for c in self.cells if (c.workload, c.level, c.arm) == (workload, level, arm)), None)
+
+    @property
+    def rows(self) -> list[tuple[str, int]]:
+        """Workloads and levels in their order."""
+        return list(dict.fromkeys((cell.workload, cell.level) for cell in self.cells))
+
+
+@dataclass(frozen=True)
+class ScalingSeries:
+    """Throughput and latency of an arm over its levels; `law` is the USL, or `refused` why there is none."""
+
+    arm: str
+    workload: str
+    levels: tuple[int, ...]
+    qps: tuple[float, ...]
+    latency_ms: tuple[float, ...]
+    peak_level: int
+    knee_level: int
+    law: Any | None
+    refused: str | None
+
+
+def read_logs(
+    paths: Sequence[Any],
+    by: str | None = None,
+    arm_globs: Sequence[tuple[str, str]] = (),
+    baseline: str | None = None,
+    keeps_series: bool = False,
+) -> LogSet:
+    """Runs of some paths, told apart and compared; see `tell_runs_apart` for the options."""
+    collection = collect_runs(paths, keeps_series)
+    runs, layout = tell_runs_apart(collection.runs, collection.texts, by, arm_globs, baseline)
+    runs = join_processes(runs)
+    order = {arm: place for place, arm in enumerate(layout.arms)}
+    runs.sort(key=lambda run: (run.workload, run.level, order[run.arm], run.repeat, run.path, run.line))
+    cells = compare_cells(runs, layout)
+    found = [caveat for run in runs for caveat in run.caveats]
+    found = [*caveats_of_set(runs, layout.arms), *_unlike_transactions(cells, layout.arms), *found]
+    return LogSet(
+        runs, collection.left_out, layout, cells, found, [*_scaling(cells)], collection.files,
+        collection.silent_files,
+    )  # fmt: skip
+
+
+def compare_cells(runs: Sequence[LogRun], layout: Layout) -> list[Cell]:
+    """Cells in the order of workload, level and arm."""
+    groups: dict[tuple[str, int, str], list[LogRun]] = {}
+    for run in runs:
+        groups.setdefault((run.workload, run.level, run.arm), []).append(run)
+    cells = []
+    for (workload, level, arm), members in groups.items():
+        base = groups.get((workload, level, layout.arms[0]))
+        change = compare_runs(members, base, layout.is_paired) if base and arm != layout.arms[0] else None
+        cells.append(Cell(workload, level, arm, tuple(members), change))
+    return cells
+
+
+def compare_runs(runs: Sequence[LogRun], base: Sequence[LogRun], is_paired: bool) -> Change | None:
+    """Change of throughput; None where a run did nothing."""
+    if any(run.qps <= 0 for run in (*runs, *base)):
+        return None
+    logs = [[math.log(run.qps) for run in side] for side in (runs, base)]
+    partners = {run.repeat: math.log(run.qps) for run in base}
+    if (
+        is_paired
+        and len(partners) == len(base)
+        and {run.repeat for run in runs} == {*partners}
+        and len(runs) > 1
+    ):
+        differences = [math.log(run.qps) - partners[run.repeat] for run in runs]
+        error = statistics.stdev(differences) / math.sqrt(len(differences))
+        return _change(statistics.fmean(differences), error, len(differences) - 1, len(differences), "pairs")
+    means = [statistics.fmean(side) for side in logs]
+    n = min(map(len, logs))
+    if n < 2:
+        text = (
+            NO_INTERVAL
+            if max(map(len, logs)) < 2
+            else f"one run of {'the arm' if len(runs) < 2 else 'the baseline'}: no interval"
+        )
+        return Change(means[0] - means[1], None, None, None, None, n, "none", text)
+    parts = [statistics.variance(side) / len(side) for side in logs]
+    whole = sum(parts)
+    df = (
+        whole**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs, strict=True))
+        if whole
+        else 0.0
+    )
+    return _change(means[0] - means[1], math.sqrt(whole), df, n, "Welch")
+
+
+def _change(mean: float, error: float, df: float, n: int, method: str) -> Change:
+    if error < 1e-12:
+        return Change(mean, None, None, None, None, n, method, "all runs are alike: no interval")
+    # Loaded here, because most people first come with one run of each kind.
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(df, (1 + LEVEL) / 2)) * error
+    return Change(mean, mean - half, mean + half, error, df, n, method, None)
+
+
+def needed_spread(cells: Sequence[Cell]) -> str | None:
+    """What spread between runs would show a change of 5 %, beside the spread that the runs have."""
+    compared = [cell for cell in cells if cell.change is not None]
+    if not compared:
+        return None
+    from scipy.special import stdtrit
+
+    def spread(n: int) -> float:
+        return math.log1p(SEEN_EFFECT) / (float(stdtrit(2 * n - 2, (1 + LEVEL) / 2)) * math.sqrt(2 / n))
+
+    n = min(cell.change.n for cell in compared if cell.change)
+    if n < 2:
+        return (
+            f"One run tells no spread. With 3 runs a cell a change of {SEEN_EFFECT:.0%} shows if runs "
+            f"spread by at most {spread(3):.1%} (CV), with 5 runs by {spread(5):.1%}."
+        )
+    variations = [cell.variation for cell in cells if cell.variation is not None]
+    usual = math.sqrt(statistics.fmean(value**2 for value in variations))
+    more = next((number for number in range(2, 201) if spread(number) >= usual), None)
+    runs = f"{more} runs a cell" if more else "more than 200 runs a cell"
+    return (
+        f"Runs of a cell spread by {usual:.1%} (CV); with {n} runs a change of {SEEN_EFFECT:.0%} shows "
+        f"up to {spread(n):.1%}. With this spread it takes {runs}."
+    )
+
+
+def _unlike_transactions(cells: Sequence[Cell], arms: Sequence[str]) -> Iterator[Caveat]:
+    """Doubts where arms send different queries in a transaction, so that their qps differ in work."""
+    by_row: dict[tuple[str, int], list[Cell]] = {}
+    for cell in cells:
+        by_row.setdefault((cell.workload, cell.level), []).append(cell)
+    named: set[tuple[str, str]] = set()
+    for (workload, level), row in by_row.items():
+        each = {cell.arm: cell.mean("qps") / cell.mean("tps") for cell in row if cell.mean("tps") > 0}
+        base = each.get(arms[0])
+        for cell in row:
+            mine = each.get(cell.arm)
+            if base and mine and abs(mine / base - 1) > 0.01 and (workload, cell.arm) not in named:
+                named.add((workload, cell.arm))
+                text = (
+                    f"{mine:.2f} queries a transaction, {arms[0]} {base:.2f}, at {level} threads: compare tps"
+                )
+                yield Caveat(cell.runs[0].path, cell.runs[0].line, "queries", text)
+
+
+def _scaling(cells: Sequence[Cell]) -> Iterator[ScalingSeries]:
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.arm, cell.workload), []).append(cell)
+    for (arm, workload), members in groups.items():
+        if len(members) < MIN_LEVELS_TO_SCALE:
+            continue
+        members = sorted(members, key=lambda cell: cell.level)
+        levels = tuple(cell.level for cell in members)
+        rates = tuple(cell.mean("qps") for cell in members)
+        peak = levels[rates.index(max(rates))]
+        knee = next(level for level, rate in zip(levels, rates, strict=True) if rate >= KNEE * max(rates))
+        law, refused = _fit(levels, rates)
+        yield ScalingSeries(
+            arm,
+            workload,
+            levels,
+            rates,
+            tuple(cell.mean("avg_ms") for cell in members),
+            peak,
+            knee,
+            law,
+            refused,
+        )
+
+
+def _fit(levels: Sequence[int], rates: Sequence[float]) -> tuple[Any | None, str | None]:
+    # Most folders have too few levels, and the module brings pandas and scipy.
+    if len(levels) < 6 or levels[0] != 1:
+        return None, "the scalability law needs 6 levels that begin with 1 thread"
+    if min(rates) <= 0:
+        return None, "a throughput is 0"
+    if max(rates) == rates[-1]:
+        return None, "no level past the knee: throughput does not fall after its maximum"
+    from benchbook.compare.scaling import MISS, fit
+
+    law = fit(levels, rates)
+    miss = max(abs(float(law.qps(level)) / rate - 1) for level, rate in zip(levels, rates, strict=True))
+    if miss > MISS:
+        return None, f"the scalability law misses a level by {miss:.0%}"
+    return law, None
+
+
+_CLAIM = re.compile(
+    r"\s*(?:(?P<arm>[^/=<>≥≤]+?)\s*/\s*(?P<base>[^=<>≥≤]+?))?\s*(?P<sign>=|>=|<=|>|<|≥|≤)\s*(?P<value>[+-]?\d+(?:\.\d+)?)\s*"
+    r"(?P<unit>%|x|times)(?:\s+at\s+(?P<level>\d+)\s+threads?)?(?:\s+(?:of|for|on)\s+(?P<workload>\S+))?\s*"
+)
+
+
+def judge_claim(logs: LogSet, text: str) -> str:
+    """Whether a claim holds by these logs, with the numbers it is judged by. Raises BenchbookError."""
+    from benchbook.compare import verdicts
+    from benchbook.compare.intervals import Interval
+
+    match = _CLAIM.fullmatch(text)
+    if match is None:
+        example = (
+            f"{logs.arms[-1]}/{logs.arms[0]} = -5.8%" if len(logs.arms) > 1 else "haproxy/direct = -5.8%"
+        )
+        raise BenchbookError(f'--claim: {text}: not a claim; write "{example}" or "≥ 2x at 64 threads"')
+    arm, base = match["arm"], match["base"]
+    for name in filter(None, (arm, base)):
+        if _near(name, logs.arms) is None:
+            raise BenchbookError(f"--claim: {name}: no arm; {did_you_mean(name, logs.arms)}")
+    if arm is None and len(logs.arms) != 2:
+        raise BenchbookError(
+            f"--claim: {text}: which arms? There are {', '.join(logs.arms)}; write ARM/BASELINE first"
+        )
+    treated, baseline = (
+        (_near(arm, logs.arms), _near(base, logs.arms)) if arm else (logs.arms[1], logs.arms[0])
+    )
+    value = float(match["value"])
+    share = value / 100 if match["unit"] == "%" else value - 1
+    sign = {">=": "≥", "<=": "≤"}.get(match["sign"], match["sign"])
+    band = verdicts.point_band(share) if sign == "=" else verdicts.Band(
+        share if sign in "≥>" else None, share if sign in "≤<" else None, is_strict=sign in "<>")  # fmt: skip
+    found: list[tuple[str, Change]] = []
+    for workload, level in logs.rows:
+        if (match["level"] and int(match["level"]) != level) or (
+            match["workload"] and match["workload"] not in workload
+        ):
+            continue
+        cells = logs.cell(workload, level, str(treated)), logs.cell(workload, level, str(baseline))
+        if cells[0] and cells[1]:
+            change = compare_runs(cells[0].runs, cells[1].runs, logs.layout.is_paired)
+            if change is not None:
+                found.append((f"{workload}, {level} threads", change))
+    if not found:
+        return f"{text}: can't be told from these logs: no level has runs of both arms"
+    words = {
+        "confirmed": "holds",
+        "contradicted": "does not hold",
+        "inconclusive": "can't be told from these logs",
+    }
+    outcomes = []
+    for _, change in found:
+        interval = Interval(change.n, LEVEL, change.log_mean, change.log_low, change.log_high)
+        outcomes.append(verdicts.verdict(interval, band))
+    outcome = (
+        outcomes[0]
+        if len({*outcomes}) == 1
+        else "contradicted"
+        if "contradicted" in outcomes
+        else "inconclusive"
+    )
+    parts = [f"{place} {describe_change(change)}" for place, change in found]
+    shown = "; ".join(parts[:6]) + ("; …" if len(parts) > 6 else "")
+    ends = [f"{end:+.1%}" if end is not None else None for end in (band.low, band.high)]
+    allowed = (
+        f"{ends[0]} to {ends[1]}" if all(ends) else f"above {ends[0]}" if ends[0] else f"below {ends[1]}"
+    )
+    return f"{text}: {words[outcome]} (allowed: {allowed}; here: {shown})"
+
+
+def _near(name: str, arms: Sequence[str]) -> str | None:
+    exact = [arm for arm in arms if arm == name.strip()]
+    near = exact or [arm for arm in arms if name.strip() in arm]
+    return near[0] if len(near) == 1 else None
+
+
+def describe_change(change: Change) -> str:
+    """A change with its interval and n, or why it has none."""
+    if change.low is None or change.high is None:
+        return f"{change.effect:+.1%} ({change.reason})"
+    return f"{change.effect:+.1%} [{change.low:+.1%}, {change.high:+.1%}], n = {change.n}"

@@ -1,0 +1,469 @@
+"""Who is who among runs: arm, workload, threads and repetition, from what varies around their logs.
+
+Threads stand in the log; a number of the path that agrees with it in nearly all files is theirs. Workloads
+and repetitions are known by their words, or by small numbers that count up. What varies beside these is the
+arm; where folders vary, what varies in names beside them belongs to the workload.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+
+from benchbook.core.errors import BenchbookError
+from benchbook.logs.runs import LogRun
+
+ROLES = ("arm", "workload", "threads", "repeat", "process", "date", "any")
+NEARLY_ALL = 0.9
+SHORT_NAME = 20
+_W = r"(?<![A-Za-z0-9])(?i:{})(?![A-Za-z0-9])"
+_WORKLOADS = (
+    r"oltp[_-](?:read[_-]?(?:only|write)|write[_-]?only|point[_-]?selects?|update[_-]?(?:non?[_-]?)?(?:index|key)"
+    r"|insert|delete|ro|rw|wo|simple|complex)|select[_-]random[_-](?:points|ranges)|bulk[_-]insert"
+    r"|read[_-]?(?:only|write)|write[_-]?only|point[_-]?selects?|update[_-]?(?:non?[_-]?)?(?:index|key)"
+    r"|tpcc|tpc-c|ro|rw|wo|ps|insert|delete|select|update|oltp"
+)
+_WORKLOAD = re.compile(_W.format(_WORKLOADS))
+_THREADS_WORDS = "threads?|thr|thds?|th|t|clients?|conns?|connections?|users?|concurrency|tps|c|u|n"
+_THREADS = re.compile(
+    rf"(?<![A-Za-z])(?i:{_THREADS_WORDS})[-_=. ]?0*(\d+)(?!\d)"
+    r"|(?<![A-Za-z0-9])0*(\d+)[-_ ]?(?i:threads?|thr|thds?|th|t|clients?|conns?|users?)(?![A-Za-z0-9])"
+)
+_REPEATS = "runs?|rep(?:eat)?|iter(?:ation)?|trial|try|pass|attempt|round|loop|sample|block|set|r|i"
+_REPEAT = re.compile(rf"(?<![A-Za-z])(?i:{_REPEATS})[-_=. ]?0*(\d+)(?![\dA-Za-z])")
+_ROLE_WORD = re.compile(rf"[-_=. ](?i:{_THREADS_WORDS}|{_REPEATS})[-_=. ]?$")
+_PAIRS = re.compile(r"(?i)pass|round|block|set")
+_PROCESS = re.compile(r"(?<![A-Za-z])(?i:p|proc(?:ess)?|client|inst(?:ance)?|worker)[-_]?(\d+)(?![\dA-Za-z])")
+_DATE = re.compile(r"(?<!\d)(20\d\d[-_.]?[01]\d[-_.]?[0-3]\d(?:[T_-]?\d\d[-:_]?\d\d(?:[-:_]?\d\d)?)?)(?!\d)")
+_NUMBER = re.compile(r"(?<![A-Za-z0-9])0*(\d{1,5})(?![A-Za-z0-9])")
+_BASELINE = re.compile(
+    r"(?i)(?<![a-z])(?:base(?:line)?|direct|control|before|default|master|main|vanilla|stock|none|off|old|without)(?![a-z])"
+)
+_SHAPES = {"threads": r"\d+", "process": r"\d+", "arm": r".+?", "date": r"20\d\d[\d.:_T-]*"}
+_ENDINGS = re.compile(r"(?:\.(?:log|txt|out|res|md|gz|xz|zst|bz2))+$")
+_GENERIC = {"oltp", "select", "update", "insert", "delete"}
+# The names of sysbench's own scripts, by what people call them.
+_SCRIPTS = {
+    "ro": "read_only", "rw": "read_write", "wo": "write_only", "ps": "point_select", "tpc-c": "tpcc",
+    "oltp_ro": "oltp_read_only", "oltp_rw": "oltp_read_write", "oltp_wo": "oltp_write_only",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How runs were told apart: patterns that say it again, arms in their order, the baseline first."""
+
+    patterns: tuple[str, ...]
+    arms: tuple[str, ...]
+    is_paired: bool
+    notes: tuple[str, ...] = ()
+
+    def sentence(self, runs: Sequence[LogRun]) -> str:
+        """The reading in one line, which can be pasted back."""
+        levels = len({(run.workload, run.level) for run in runs})
+        repeats = Counter((run.arm, run.workload, run.level) for run in runs)
+        counted = f"{min(repeats.values())}" if len({*repeats.values()}) == 1 else (
+            f"{min(repeats.values())} to {max(repeats.values())}")  # fmt: skip
+        by = " ".join(f"--by '{pattern}'" for pattern in self.patterns[:3])
+        arms = "arm" if len(self.arms) == 1 else "arms"
+        text = f"{len(self.arms)} {arms}, {levels} workloads and levels, {counted} runs each"
+        base = f" --baseline '{self.arms[0]}'" if len(self.arms) > 1 else ""
+        return f"{text}: {by}{base}" if by else text
+
+
+@dataclass
+class _Name:
+    """One path with the spans whose role is known: start, end, role and value."""
+
+    path: str
+    threads: set[int]
+    spans: list[tuple[int, int, str, str]]
+
+    def is_free(self, start: int, end: int) -> bool:
+        return all(end <= first or last <= start for first, last, _, _ in self.spans)
+
+    def add(self, match: re.Match[str], role: str, group: int = 0) -> None:
+        self.spans.append((*match.span(group), role, match.group(group)))
+        self.spans.sort()
+
+    def signature(self) -> tuple[object, ...]:
+        return (self.path.count("/"), *((role, self.path.count("/", 0, at)) for at, _, role, _ in self.spans))
+
+    def pieces(self) -> list[str]:
+        ends = [0, *(end for _, end, _, _ in self.spans)]
+        starts = [*(start for start, _, _, _ in self.spans), len(self.path)]
+        return [self.path[end:start] for end, start in zip(ends, starts, strict=True)]
+
+
+def tell_runs_apart(
+    runs: Sequence[LogRun],
+    texts: Mapping[str, str],
+    by: str | None = None,
+    arm_globs: Sequence[tuple[str, str]] = (),
+    baseline: str | None = None,
+) -> tuple[list[LogRun], Layout]:
+    """Runs with arm, workload, level, repetition and process, and how these were found."""
+    if not runs:
+        return [], Layout((), (), False)
+    root = _root([run.path for run in runs])
+    names = {path: path[len(root) :] for path in dict.fromkeys(run.path for run in runs)}
+    if by is not None:
+        found, patterns = _by_pattern(names, by), [by]
+    else:
+        found, patterns = _guess(runs, names)
+    described = _described(found, texts, root, names)
+    named = []
+    for run in runs:
+        roles = found[run.path]
+        arm = described.get(run.path) or roles.get("arm", "")
+        workload = _workload(run, roles)
+        repeat = roles.get("repeat") or roles.get("date", "")
+        level = int(roles["threads"]) if roles.get("threads") and roles.get("process") else run.threads
+        named.append(
+            replace(
+                run, arm=arm, workload=workload, level=level, repeat=repeat, process=roles.get("process", "")
+            )
+        )
+    named = _with_arms(named, root, arm_globs)
+    named = _with_order(named)
+    arms = _ordered(named, baseline)
+    is_paired = bool(named) and all(_is_pairing(run, found[run.path]) for run in named)
+    return named, Layout(tuple(patterns), arms, is_paired)
+
+
+def _is_pairing(run: LogRun, roles: Mapping[str, str]) -> bool:
+    """Whether a repetition's name says that it belongs to one of the other arms, as passes do."""
+    return bool(roles.get("repeat")) and bool(_PAIRS.search(roles.get("repeat_word", "")))
+
+
+def _root(paths: Sequence[str]) -> str:
+    folders = [os.path.dirname(path) for path in paths]
+    common = os.path.commonpath(folders) if all(folders) and len({p[:1] == "/" for p in paths}) == 1 else ""
+    return f"{common}/" if common and common != "/" else common
+
+
+def _guess(runs: Sequence[LogRun], paths: Mapping[str, str]) -> tuple[dict[str, dict[str, str]], list[str]]:
+    threads: dict[str, set[int]] = {}
+    for run in runs:
+        threads.setdefault(run.path, set()).add(run.threads)
+    names = {path: _Name(relative, threads[path], []) for path, relative in paths.items()}
+    every = [*names.values()]
+    for name in every:
+        for match in _DATE.finditer(name.path):
+            name.add(match, "date")
+    _find_workloads(every)
+    _find_threads(every)
+    for role, pattern in (("repeat", _REPEAT), ("process", _PROCESS)):
+        for name in every:
+            for match in pattern.finditer(name.path):
+                if name.is_free(*match.span(1)):
+                    name.add(match, role, 1)
+    _keep_counting(every)
+    _find_counters(every)
+    return _arms(names)
+
+
+def _find_workloads(names: Sequence[_Name]) -> None:
+    for name in names:
+        found = [*_WORKLOAD.finditer(name.path)]
+        special = [match for match in found if match[0].lower() not in _GENERIC] or found
+        if special:
+            # The name of the file says more than its folder's.
+            name.add(max(special, key=lambda match: (len(match[0]), match.start())), "workload")
+
+
+def _find_threads(names: Sequence[_Name]) -> None:
+    single = [name for name in names if len(name.threads) == 1]
+    if not single:
+        return
+    for pattern in (_THREADS, _NUMBER):
+        for slot in (-1, 0, -2, 1):
+            chosen: list[tuple[_Name, re.Match[str], int]] = []
+            for name in single:
+                matches = [
+                    (match, match.lastindex or 1)
+                    for match in pattern.finditer(name.path)
+                    if name.is_free(*match.span(match.lastindex or 1))
+                ]
+                if not -len(matches) <= slot < len(matches):
+                    continue
+                chosen.append((name, *matches[slot]))
+            agree = [
+                (name, match, group, int(match[group]) / max(1, *name.threads))
+                for name, match, group in chosen
+                if int(match[group])
+            ]
+            for times in sorted({ratio for *_, ratio in agree if ratio == int(ratio) and 1 <= ratio <= 64}):
+                fitting = [item for item in agree if item[3] == times]
+                if len(fitting) >= NEARLY_ALL * len(single):
+                    for name, match, group, _ in fitting:
+                        name.add(match, "threads", group)
+                    return
+
+
+def _keep_counting(names: Sequence[_Name]) -> None:
+    """Drop a word of repetition that is the same everywhere, or stands where an arm is named."""
+    for role in ("repeat", "process"):
+        values = {span[3] for name in names for span in name.spans if span[2] == role}
+        if len(values) < 2 and len(names) > 1:
+            for name in names:
+                name.spans = [span for span in name.spans if span[2] != role]
+
+
+def _find_counters(names: Sequence[_Name]) -> None:
+    """Take bare numbers that count from 0 or 1 in the same place of all names as repetitions."""
+    if any(span[2] == "repeat" for name in names for span in name.spans) or len(names) < 2:
+        return
+    for slot in (-1, 0, -2, 1):
+        chosen = []
+        for name in names:
+            matches = [match for match in _NUMBER.finditer(name.path) if name.is_free(*match.span(1))]
+            if -len(matches) <= slot < len(matches):
+                chosen.append((name, matches[slot]))
+        values = {int(match[1]) for _, match in chosen}
+        is_counting = len(chosen) == len(names) and len(values) > 1 and min(values) in (0, 1)
+        if is_counting and max(values) - min(values) + 1 == len(values):
+            for name, match in chosen:
+                name.add(match, "repeat", 1)
+            return
+
+
+def _arms(names: Mapping[str, _Name]) -> tuple[dict[str, dict[str, str]], list[str]]:
+    groups: dict[tuple[object, ...], list[str]] = {}
+    for path, name in names.items():
+        groups.setdefault(name.signature(), []).append(path)
+    found: dict[str, dict[str, str]] = {}
+    patterns: list[str] = []
+    for members in sorted(groups.values(), key=len, reverse=True):
+        pieces = [names[path].pieces() for path in members]
+        cuts = [_varying([row[at] for row in pieces]) for at in range(len(pieces[0]))]
+        if len(groups) > 1 and not any(cuts):
+            # Nothing varies within names of this form: their beginning tells them from others.
+            first = names[members[0]].path
+            cuts[0] = (
+                (0, len(pieces[0][0]) - len(os.path.splitext(pieces[0][0])[0])) if pieces[0][0] else None
+            )
+            cuts[0] = (0, 0) if first and pieces[0][0] and len(pieces[0]) > 1 else cuts[0]
+        has_folder = any(cut and "/" in _from(pieces, at) for at, cut in enumerate(cuts))
+        for path, row in zip(members, pieces, strict=True):
+            found[path] = _roles(names[path], row, cuts, has_folder)
+        patterns.append(_pattern(names[members[0]], pieces[0], cuts, has_folder))
+    return found, list(dict.fromkeys(pattern for pattern in patterns if "{" in pattern))
+
+
+def _from(pieces: list[list[str]], at: int) -> str:
+    return "".join(pieces[0][at:])
+
+
+def _varying(values: list[str]) -> tuple[int, int] | None:
+    """How many characters at the start and at the end of some texts are the same; None if all are."""
+    if len(set(values)) == 1:
+        return None
+    start, end = _common(values), _common([value[::-1] for value in values])
+    first = values[0]
+    end = min(end, min(map(len, values)) - start)
+    # Words stay whole, and so do short names.
+    is_short = all(len(part) <= SHORT_NAME for value in values for part in value.split("/"))
+    inside = (lambda char: char != "/") if is_short else str.isalnum
+    while start and inside(first[start - 1]):
+        start -= 1
+    while end and inside(first[len(first) - end]):
+        end -= 1
+    # The word of a number that follows is none of the name.
+    word = _ROLE_WORD.search(first[: len(first) - end] if end else first)
+    if word is not None and all(value[: len(value) - end].endswith(word[0]) for value in values):
+        end += len(word[0])
+    while _are_separated(values, start):
+        start += 1
+    while _are_separated(values, -end - 1):
+        end += 1
+    return start, end
+
+
+def _are_separated(values: list[str], at: int) -> bool:
+    """Whether all texts have the same separator at a place."""
+    return len(
+        {value[at] if -len(value) <= at < len(value) else "" for value in values} - {*"-_. "}
+    ) == 0 and (len({value[at] for value in values}) == 1)
+
+
+def _common(values: list[str]) -> int:
+    """How many characters all texts begin with."""
+    first, last = min(values), max(values)
+    return next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+
+
+def _roles(
+    name: _Name, row: list[str], cuts: Sequence[tuple[int, int] | None], has_folder: bool
+) -> dict[str, str]:
+    roles: dict[str, str] = {}
+    arms: list[str] = []
+    for at, (piece, cut) in enumerate(zip(row, cuts, strict=True)):
+        if cut is not None and (text := piece[cut[0] : len(piece) - cut[1]].strip("/-_. ")):
+            if not has_folder or "/" in "".join(row[at:]):
+                arms.append(text)
+            else:
+                roles["workload"] = " ".join(filter(None, (roles.get("workload"), text)))
+        if at == len(name.spans):
+            continue
+        start, _, role, value = name.spans[at]
+        if role == "repeat":
+            word = re.search(r"([A-Za-z]+)[-_=. ]?0*$", name.path[:start])
+            is_worded = word is not None and re.fullmatch(f"(?i:{_REPEATS})", word[1]) is not None
+            # A bare number in front of the arms is that of a pass over all of them.
+            is_pass = not is_worded and any(cut is not None for cut in cuts[at + 1 :])
+            roles["repeat_word"] = word[1] if word and is_worded else "pass" if is_pass else ""
+        between = " " if role == "workload" else "."
+        roles[role] = f"{roles[role]}{between}{value}" if role in roles and role != "threads" else value
+    return {**roles, "arm": " ".join(arms)}
+
+
+def _pattern(name: _Name, row: list[str], cuts: Sequence[tuple[int, int] | None], has_folder: bool) -> str:
+    text = ""
+    roles = [span[2] for span in name.spans]
+    for at, (piece, cut) in enumerate(zip(row, cuts, strict=True)):
+        if cut is None:
+            text += piece
+        else:
+            middle = piece[cut[0] : len(piece) - cut[1]]
+            role = "arm" if not has_folder or "/" in "".join(row[at:]) else "workload"
+            text += piece[: cut[0]] + (f"{{{role}}}" if middle else "") + piece[len(piece) - cut[1] :]
+        text += f"{{{roles[at]}}}" if at < len(roles) else ""
+    return text
+
+
+def _by_pattern(names: Mapping[str, str], by: str) -> dict[str, dict[str, str]]:
+    """Roles of each path by a pattern of the user's; raises BenchbookError where it fits none."""
+    words = re.split(r"\{(\w+)\}", by)
+    unknown = [role for role in words[1::2] if role not in ROLES]
+    if unknown:
+        raise BenchbookError(
+            f"--by: {{{unknown[0]}}} is unknown; write {', '.join(f'{{{role}}}' for role in ROLES)}"
+        )
+    regex = re.escape(words[0]).replace(r"\*", "[^/]*")
+    for number, (role, literal) in enumerate(zip(words[1::2], words[2::2], strict=True)):
+        # A folder's name may be part of an arm only where nothing else follows in it.
+        shape = _SHAPES.get(role, r"[^/]+?")
+        regex += f"(?P<{role}{number}>{shape})" + re.escape(literal).replace(r"\*", "[^/]*")
+    pattern = re.compile(rf"{regex}(?:\.(?:log|txt|out|res|gz|xz|zst))*")
+    found = {}
+    for path, relative in names.items():
+        parts = path.split("/")
+        match = pattern.fullmatch(relative)
+        # A pattern may begin in any folder.
+        tails = ("/".join(parts[at:]) for at in range(len(parts) - 1, -1, -1))
+        match = match or next(filter(None, map(pattern.fullmatch, tails)), None)
+        roles: dict[str, str] = {}
+        for key, value in (match.groupdict() if match else {}).items():
+            role = key.rstrip("0123456789")
+            roles[role] = f"{roles[role]} {value}" if role in roles else value
+        found[path] = roles
+    if not any(roles.get("arm") or roles.get("repeat") or roles.get("workload") for roles in found.values()):
+        raise BenchbookError(
+            f"--by '{by}' fits none of {len(names)} files, such as {next(iter(names.values()))}"
+        )
+    return found
+
+
+def _described(
+    found: Mapping[str, Mapping[str, str]], texts: Mapping[str, str], root: str, names: Mapping[str, str]
+) -> dict[str, str]:
+    """Arms with what a DESC or params file says of them."""
+    described = {}
+    numbered: dict[str, str] = {}
+    settings: dict[str, dict[str, str]] = {}
+    for path, text in texts.items():
+        numbered |= {
+            number: words.strip() for number, words in re.findall(r"^\s*(\d+)[ .:)]+(\S.*)$", text, re.M)
+        }
+        pairs = re.findall(r"^\s*([\w.-]+)\s*[=:]\s*(\S.*?)\s*$", text, re.M)
+        settings[os.path.dirname(path)] = dict(pairs)
+    varied = {
+        key for key in {key for own in settings.values() for key in own}
+        if len({own.get(key) for own in settings.values()}) > 1
+    }  # fmt: skip
+    varied = {key for key in varied if not re.search(r"(?i)thread|date|time|dir|path|pid|run", key)}
+    for path, roles in found.items():
+        arm = roles.get("arm", "")
+        number = re.search(r"(\d+)$", arm)
+        if number and (words := numbered.get(number[1])):
+            described[path] = f"{arm} ({words})"
+        own = settings.get(os.path.dirname(path), {})
+        if varied & own.keys():
+            words = " ".join(f"{key}={own[key]}" for key in sorted(varied & own.keys()))
+            described[path] = words
+    return described
+
+
+def _workload(run: LogRun, roles: Mapping[str, str]) -> str:
+    script = run.options.get("script", "")
+    words = roles.get("workload", "").split()
+    if script and (not words or words[0].lower() in _GENERIC):
+        words[:1] = [script]
+    return " ".join(_SCRIPTS.get(word.lower(), word) for word in words) or _by_mix(run)
+
+
+def _by_mix(run: LogRun) -> str:
+    """What a run's transactions were made of, where nothing names its workload."""
+    each = [round(count / max(run.events, 1), 1) for count in (run.reads, run.writes, run.other)]
+    known = {(14.0, 4.0, 2.0): "read_write", (14.0, 0.0, 2.0): "read_only", (1.0, 0.0, 0.0): "point_select",
+             (0.0, 4.0, 2.0): "write_only", (0.0, 1.0, 0.0): "one write",
+             (14.0, 0.0, 0.0): "read_only"}  # fmt: skip
+    return known.get((each[0], each[1], each[2])) or f"{each[0]:g}/{each[1]:g}/{each[2]:g} r/w/o"
+
+
+def _with_arms(runs: list[LogRun], root: str, arm_globs: Sequence[tuple[str, str]]) -> list[LogRun]:
+    """Runs with an arm: the user's, else a heading, an address, or the name of file or folder."""
+    for name, pattern in arm_globs:
+        runs = [
+            replace(run, arm=name) if fnmatch(run.path, pattern) or fnmatch(run.path, f"*{pattern}*") else run
+            for run in runs
+        ]
+    if all(run.arm for run in runs):
+        return runs
+    for tell in (_of_heading, _of_address):
+        if len({tell(run) for run in runs}) > 1 and all(tell(run) for run in runs):
+            return [replace(run, arm=run.arm or tell(run)) for run in runs]
+    folder = os.path.basename(root.rstrip("/"))
+    paths = {run.path for run in runs}
+    stem = _ENDINGS.sub("", os.path.basename(next(iter(paths)))) if len(paths) == 1 else folder
+    return [replace(run, arm=run.arm or stem or "all") for run in runs]
+
+
+def _of_heading(run: LogRun) -> str:
+    return _THREADS.sub("", _WORKLOAD.sub("", run.heading)).strip(" ,:;-–()")
+
+
+def _of_address(run: LogRun) -> str:
+    return ":".join(filter(None, (run.options.get("host"), run.options.get("port"))))
+
+
+def _with_order(runs: list[LogRun]) -> list[LogRun]:
+    """Runs of a file that differ in nothing are repetitions in their order."""
+    counts: Counter[tuple[object, ...]] = Counter()
+    ordered = []
+    for run in runs:
+        key = (run.arm, run.workload, run.level, run.repeat, run.process)
+        counts[key] += 1
+        ordered.append(run if counts[key] == 1 else replace(run, repeat=f"{run.repeat}+{counts[key]}"))
+    return ordered
+
+
+def _ordered(runs: Sequence[LogRun], baseline: str | None) -> tuple[str, ...]:
+    arms = sorted({run.arm for run in runs}, key=_natural)
+    if baseline is not None:
+        near = [arm for arm in arms if arm == baseline] or [arm for arm in arms if baseline in arm]
+        if len(near) != 1:
+            raise BenchbookError(f"--baseline {baseline}: no arm has that name; there are {', '.join(arms)}")
+        first = near[0]
+    else:
+        first = next((arm for arm in arms if _BASELINE.search(arm)), arms[0])
+    return (first, *(arm for arm in arms if arm != first))
+
+
+def _natural(text: str) -> list[tuple[int, int | str]]:
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", text) if part]

@@ -1,0 +1,418 @@
+"""Runs read from files of any kind, and a line for each file that holds none.
+
+Files are read in several processes where there are many. What a run needs of its log is kept as plain
+numbers, so that ten thousand fit; the seconds are kept where somebody wants to look at them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchbook.core import parallel
+from benchbook.logs.caveats import Caveat, caveats_of_log
+from benchbook.read.log import SysbenchLog, merged
+from benchbook.read.log_extraction import (
+    MOST_BYTES,
+    NotText,
+    Output,
+    decode,
+    extract_outputs,
+    may_hold_output,
+    parse_output,
+)
+
+SERIES = ("second", "threads", "tps", "qps", "latency_percentile_ms", "errors_per_s", "reconnects_per_s")
+FILES_A_TASK = 25
+_SKIPPED = {".git", ".svn", "__pycache__", "node_modules", ".venv"}
+_COMMAND = re.compile(r"(?:^|[\s/'\"`;&|+])sysbench\s[^\n]*?\s(?:run)\b[^\n]*", re.MULTILINE)
+# Options that say what a run was; no account is ever among them.
+_OPTIONS = {
+    "threads": "threads", "num-threads": "threads", "time": "time_s", "max-time": "time_s", "rate": "rate",
+    "tx-rate": "rate", "events": "events", "max-requests": "events", "tables": "tables",
+    "oltp-tables-count": "tables", "table-size": "table_size", "table_size": "table_size",
+    "oltp-table-size": "table_size", "mysql-host": "host", "pgsql-host": "host", "mysql-port": "port",
+    "pgsql-port": "port", "db-driver": "driver", "db-ps-mode": "ps_mode", "rand-type": "rand_type",
+    "report-interval": "interval_s", "scale": "scale",
+}  # fmt: skip
+_OTHER_TESTS = (
+    ("CPU", r"Prime numbers limit|CPU speed:|Maximum prime number"),
+    ("memory", r"Running memory speed test|Memory operations type|transferred \("),
+    ("file I/O", r"Extra file open flags|File operations:|Number of random requests for"),
+    ("threads", r"Running threads scheduling|thread_yields|Doing thread subsystem"),
+    ("mutex", r"Doing mutex performance test|mutex"),
+)
+
+
+@dataclass(frozen=True)
+class LogRun:
+    """One whole run of sysbench on a database: where it stands, its totals, and what could be wrong with it.
+
+    Rates are per second of the whole run, latencies in ms. `series` has the columns of `SERIES` where kept.
+    """
+
+    path: str
+    line: int
+    order: int
+    version: str
+    threads: int
+    time_s: float
+    events: int
+    tps: float
+    qps: float
+    reads: int
+    writes: int
+    other: int
+    errors: int
+    reconnects: int
+    avg_ms: float
+    max_ms: float
+    percentile: int | None
+    percentile_ms: float | None
+    interval_s: int | None
+    rate: int
+    options: dict[str, str]
+    heading: str
+    undone: tuple[str, ...]
+    caveats: tuple[Caveat, ...]
+    ended_at: float | None
+    digest: str
+    series: dict[str, Any] | None = None
+    histogram: tuple[Any, Any] | None = None
+    log: SysbenchLog | None = None
+    arm: str = ""
+    workload: str = ""
+    level: int = 0
+    repeat: str = ""
+    process: str = ""
+    processes: int = 1
+
+    @property
+    def place(self) -> str:
+        """File, with the line where the run begins if it is not the first."""
+        return f"{self.path}:{self.line}" if self.line > 1 else self.path
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file, or a part of one, that is no run; `reason` says why in a line."""
+
+    path: str
+    line: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}" if self.line else f"{self.path}: {self.reason}"
+
+
+@dataclass
+class Collection:
+    """All runs of some files, what was left out, and how many files held nothing of sysbench."""
+
+    runs: list[LogRun] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    files: int = 0
+    silent_files: int = 0
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+def collect_runs(paths: Sequence[str | os.PathLike[str]], keeps_series: bool = False) -> Collection:
+    """Runs of files, folders, globs and `-` for standard input."""
+    collection = Collection()
+    files: list[str] = []
+    for path in paths:
+        if os.fspath(path) == "-":
+            _add(
+                collection,
+                _read_bytes("standard input", sys.stdin.buffer.read(MOST_BYTES + 1), keeps_series, None),
+            )
+        else:
+            files += _files(os.fspath(path), collection)
+    files = [*dict.fromkeys(files)]
+    tasks = [files[at : at + FILES_A_TASK] for at in range(0, len(files), FILES_A_TASK)]
+    with parallel.each(len(files)) as each:
+        for found in each(partial(_read_files, keeps_series=keeps_series), tasks):
+            for part in found:
+                _add(collection, part)
+    collection.texts = _descriptions(files)
+    return _without_copies(collection)
+
+
+def _files(path: str, collection: Collection) -> list[str]:
+    """Files of a path, with a line for every folder that can't be read."""
+    if not os.path.lexists(path):
+        import glob
+
+        found = sorted(glob.glob(path, recursive=True))
+        if not found:
+            collection.left_out.append(LeftOut(path, None, "no such file or folder"))
+        return [name for one in found for name in _files(one, collection)]
+    if not os.path.isdir(path):
+        return [path]
+    files = []
+
+    def note(error: OSError) -> None:
+        collection.left_out.append(LeftOut(error.filename, None, f"can't be read ({error.strerror})"))
+
+    for folder, folders, names in os.walk(path, onerror=note):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        files += [os.path.join(folder, name) for name in sorted(names)]
+    return files
+
+
+Part = tuple[list[LogRun], list[LeftOut], bool]
+
+
+def _read_files(paths: list[str], keeps_series: bool) -> list[Part]:
+    return [_read_file(path, keeps_series) for path in paths]
+
+
+def _read_file(path: str, keeps_series: bool) -> Part:
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            return [], [LeftOut(_shown(path), None, "no plain file")], True
+        if status.st_size > MOST_BYTES:
+            size = f"{status.st_size / 1e9:.1f} GB" if status.st_size > 1e9 else f"{status.st_size >> 20} MiB"
+            return (
+                [],
+                [LeftOut(_shown(path), None, f"{size}, which no log of sysbench is: cut the run out of it")],
+                True,
+            )
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        return [], [LeftOut(_shown(path), None, f"can't be read ({error.strerror})")], True
+    return _read_bytes(_shown(path), data, keeps_series, status.st_mtime)
+
+
+def _shown(path: str) -> str:
+    """A path whose bytes may be any as text that can be printed."""
+    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
+
+
+def _read_bytes(path: str, data: bytes, keeps_series: bool, ended_at: float | None) -> Part:
+    if not may_hold_output(data):
+        return [], [], False
+    try:
+        text, undone = decode(data)
+    except NotText as error:
+        return [], [LeftOut(path, None, str(error))], True
+    runs: list[LogRun] = []
+    left_out: list[LeftOut] = []
+    outputs = extract_outputs(text, undone)
+    for order, output in enumerate(outputs, 1):
+        # Only of the last run in a file the file's own time says when it ended.
+        at = ended_at if order == len(outputs) else None
+        run = read_run(path, order, output, keeps_series, at)
+        if isinstance(run, LogRun):
+            runs.append(run)
+        else:
+            left_out.append(run)
+    return runs, left_out, bool(outputs)
+
+
+def read_run(
+    path: str, order: int, output: Output, keeps_series: bool, ended_at: float | None
+) -> LogRun | LeftOut:
+    """The run of one output, or why it is none."""
+    log, foreign = parse_output(output)
+    line = output.numbers[0] if output.numbers else 1
+    if log.status != "complete" or log.final is None or log.header.threads is None:
+        return LeftOut(path, line if line > 1 else None, _reason(log, output))
+    total, qps = log.final, log.final.queries_per_s
+    if qps is None and log.intervals and log.intervals[-1].qps is not None and log.intervals[-1].is_hook:
+        qps = (
+            log.intervals[-1].qps
+            if log.intervals[-1].threads == 0
+            else float(np.mean(log.intervals.column("qps")))
+        )
+    if qps is None:
+        return LeftOut(path, line if line > 1 else None, _other_test(path, log, output))
+    options = _options(output.before)
+    skips_begin = "Skipping BEGIN/COMMIT" in output.text and total.taken_s is not None
+    if skips_begin and total.total_time_s:
+        # 0.4 counts BEGIN and COMMIT as other queries where it sends none.
+        qps = ((total.reads or 0) + (total.writes or 0)) / total.total_time_s
+    run = LogRun(
+        path=path, line=line, order=order, version=log.header.version or "", threads=log.header.threads,
+        time_s=total.total_time_s or 0.0, events=total.events or 0,
+        tps=(total.events or 0) / (total.total_time_s or 1.0), qps=qps,
+        reads=total.reads or 0, writes=total.writes or 0, other=0 if skips_begin else total.other or 0,
+        errors=total.ignored_errors or 0, reconnects=total.reconnects or 0,
+        avg_ms=total.latency_avg_ms or 0.0, max_ms=total.latency_max_ms or 0.0,
+        percentile=total.percentile or None, percentile_ms=total.latency_percentile_ms,
+        interval_s=log.header.interval_s, rate=log.header.rate, options=options,
+        heading=_heading(output.before), undone=output.undone,
+        caveats=tuple(caveats_of_log(path, output, log, foreign, options)),
+        ended_at=ended_at, digest=hashlib.sha256(" ".join(output.text.split()).encode()).hexdigest(), log=log,
+    )  # fmt: skip
+    if keeps_series:
+        bars = log.histogram
+        run = replace(
+            run,
+            series={name: log.intervals.column(name) for name in SERIES},
+            histogram=None if bars is None else (bars.buckets, bars.counts),
+        )
+    # A log is needed once more where processes may have run together.
+    return run if _MAY_BE_PROCESS.search(path) else replace(run, log=None)
+
+
+_MAY_BE_PROCESS = re.compile(
+    r"(?i)(?<![a-z])(?:p|proc(?:ess)?|client|inst(?:ance)?|worker)[-_]?\d+(?![\da-z])"
+)
+
+
+def _reason(log: SysbenchLog, output: Output) -> str:
+    """Why an output is no whole run, with what it says all the same."""
+    reports = [report for report in log.intervals if report.threads]
+    if log.status == "failed":
+        return f"failed: {_short(log.why[0])}"
+    if not output.is_headed and reports and not log.summaries:
+        rate = float(np.mean([report.qps if report.qps is not None else report.tps for report in reports]))
+        fewest = min(report.threads for report in reports)
+        most = max(report.threads for report in reports)
+        text = f"{len(reports)} report lines without their run: mean {rate:,.2f} qps, {most} threads"
+        if fewest < most:
+            full = [report.qps or 0.0 for report in reports if report.threads == most]
+            first = next(report for report in reports if report.threads < most)
+            text += (
+                f"; from {first.second:g} s on {first.threads} threads hang, "
+                f"{float(np.mean(full)):,.0f} qps before"
+            )
+        return text
+    if not log.summaries:
+        last = f" at {reports[-1].second:g} s" if reports else ""
+        text = f"cut{last} after {len(reports)} report lines: no totals"
+        return f"{text} (it died, was stopped, or is still being written)"
+    return f"no whole run: {_short(log.why[0]) if log.why else log.status}"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 160 else f"{text[:157]}…"
+
+
+def _other_test(path: str, log: SysbenchLog, output: Output) -> str:
+    text = f"{output.text}\n{output.before[-300:]}\n{os.path.basename(path)}"
+    name = next((name for name, pattern in _OTHER_TESTS if re.search(pattern, text)), None)
+    rate = (log.final.events or 0) / (log.final.total_time_s or 1.0) if log.final else 0.0
+    if name is None:
+        return f"whole, but a test without SQL (mutex, threads or an own script): {rate:,.0f} events a second"
+    return f"sysbench's {name} test, not a database: {rate:,.0f} events a second"
+
+
+def _options(before: str) -> dict[str, str]:
+    """Options of the last command line of sysbench in a text."""
+    found = _COMMAND.findall(re.sub(r"\\\n\s*", " ", before))
+    if not found:
+        return {}
+    words = found[-1].replace("'", "").replace('"', "").split()
+    options: dict[str, str] = {}
+    for word in words:
+        name, _, value = word.lstrip("-").partition("=")
+        if word.startswith("--") and value and name in _OPTIONS:
+            options[_OPTIONS[name]] = value
+        elif (word.startswith("--test=") and (script := value)) or (
+            not word.startswith("-")
+            and (script := word)
+            and re.fullmatch(r"[\w./-]*(?:oltp|select|bulk|tpcc|\.lua)\w*(?:\.lua)?", word)
+        ):
+            options["script"] = os.path.basename(script).removesuffix(".lua")
+    return options
+
+
+def _heading(before: str) -> str:
+    """Last heading of Markdown above a run, if any."""
+    found = re.findall(r"^(?:#{1,6} +([^#\s-].*?)#*|\*\*(.+?)\*\*:?)$", before, re.MULTILINE)
+    return (found[-1][0] or found[-1][1]).strip() if found else ""
+
+
+def _add(collection: Collection, part: Part) -> None:
+    runs, left_out, has_output = part
+    collection.runs += runs
+    collection.left_out += left_out
+    collection.files += 1
+    collection.silent_files += not has_output
+
+
+def _without_copies(collection: Collection) -> Collection:
+    """The same runs once each: a copy is no repetition."""
+    first: dict[str, LogRun] = {}
+    kept = []
+    for run in collection.runs:
+        if (same := first.setdefault(run.digest, run)) is run:
+            kept.append(run)
+        else:
+            reason = f"a copy of {same.place}, which is no repetition"
+            collection.left_out.append(LeftOut(run.path, run.line if run.line > 1 else None, reason))
+    collection.runs = kept
+    return collection
+
+
+def _descriptions(files: Iterable[str]) -> dict[str, str]:
+    """Texts that say what folders hold, by path: DESC, params.txt and the like."""
+    texts = {}
+    for path in files:
+        if re.fullmatch(r"(?i)(?:desc(?:ription)?|params|info)(?:\.(?:txt|md))?", os.path.basename(path)):
+            try:
+                if os.stat(path).st_size <= 1 << 16:
+                    texts[path] = Path(path).read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                continue
+    return texts
+
+
+def join_processes(runs: Sequence[LogRun]) -> list[LogRun]:
+    """Runs with those processes added up that measured together; percentiles follow from histograms alone."""
+    groups: dict[tuple[object, ...], list[LogRun]] = {}
+    for run in runs:
+        key: tuple[object, ...] = (run.arm, run.workload, run.level, run.repeat)
+        groups.setdefault(key if run.process and run.log is not None else (*key, run.place), []).append(run)
+    return [joined for group in groups.values() for joined in _joined(group)]
+
+
+def _joined(group: list[LogRun]) -> Iterator[LogRun]:
+    if len(group) == 1 or not _overlap(group):
+        yield from group
+        return
+    log = merged([run.log for run in group if run.log is not None])
+    total = log.final
+    if total is None or total.queries_per_s is None:
+        yield from group
+        return
+    first = group[0]
+    places = ", ".join(run.place for run in group[1:])
+    text = f"{len(group)} processes that ran together are added up (with {places})"
+    if total.percentile is None:
+        text += "; their percentiles can't be put together without histograms"
+    yield replace(
+        first,
+        threads=log.header.threads or 0, time_s=total.total_time_s or 0.0, events=total.events or 0,
+        tps=sum(run.tps for run in group), qps=total.queries_per_s,
+        reads=total.reads or 0, writes=total.writes or 0, other=total.other or 0,
+        errors=total.ignored_errors or 0, reconnects=total.reconnects or 0,
+        avg_ms=total.latency_avg_ms or 0.0, max_ms=total.latency_max_ms or 0.0,
+        percentile=total.percentile, percentile_ms=total.latency_percentile_ms,
+        caveats=(Caveat(first.path, None, "processes", text), *(c for run in group for c in run.caveats)),
+        series=None if first.series is None else {name: log.intervals.column(name) for name in SERIES},
+        processes=len(group), level=log.header.threads or first.level,
+    )  # fmt: skip
+
+
+def _overlap(group: list[LogRun]) -> bool:
+    """Whether runs can have measured at the same time: as long as each other, and no times that deny it."""
+    if max(run.time_s for run in group) > 1.25 * min(run.time_s for run in group):
+        return False
+    ends = [run.ended_at for run in group if run.ended_at is not None]
+    return len(ends) < len(group) or max(ends) - min(ends) < min(run.time_s for run in group)
