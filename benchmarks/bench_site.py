@@ -10,8 +10,8 @@ from typing import Any
 from unittest import mock
 
 from benchbook import sites
-from benchbook.commands import calibration
-from benchbook.core.study import Study
+from benchbook.commands import calibration_report
+from benchbook.core.study.study import Study
 from benchbook.measure import dataset
 
 PORT = 35810
@@ -46,7 +46,7 @@ def study(**changes: Any) -> Study:
 @contextmanager
 def place() -> Iterator[Path]:
     """Yield a folder for a lab and for results, with a lock of its own; nothing of it stays."""
-    with mock.patch.dict(os.environ), calibration.place("bb-bench-") as base:
+    with mock.patch.dict(os.environ), calibration_report.place("bb-bench-") as base:
         os.environ["BENCHBOOK_LOCK"] = str(base / "machine.lock")
         yield base
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from benchbook import sites
-from benchbook.compare.intervals import Interval, t_interval
-from benchbook.compare.verdicts import label
-from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger, sysbench
+from benchbook.compare.stats.intervals import Interval, t_interval
+from benchbook.compare.stats.equivalence import label
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, statement_counters, sysbench
 from benchbook.plan import order, schedule
 from benchbook.read.sysbench_log import parse
 from benchbook.sites import settings
@@ -95,7 +95,7 @@ def _visits(
                     dataset.load(site, of)
                 else:
                     site.restore(dataset.label(of))
-                with ledger.session(site) as connection:
+                with statement_counters.session(site) as connection:
                     dataset.prewarm(connection, of.dataset.tables)
                 for run in schedule.plan_runs("settings", of, {}):
                     if run.arm == "direct":

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from benchbook.compare.noninferiority import Answer, decide
-from benchbook.compare.pairs import BlockRatios
-from benchbook.core import params
+from benchbook.compare.stats.noninferiority import Answer, decide
+from benchbook.compare.stats.pairs import BlockRatios
+from benchbook.core.study import params
 from benchmarks.table import ROOT, Row, main
 
 CAMPAIGNS = ROOT / "data" / "record" / "calibration" / "campaigns.csv"

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from benchbook.compare.intervals import t_interval
-from benchbook.core import runfolder
-from benchbook.core.study import Study
-from benchbook.measure import matrix, sysbench
+from benchbook.compare.stats.intervals import t_interval
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study.study import Study
+from benchbook.measure import scheduler, sysbench
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
-from benchbook.sites.machine.here import Monitor
+from benchbook.sites.machine.local_machine import Monitor
 from benchmarks import bench_site
 from benchmarks.table import Row, main
 
@@ -65,7 +65,7 @@ def _reading(blocks: int) -> list[Row]:
         plans = schedule.table(schedule.plan_runs("bench", study, {}))
         raw = base / "raw"
         runs = tidy.read_study(raw, base / "void", plans, bench_site.LIMITS)["runs"].to_pandas()
-        turned = [one.evidence()["turns"] for one in runfolder.listing(raw)]
+        turned = [one.evidence()["turns"] for one in run_folder.listing(raw)]
     qps = np.log(runs.pivot(index="block", columns=["workload", "arm"], values="qps"))
     gained = (qps["first"]["one"] - qps["first"]["other"] + qps["second"]["other"] - qps["second"]["one"]) / 2
     found = t_interval(gained.to_numpy(), 0.95)
@@ -98,14 +98,14 @@ def _compare(name: str, study: Study) -> list[Row]:
     ]  # fmt: skip
 
 
-def _walk(site: Any, study: Study, base: Path) -> tuple[matrix.Walk, float, float]:
+def _walk(site: Any, study: Study, base: Path) -> tuple[scheduler.Walk, float, float]:
     runs = schedule.plan_runs("bench", study, {})
     judge = partial(validity.judge, limits=bench_site.LIMITS)
-    state = matrix.Walk(
+    state = scheduler.Walk(
         study, runs, site, base / "raw", base / "void", judge, bench_site.LIMITS, say=lambda _: None
     )
     began, cpu = time.monotonic(), time.process_time()
-    matrix.walk(state)
+    scheduler.walk(state)
     return state, time.monotonic() - began, time.process_time() - cpu
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from benchbook.compare.calibration import log_ratios
-from benchbook.core.params import Limits
-from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger, matrix, sysbench
+from benchbook.compare.stats.calibration import log_ratios
+from benchbook.core.study.params import Limits
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, statement_counters, scheduler, sysbench
 from benchbook.plan import order, schedule
 from benchbook.read import tidy, validity
 from benchbook.read.sysbench_log import parse
@@ -47,7 +47,7 @@ def rows(is_full: bool) -> list[Row]:
         }
     )
     with bench_site.opened(in_turns) as (site, base):
-        with ledger.session(site) as connection:
+        with statement_counters.session(site) as connection:
             dataset.prewarm(connection, study.dataset.tables)
         run = next(run for run in schedule.plan_runs("live", study, {}) if run.arm == "direct")
         argv = sysbench.run(site.up("direct"), run)
@@ -77,7 +77,7 @@ def _error_in_turns(site: Any, study: Study, number: int, into: Path) -> float:
     runs = schedule.plan_runs("live", asked, {})
     where = (into / "raw", into / "void")
     judge = partial(validity.judge, limits=limits)
-    matrix.walk(matrix.Walk(asked, runs, site, *where, judge, limits.model_dump(), lambda _: None))
+    scheduler.walk(scheduler.Walk(asked, runs, site, *where, judge, limits.model_dump(), lambda _: None))
     made = tidy.read_study(*where, schedule.table(runs), limits)["runs"].to_pandas()
     return float(log_ratios(made, "direct", "again").iloc[0])
 

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.core import files, histogram, runfolder, sysbench_options
-from benchbook.core.model import PlannedRun
+from benchbook.core.util import files, histogram
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study import sysbench_options
+from benchbook.core.study.model import PlannedRun
 from benchmarks.order import study
 
 THREADS, DISCARD_S, PERCENTILE, TPS = 16, 15, 99, 800
@@ -148,10 +150,10 @@ def _shared(folder: Path, number: int, seconds: int) -> tuple[Path, tuple[int, i
     """Write output, stderr and monitor once; return the folder, transactions, and the manifest's lines."""
     folder.mkdir(parents=True)
     text, parts = output(number, seconds)
-    (folder / runfolder.OUT).write_text(text, encoding="utf-8")
-    (folder / runfolder.ERR).write_text("", encoding="utf-8")
+    (folder / run_folder.OUT).write_text(text, encoding="utf-8")
+    (folder / run_folder.ERR).write_text("", encoding="utf-8")
     monitor = _monitor(np.random.default_rng([7, number]), seconds)
-    (folder / runfolder.MONITOR).write_text(monitor, encoding="utf-8")
+    (folder / run_folder.MONITOR).write_text(monitor, encoding="utf-8")
     return folder, parts, {path.name: _listed(path) for path in folder.iterdir()}
 
 
@@ -179,11 +181,11 @@ def _folder(
     for name in listed:
         os.link(shared / name, path / name)
     seen = _evidence(plan, sum(parts))
-    for name, content in ((runfolder.PLAN, plan), (runfolder.EVIDENCE, seen)):
+    for name, content in ((run_folder.PLAN, plan), (run_folder.EVIDENCE, seen)):
         (path / name).write_text(_json(content), encoding="utf-8")
-    own = {name: _listed(path / name) for name in (runfolder.PLAN, runfolder.EVIDENCE)}
+    own = {name: _listed(path / name) for name in (run_folder.PLAN, run_folder.EVIDENCE)}
     manifest = {"format": 1, "run_id": plan["run_id"], "attempt": 1, "files": {**listed, **own}}
-    (path / runfolder.MANIFEST).write_text(_json(manifest), encoding="utf-8")
+    (path / run_folder.MANIFEST).write_text(_json(manifest), encoding="utf-8")
 
 
 def _json(value: Any) -> str:

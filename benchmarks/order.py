@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchbook.compare import findings
-from benchbook.compare.intervals import t_interval
-from benchbook.core.params import Analysis
-from benchbook.core.study import Study
+from benchbook.compare.inference import findings
+from benchbook.compare.stats.intervals import t_interval
+from benchbook.core.study.params import Analysis
+from benchbook.core.study.study import Study
 from benchbook.plan import schedule
 from benchbook.read.schemas import SCHEMAS
 from benchmarks.machines import STEP_S, Scenario, speed

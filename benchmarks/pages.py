@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchbook.core import record
+from benchbook.core.artifacts import record
 from benchmarks.pipeline import clone_of
 from benchmarks.table import Row, main
 

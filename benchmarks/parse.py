@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import files, parallel
+from benchbook.core.util import files, parallel
 from benchbook.read import tidy
 from benchbook.read.sysbench_log import parse
 from benchmarks import logs, plain

@@ -13,7 +13,7 @@ from typing import Any
 import hypothesis  # noqa: F401
 import pytest
 
-from benchbook.sites.arms import clean
+from benchbook.sites.topology import teardown
 from tests import browser, programs, rooms
 from tests.faults.book import BOOK
 
@@ -143,5 +143,5 @@ def open_folder():
     folder = Path(tempfile.mkdtemp(prefix="bb-", dir=rooms.folder()))
     folder.chmod(0o711)
     yield folder
-    assert clean.down(folder).is_clean
+    assert teardown.down(folder).is_clean
     shutil.rmtree(folder)

@@ -5,13 +5,13 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from benchbook.compare import words
-from benchbook.core.document import Part
-from benchbook.core.findings import Answer, Contrast, Finding, Findings, Level
+from benchbook.compare.text import labels
+from benchbook.core.artifacts.artifact import Part
+from benchbook.core.artifacts.findings import Answer, Contrast, Finding, Findings, Level
 from benchbook.read.schemas import SCHEMAS
 
 P = TypeVar("P", bound=Part)
-_NAMES = {"workload": words.workload, "baseline": words.arm, "treatment": words.arm}
+_NAMES = {"workload": labels.workload, "baseline": labels.arm, "treatment": labels.arm}
 
 
 def changed(whole: P, **given: Any) -> P:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core import traits
+from benchbook.core.study import descriptors
 
 OTHERS = {
     "benchbook.proxies": {"socat": "tests.others.socat_proxy:TRAITS"},
@@ -40,5 +40,5 @@ def package(folder: Path, points: Mapping[str, Mapping[str, str]] = OTHERS) -> I
 
 def forget() -> None:
     """Look for engines and proxies anew when they are asked for next."""
-    traits.engines.cache_clear()
-    traits.proxies.cache_clear()
+    descriptors.engines.cache_clear()
+    descriptors.proxies.cache_clear()

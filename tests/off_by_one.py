@@ -69,7 +69,7 @@ def main(root: Path, names: list[str]) -> None:
     """Print what differs of each study, as JSON."""
     if os.environ.get("BENCHBOOK_OFF"):
         plant()
-    from benchbook.core import record
+    from benchbook.core.artifacts import record
     from benchbook.evidence import sessions
 
     found = {}

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
-from benchbook.sites.machine import here
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
+from benchbook.sites.machine import local_machine
 from benchbook.sites.processes import process
 from tests import depth, rooms
 
@@ -70,7 +70,7 @@ def begin() -> Callable[[], None]:
     made = {} if depth.IS_DEEP else {HOME: str(folder)}
     (folder / MODULES).mkdir(parents=True)
     (folder / MODULES / "oltp_common.lua").write_text(COMMON, encoding="utf-8")
-    variable, program = here.variable(INSTALLER), here.find(INSTALLER)
+    variable, program = local_machine.variable(INSTALLER), local_machine.find(INSTALLER)
     try:
         account = labs.service_user(ACCOUNT)
     except SiteError:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchbook.core import record
+from benchbook.core.artifacts import record
 
 
 def entry(**more: Any) -> record.Entry:

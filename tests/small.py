@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchbook.core.study import Study
+from benchbook.core.study.study import Study
 
 
 def study(**changes: Any) -> Study:

@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from benchbook.compare import audit
-from benchbook.core import source
-from benchbook.core.audit import Audit
-from benchbook.core.source import Published
+from benchbook.compare.claims import audit
+from benchbook.core.published import source
+from benchbook.core.published.audit import Audit
+from benchbook.core.published.source import Published
 from benchbook.read import published
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from benchbook.core import files, runfolder
-from benchbook.core.model import PlannedRun
-from benchbook.core.runfolder import RunFolder
-from benchbook.core.study import Study
-from benchbook.measure import matrix, servers
-from benchbook.measure.execute import Run, execute
+from benchbook.core.util import files
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study.study import Study
+from benchbook.measure import scheduler, servers
+from benchbook.measure.run_executor import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests import beside, rooms
@@ -68,25 +69,25 @@ class Store:
         self.said: list[str] = []
         self.judge: Callable[[RunFolder], validity.Judgement] = judge
 
-    def walk(self) -> matrix.Walk:
+    def walk(self) -> scheduler.Walk:
         where = (self.site, self.raw, self.void)
-        return matrix.walk(
-            matrix.Walk(
+        return scheduler.walk(
+            scheduler.Walk(
                 self.study, self.runs, *where, lambda folder: self.judge(folder), LIMITS, self.said.append
             )
         )
 
-    def walk_alone(self, tries: Sequence[bool] = (True, True, True)) -> matrix.Walk:
+    def walk_alone(self, tries: Sequence[bool] = (True, True, True)) -> scheduler.Walk:
         """Walk, in the tries that say so with the machine alone while runs are made, afresh where its host or
         other tests took it away; the last try stands."""
-        together = matrix.execute_together
+        together = scheduler.execute_together
 
         def alone(*given: Any) -> Any:
             with rooms.alone():
                 return together(*given)
 
         for number, is_alone in enumerate(tries, start=1):
-            with mock.patch.object(matrix, "execute_together", alone if is_alone else together):
+            with mock.patch.object(scheduler, "execute_together", alone if is_alone else together):
                 state = self.walk()
             if number == len(tries) or not (self.wrong() or state.abandoned):
                 break
@@ -94,19 +95,19 @@ class Store:
                 shutil.rmtree(folder, ignore_errors=True)
         return state
 
-    def walk_undisturbed(self) -> matrix.Walk:
+    def walk_undisturbed(self) -> scheduler.Walk:
         """Walk beside other tests, and alone where these left runs too little time."""
         return self.walk_alone((False, True, True))
 
     def walk_with(
         self, act: Callable[[], object], arm: str = "*", clients: int = 1, after_s: float = 0.5
-    ) -> matrix.Walk:
+    ) -> scheduler.Walk:
         """Walk with something done once, some seconds after so many clients of an arm have begun."""
         with beside.once(lambda: beside.begun(self.raw, arm) >= clients, act, after_s):
             return self.walk()
 
     def kept(self) -> list[RunFolder]:
-        return list(runfolder.listing(self.raw))
+        return list(run_folder.listing(self.raw))
 
     def voids(self) -> dict[str, tuple[str, str]]:
         """Return status and reasons by arm and attempt of what was voided."""
@@ -131,4 +132,4 @@ class Store:
         for folder in self.kept():
             assert folder.verify() == []
             assert judge(folder).status == "valid", judge(folder).reasons
-        assert runfolder.unfinished(self.raw) == []
+        assert run_folder.unfinished(self.raw) == []

@@ -4,9 +4,9 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.calibration import Calibration as Calibration
-from benchbook.api.names import Named
-from benchbook.api.names import NotThere as NotThere
-from benchbook.api.pooled import Pooled as Pooled
+from benchbook.api.lookup import Named
+from benchbook.api.lookup import NotThere as NotThere
+from benchbook.api.meta_analysis import Pooled as Pooled
 from benchbook.api.run import Run as Run
 from benchbook.api.source import Claim as Claim
 from benchbook.api.source import Source as Source

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchbook.core import runfolder
+from benchbook.core.artifacts import run_folder
 from benchbook.read import tidy, validity
 from benchbook.read.sysbench_log import parse
 from benchmarks import bench_site, gates, logs, plain, precision
@@ -18,7 +18,7 @@ STILL = Scenario("still", second=0.0)
 
 def test_made_up_folders_are_valid_in_every_check(tmp_path):
     schedule = logs.campaign(tmp_path, 4, seconds=40)
-    folders = list(runfolder.listing(tmp_path / "raw"))
+    folders = list(run_folder.listing(tmp_path / "raw"))
     assert [validity.judge(folder).reasons for folder in folders] == [[]] * 4
     assert len(tidy.read_study(tmp_path / "raw", tmp_path / "void", schedule)["intervals"]) == 160
 

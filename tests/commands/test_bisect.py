@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import bisect, built, cli, gate
-from benchbook.core import paths
-from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.core.study_sections import Build
-from benchbook.sites.engines import versions
+from benchbook.commands import bisect, commit_builds, cli, gate
+from benchbook.core.util import paths
+from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.study.study_sections import Build
+from benchbook.sites.engines import packages
 
 COMMITS = [f"{number:040x}" for number in range(1, 17)]
 SERVER = '#!/bin/sh\n# {about}\nLD_PRELOAD="${{0%/*}}/receive.so" exec /usr/sbin/mariadbd "$@"\n'
@@ -48,7 +48,7 @@ def search(
         asked.append((place, minutes))
         margins.append(margin)
         if place in unbuilt:
-            raise versions.NotBuiltError("no compiler")
+            raise packages.NotBuiltError("no compiler")
         if place in undecided:
             return bisect.Told("undecided", "-2 %")
         told = bisect.Told("slower", "-5 %", half)
@@ -122,24 +122,24 @@ def repo(tmp_path: Path) -> Path:
 
 @needs_a_compiler
 def test_a_commit_is_built_once_and_says_why_it_cannot_be(repo: Path, tmp_path: Path):
-    head = built.commit(str(repo), "main", "--bad")
+    head = commit_builds.commit(str(repo), "main", "--bad")
     asked = Build(repo=str(repo), ref="main", command=BUILD, binary="out/sbin/mariadbd")
-    made = versions.build(repo, tmp_path, asked, head)
+    made = packages.build(repo, tmp_path, asked, head)
     assert "change 16" in made.read_text()
     made.write_text("as it was built")
-    again = versions.build(repo, tmp_path, asked, head)
+    again = packages.build(repo, tmp_path, asked, head)
     assert again.read_text() == "as it was built"
-    with pytest.raises(versions.NotBuiltError, match="`echo no; exit 3` ended with 3: no"):
-        versions.build(repo, tmp_path, asked.model_copy(update={"command": "echo no; exit 3"}), head)
+    with pytest.raises(packages.NotBuiltError, match="`echo no; exit 3` ended with 3: no"):
+        packages.build(repo, tmp_path, asked.model_copy(update={"command": "echo no; exit 3"}), head)
     with pytest.raises(InputErrors, match="--good: nowhere: git knows no such commit"):
-        built.commit(str(repo), "nowhere", "--good")
+        commit_builds.commit(str(repo), "nowhere", "--good")
 
 
 @needs_a_compiler
 def test_a_search_that_ends_in_the_middle_leaves_nothing_in_the_clone(repo: Path):
     asked = Build(repo=str(repo), ref="main", command=BUILD, binary="out/sbin/mariadbd")
-    with pytest.raises(KeyboardInterrupt), built.builder(asked, None) as build:
-        made = build(built.commit(str(repo), "main", "--bad"))
+    with pytest.raises(KeyboardInterrupt), commit_builds.builder(asked, None) as build:
+        made = build(commit_builds.commit(str(repo), "main", "--bad"))
         raise KeyboardInterrupt
     listed = subprocess.run(["git", "worktree", "list"], cwd=repo, capture_output=True, text=True, check=True)
     assert not made.exists() and listed.stdout.count("\n") == 1
@@ -147,7 +147,7 @@ def test_a_search_that_ends_in_the_middle_leaves_nothing_in_the_clone(repo: Path
 
 def test_both_arms_are_the_baseline_but_for_their_binary():
     asked = gate.ask("gate", "3%", "2")
-    made = built.arms(asked.study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
+    made = commit_builds.arms(asked.study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
     assert made.baseline == "good"
     assert {name: arm.engine.binary for name, arm in made.arms.items()} == {
         "good": "/a/mariadbd",
@@ -157,7 +157,7 @@ def test_both_arms_are_the_baseline_but_for_their_binary():
 
 def test_what_neither_words_nor_study_say_of_a_build_is_asked_for_at_once():
     with pytest.raises(InputErrors) as caught:
-        built.asked(gate.ask("gate", "3%", "2").study, repo=None, build="make", binary=None)
+        commit_builds.asked(gate.ask("gate", "3%", "2").study, repo=None, build="make", binary=None)
     assert caught.value.errors == [
         "--repo: missing; give it, or write engine.build.repo in the study",
         "--binary: missing; give it, or write engine.build.binary in the study",
@@ -168,10 +168,10 @@ def test_a_study_that_is_built_needs_no_words_and_is_measured_by_its_programs():
     study = gate.ask("gate", "3%", "2").study
     build = Build(repo="../server", ref="v1", command="make", binary="out/mariadbd")
     study = study.model_copy(update={"engine": study.engine.model_copy(update={"build": build})})
-    how = built.asked(study, repo=None, build="make -j9", binary=None)
+    how = commit_builds.asked(study, repo=None, build="make -j9", binary=None)
     assert how.command == "make -j9" and how.binary == "out/mariadbd"
     assert how.repo == str(paths.root().parent / "server")
-    made = built.arms(study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
+    made = commit_builds.arms(study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
     assert made.engine.build is None and made.arms["asked"].engine.binary == "/b/mariadbd"
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from benchbook.commands import cli, new
-from benchbook.core import load, traits, yamlfile
-from benchbook.core.engines import engine_of
+from benchbook.core.study import load, descriptors
+from benchbook.core.util import yaml_file
+from benchbook.core.study.engines import engine_of
 from benchbook.plan import schedule
 
 POOLS = "small: innodb_buffer_pool_size=8388608; large: innodb_buffer_pool_size=268435456, qos=none"
@@ -124,7 +125,7 @@ def test_two_engines_get_the_same_memory_durability_log_and_isolation(root):
     study = load.study("mine")
     for arm, engine in (("mariadb", "mariadb"), ("postgresql", "postgresql")):
         asked = engine_of(study, arm)
-        alike = traits.engine(engine).meanings.values()
+        alike = descriptors.engine(engine).meanings.values()
         assert asked.name == engine
         assert asked.settings == {name: value for one in alike for name, value in one.items()}
     assert study.arms["postgresql"].engine.settings["synchronous_commit"] == "on"
@@ -192,4 +193,4 @@ def test_a_person_on_a_terminal_is_asked_six_times_and_again_after_a_mistake(roo
     os.close(mine), os.close(theirs)
     assert child.returncode == 0, told
     assert told.count(": ") >= 6 and "write lower-case letters" in told
-    assert yamlfile.read(root / "studies" / "proxy.yaml").data["question"] == "What does a proxy cost?"
+    assert yaml_file.read(root / "studies" / "proxy.yaml").data["question"] == "What does a proxy cost?"

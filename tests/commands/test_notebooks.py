@@ -8,7 +8,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from benchbook.commands import notebooks
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError
 
 FIGURE = """import matplotlib.pyplot as plt
 figure, axes = plt.subplots(figsize=(1, 1))

@@ -5,8 +5,8 @@ import subprocess
 import pytest
 
 from benchbook.commands import stage
-from benchbook.core import paths
-from benchbook.sites import lab as labs
+from benchbook.core.util import paths
+from benchbook.sites import workspace as labs
 from benchbook.sites.processes import process
 
 

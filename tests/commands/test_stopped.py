@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core import record
-from benchbook.sites.arms import clean
+from benchbook.core.artifacts import record
+from benchbook.sites.topology import teardown
 from benchbook.sites.processes import procfs
 from tests import beside, rooms
 from tests.faults import leftovers
@@ -83,7 +83,7 @@ def prepare(name: str, clone: Clone) -> None:
 def living(mark: str, clone: Clone) -> list[str]:
     """Return the command lines of living processes that have a mark in their environment, or are of a lab."""
     marked = [pid for pid in procfs.pids() if procfs.environment(pid).get(MARK) == mark]
-    found = {*marked, *(child.pid for child in clean.find_processes(clone.lab, set()))}
+    found = {*marked, *(child.pid for child in teardown.find_processes(clone.lab, set()))}
     return [procfs.command(pid) for pid in sorted(found) if procfs.is_alive(pid)]
 
 
@@ -145,4 +145,4 @@ def test_a_command_that_is_killed_at_any_moment_leaves_nothing_running(name: str
 @pytest.mark.parametrize("name", MEASURING)
 def test_a_command_that_is_killed_with_servers_leaves_none_of_them(name: str, clone: Clone):
     kill(name, MEASURING[name], clone, HOLDING_S)
-    assert clean.down(clone.lab).is_clean
+    assert teardown.down(clone.lab).is_clean

@@ -5,8 +5,8 @@ from itertools import count
 
 from scipy.special import stdtrit
 
-from benchbook.compare.pooled import Brought, brought
-from benchbook.core.findings import Finding
+from benchbook.compare.meta.meta_analysis import Brought, brought
+from benchbook.core.artifacts.findings import Finding
 from tests import found
 
 LEVEL = 0.98

@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from benchbook.compare import doubts, findings
-from benchbook.compare.claims import measured
-from benchbook.compare.claims.blocks import Evidence
-from benchbook.core.params import Analysis
+from benchbook.compare.inference import caveats, findings
+from benchbook.compare.claims import evaluate
+from benchbook.compare.claims.study_cells import Evidence
+from benchbook.core.study.params import Analysis
 
 NAMES = {"steady": "the whole cluster", "lost": "the cluster that loses a store"}
 LOST = {"lost": {"engine": {"cluster": {"event": {"what": "kill_store", "at_s": 30, "back_after_s": 20}}}}}
@@ -32,7 +32,7 @@ def said(make_study):
         ]
         study = make_study(blocks=blocks)
         evidence = Evidence(study, runs, Analysis(), pd.DataFrame(rows), None, facts)
-        return doubts.described(evidence, NAMES)
+        return caveats.described(evidence, NAMES)
 
     return say
 
@@ -72,7 +72,7 @@ def test_a_long_run_is_told_by_its_levels_and_stalls(said) -> None:
 
 
 def test_a_study_that_can_decide_is_not_described(said, make_study) -> None:
-    nothing = measured.Put([], [], [])
+    nothing = evaluate.Put([], [], [])
     for blocks, needs_seconds in (4, True), (5, False):
         tables = findings.tables(make_study(blocks=blocks), Analysis(), nothing)
         assert ("intervals" in tables) == needs_seconds

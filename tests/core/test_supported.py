@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchbook.core import registry
-from benchbook.core.study_arm import Arm
+from benchbook.core.study import registry
+from benchbook.core.study.study_arm import Arm
 
 # What of an arm affects no run, or is always there.
 APART = {"access", "cpu", "illustrates", "name", "plays", "stands_in_for"}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.model import Endpoint
+from benchbook.core.study.model import Endpoint
 from benchbook.measure import sysbench
 from benchbook.sites.processes import procfs
 from tests.faults import outside_limits
@@ -261,6 +261,6 @@ def _pid(scene: Scene, part: str) -> int:
 
 
 def _account(scene: Scene) -> tuple[str, str]:
-    from benchbook.sites.lab import read_secret
+    from benchbook.sites.workspace import read_secret
 
     return read_secret(Path(scene.site.lab.secret))

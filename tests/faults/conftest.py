@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.study import Study
+from benchbook.core.study.study import Study
 from benchbook.measure import dataset
-from benchbook.sites.arms import clean
+from benchbook.sites.topology import teardown
 from tests import rooms, small
 from tests.faults import leftovers
 from tests.faults.book import BOOK, Book, Injection
@@ -98,7 +98,7 @@ def lab() -> Iterator[Path]:
     options = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0711", "benchbook-fault", str(folder)]
     has_disk = os.geteuid() == 0 and subprocess.run(options, check=False).returncode == 0
     yield folder / "lab"
-    assert clean.down(folder).is_clean
+    assert teardown.down(folder).is_clean
     if has_disk:
         subprocess.run(["umount", str(folder)], check=True)
     shutil.rmtree(folder)

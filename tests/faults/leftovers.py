@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchbook.sites.arms import clean
-from benchbook.sites.lab import lab_id
+from benchbook.sites.topology import teardown
+from benchbook.sites.workspace import lab_id
 from benchbook.sites.local import network
 from benchbook.sites.processes import procfs
 from tests import beside, ports, rooms
@@ -27,7 +27,7 @@ def of(lab_root: Path, numbers: Iterable[int] = (), spared: Iterable[int] = ()) 
     spared = set(spared)
     found = [
         f"process {child.pid}: {procfs.command(child.pid)}"
-        for child in clean.find_processes(lab_root, set())
+        for child in teardown.find_processes(lab_root, set())
         if child.pid not in spared
     ]
     for number in numbers:
@@ -39,7 +39,7 @@ def of(lab_root: Path, numbers: Iterable[int] = (), spared: Iterable[int] = ()) 
 def networks(lab_root: Path) -> list[str]:
     """Return what carries the id of a lab in the kernel: namespaces, links, rules of the firewall."""
     found = []
-    for folder in clean.find_labs(lab_root):
+    for folder in teardown.find_labs(lab_root):
         number = lab_id(json.loads((folder / "lab.json").read_text(encoding="utf-8"))["token"])
         places = (network.NAMESPACES, Path("/sys/class/net"))
         found += [str(path) for place in places if place.is_dir() for path in place.glob(f"*-{number}*")]

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import files, runfolder
-from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.core.runfolder import RunFolder
-from benchbook.core.study import Study
-from benchbook.measure import matrix, sysbench
+from benchbook.core.util import files
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study.model import Endpoint, PlannedRun
+from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study.study import Study
+from benchbook.measure import scheduler, sysbench
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.contract import Start
@@ -105,13 +106,13 @@ class Scene:
         self.settle()
         return found
 
-    def walk(self, fault: Callable[[Scene], None] | None, when: str = "running") -> matrix.Walk:
+    def walk(self, fault: Callable[[Scene], None] | None, when: str = "running") -> scheduler.Walk:
         """Walk the schedule with a fault in the first attempt: `early`, before the first look at the server;
         `before` the client begins; or while it is `running`."""
         with self._disturbed(fault, when):
             try:
-                return matrix.walk(
-                    matrix.Walk(
+                return scheduler.walk(
+                    scheduler.Walk(
                         self.study,
                         self.runs,
                         self.site,
@@ -197,15 +198,15 @@ class Scene:
     def assert_resumed(self) -> None:
         """Check that the walk went on: every planned run is there, whole, valid, on the prepared tables."""
         assert self.columns() == ["id", "k", "c", "pad"], "the run was made again on a table that was altered"
-        assert {folder.name for folder in runfolder.listing(self.raw)} == {run.run_id for run in self.runs}
-        for folder in runfolder.listing(self.raw):
+        assert {folder.name for folder in run_folder.listing(self.raw)} == {run.run_id for run in self.runs}
+        for folder in run_folder.listing(self.raw):
             assert folder.verify() == []
             assert validity.judge(folder, LIMITS).status == "valid"
-        assert runfolder.unfinished(self.raw) == []
+        assert run_folder.unfinished(self.raw) == []
 
     def assert_resumed_for(self, *arms: str) -> None:
         """Check that the runs of these arms are there, whole and valid."""
-        kept = list(runfolder.listing(self.raw)) + [
+        kept = list(run_folder.listing(self.raw)) + [
             RunFolder(note.with_name(note.name.removesuffix(".void.json")))
             for note in self.void.glob("*.void.json")
             if files.read_json(note)["status"] == "earlier"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from benchbook import sites
-from benchbook.core.study import Study
-from benchbook.measure import dataset, matrix
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, scheduler
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests import small
@@ -61,8 +61,8 @@ def main() -> None:
         if not site.has_snapshot(dataset.label(asked)):
             dataset.load(site, asked)
         steps = count_steps(store, last)
-        matrix.walk(
-            matrix.Walk(
+        scheduler.walk(
+            scheduler.Walk(
                 asked,
                 schedule.plan_runs("steps", asked, {}),
                 site,

@@ -18,10 +18,11 @@ import psutil
 import pytest
 
 from benchbook.commands import stage
-from benchbook.core import paths, runfolder
-from benchbook.core.errors import BenchbookError, SiteError
-from benchbook.measure import dataset, matrix, preflight
-from benchbook.measure.ledger import session
+from benchbook.core.util import paths
+from benchbook.core.artifacts import run_folder
+from benchbook.core.util.errors import BenchbookError, SiteError
+from benchbook.measure import dataset, scheduler, preflight
+from benchbook.measure.statement_counters import session
 from benchbook.sites.processes import procfs
 from tests import ports
 from tests.faults import leftovers
@@ -85,7 +86,7 @@ def test_too_little_space_is_refused_before_any_server_starts(make_study, tmp_pa
     with pytest.raises(
         BenchbookError, match=r"MiB are free for raw logs, 10000000 are needed .*; free some space"
     ):
-        matrix.run("test", study, runs, {}, {}, where, lambda folder: None, limits)
+        scheduler.run("test", study, runs, {}, {}, where, lambda folder: None, limits)
     assert not (tmp_path / "lab").exists()
 
 
@@ -115,7 +116,7 @@ def test_a_full_disk_for_logs_costs_one_run(left, site, make_study, book, open_f
     assert said == "" or "no space left on the disk of" in said
     if said:
         # The run was lost before it was judged: nothing valid is there, and the same command goes on.
-        assert list(runfolder.listing(here.raw)) == []
+        assert list(run_folder.listing(here.raw)) == []
         here.walk(None)
     assert here.voids()[0]["status"] in ("killed", "invalid", "indeterminate")
     here.assert_resumed()

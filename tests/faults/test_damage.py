@@ -10,10 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchbook.core import files, load, runfolder
-from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.core.model import PlannedRun
-from benchbook.core.params import Limits
+from benchbook.core.util import files
+from benchbook.core.study import load
+from benchbook.core.artifacts import run_folder
+from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.study.params import Limits
 from benchbook.measure import store
 from benchbook.read import tidy, validity
 from tests import depth
@@ -32,7 +34,7 @@ def cut(text: bytes, where: float) -> bytes:
     return text[: int(len(text) * where)]
 
 
-def made(base: Path) -> tuple[runfolder.RunFolder, pd.DataFrame]:
+def made(base: Path) -> tuple[run_folder.RunFolder, pd.DataFrame]:
     """Write one valid run and its schedule."""
     shutil.rmtree(base, ignore_errors=True)
     plan = synthetic.planned()
@@ -53,7 +55,7 @@ def test_the_run_of_these_tests_is_valid(tmp_path: Path):
     assert (len(runs), refused) == (1, [])
 
 
-@pytest.mark.parametrize("name", [*runfolder.CONTENT, runfolder.MANIFEST])
+@pytest.mark.parametrize("name", [*run_folder.CONTENT, run_folder.MANIFEST])
 @QUICK
 @given(value=ANYTHING)
 def test_a_file_of_a_run_that_holds_something_else_is_named(name, value, tmp_path_factory):
@@ -65,14 +67,14 @@ def test_a_file_of_a_run_that_holds_something_else_is_named(name, value, tmp_pat
     assert runs == []
     assert [row["status"] for row in refused] == ["broken"]
     assert name in refused[0]["reasons"]
-    if name not in (runfolder.MANIFEST, runfolder.MONITOR):
-        part = folder.path.rename(folder.path.with_name(folder.name + runfolder.PART))
-        runfolder.keep(runfolder.seal(part, 1), base / "raw")
+    if name not in (run_folder.MANIFEST, run_folder.MONITOR):
+        part = folder.path.rename(folder.path.with_name(folder.name + run_folder.PART))
+        run_folder.keep(run_folder.seal(part, 1), base / "raw")
         assert validity.judge(folder, LIMITS).status != "valid"
         assert read(base, schedule)[0] == []
 
 
-@pytest.mark.parametrize("name", [*runfolder.CONTENT, runfolder.MANIFEST])
+@pytest.mark.parametrize("name", [*run_folder.CONTENT, run_folder.MANIFEST])
 @pytest.mark.parametrize("where", [0.0, 0.3, 0.99])
 def test_a_file_of_a_run_that_was_cut_costs_that_run_alone(name, where, tmp_path, inject):
     folder, schedule = made(tmp_path)
@@ -106,7 +108,7 @@ def _planned(schedule: pd.DataFrame) -> PlannedRun:
 def test_a_damaged_note_of_a_void_is_named_and_stops_nothing(value, tmp_path_factory):
     base = tmp_path_factory.getbasetemp() / "notes"
     folder, schedule = made(base)
-    runfolder.void(folder.path, base / "void", "invalid", ["V1 exit code: exit code 1"])
+    run_folder.void(folder.path, base / "void", "invalid", ["V1 exit code: exit code 1"])
     note = base / "void" / f"{folder.name}.a1.void.json"
     note.write_bytes(value.encode("utf-8", "surrogatepass"))
     _, refused, voids = read(base, schedule)
@@ -165,7 +167,7 @@ def test_a_params_file_or_a_source_with_damage_is_refused_in_words(data: st.Data
         elif name.startswith("studies"):
             load.study("quick")
         else:
-            from benchbook.core import source as sources
+            from benchbook.core.published import source as sources
 
             sources.load("tiproxy-haproxy")
     except InputErrors as refused:

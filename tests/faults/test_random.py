@@ -16,10 +16,10 @@ import pandas as pd
 import psutil
 import pytest
 
-from benchbook.core import runfolder
-from benchbook.core.runfolder import RunFolder
+from benchbook.core.artifacts import run_folder
+from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.read import validity
-from benchbook.sites.arms import clean
+from benchbook.sites.topology import teardown
 from tests import rooms
 from tests.faults import leftovers
 from tests.faults.book import Book
@@ -47,7 +47,7 @@ def clone(open_folder: Path) -> Iterator[Clone]:
     code, said = made.run("dvc", "repro", "warm-up@tiny", timeout_s=1200)
     assert code == 0, said
     yield made
-    assert clean.down(made.lab).is_clean
+    assert teardown.down(made.lab).is_clean
 
 
 def blocks(clone: Clone, number: int) -> None:
@@ -63,7 +63,7 @@ def look(clone: Clone) -> list[str]:
 def victims(process: subprocess.Popen[str], clone: Clone) -> dict[str, list[int]]:
     """Return what can be killed now, by what it is: links of the pipeline, the clock, parts of arms."""
     found = {link: [one.pid] for link, one in chain(process).items()} if process.poll() is None else {}
-    for child in clean.find_processes(clone.lab, set()):
+    for child in teardown.find_processes(clone.lab, set()):
         with contextlib.suppress(psutil.Error):
             one = psutil.Process(child.pid)
             is_clock = any(word.endswith("clock.py") for word in one.cmdline())
@@ -181,11 +181,11 @@ def test_killed_at_random_nothing_is_stopped_lost_or_mixed(clone, inject, book):
     assert sorted(path.name for path in raw.iterdir()) == sorted(
         name for one in planned.values() for name in one
     ), void
-    assert runfolder.unfinished(raw) == []
+    assert run_folder.unfinished(raw) == []
     for members in planned.values():
         folders = [RunFolder(raw / name) for name in members]
         assert all(folder.verify() == [] for folder in folders), struck.killed
         assert {validity.judge(folder, LIMITS).status for folder in folders} == {"valid"}
         assert len({folder.manifest().attempt for folder in folders}) == 1, "made at different times"
-        assert len({folder.text(runfolder.TURNS) for folder in folders}) == 1, "turns of different groups"
+        assert len({folder.text(run_folder.TURNS) for folder in folders}) == 1, "turns of different groups"
     print(f"{len(struck.killed)} kills: {', '.join(struck.killed)}; {len(planned)} groups, all whole")

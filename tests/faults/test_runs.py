@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from benchbook.core import runfolder
-from benchbook.measure import execute
+from benchbook.core.artifacts import run_folder
+from benchbook.measure import run_executor
 from benchbook.sites.agent import watch
 from tests.faults import acts
 from tests.faults.acts import Fault
@@ -161,8 +161,8 @@ def test_what_is_done_between_two_runs_costs_the_second(fault, scene, inject):
     ],
 )  # fmt: skip
 def test_what_never_ends_is_ended_at_the_deadline(fault, scene, inject, monkeypatch):
-    monkeypatch.setattr(execute, "THREAD_INIT_S", 1)
-    monkeypatch.setattr(execute, "GRACE_S", 2)
+    monkeypatch.setattr(run_executor, "THREAD_INIT_S", 1)
+    monkeypatch.setattr(run_executor, "GRACE_S", 2)
     here = scene(fault.arm)
     inject(fault.row, fault.what)
     here.walk(fault.act, fault.when)
@@ -222,7 +222,7 @@ def test_a_storm_of_deadlocks_is_given_up_and_never_reported(scene, inject):
     inject("F14", "a storm of deadlocks")
     state = here.walk(None)
     here.assert_noticed("V8", words="ignored errors per transaction")
-    assert list(runfolder.listing(here.raw)) == []
+    assert list(run_folder.listing(here.raw)) == []
     assert len(here.voids()) == 2
     assert state.abandoned == [here.runs[0].group]
     here.assert_nothing_left()
@@ -243,7 +243,7 @@ def test_output_goes_into_files_and_never_through_a_reader(scene, inject):
     inject("F22", "no reader that could die")
     here.walk(acts.reader)
     assert here.seen[0] == "/dev/null"
-    assert [name.rpartition("/")[2] for name in here.seen[1:]] == [runfolder.OUT, runfolder.ERR]
+    assert [name.rpartition("/")[2] for name in here.seen[1:]] == [run_folder.OUT, run_folder.ERR]
     here.assert_resumed()
 
 

@@ -21,7 +21,7 @@ import pymysql
 import pytest
 import sqlalchemy
 
-from benchbook.sites import lab as labs
+from benchbook.sites import workspace as labs
 from benchbook.sites.processes import procfs
 from tests import rooms
 from tests.faults.scene import Scene

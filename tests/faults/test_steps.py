@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core import files, runfolder
+from benchbook.core.util import files
+from benchbook.core.artifacts import run_folder
 from benchbook.read import validity
 from tests.faults import leftovers
 from tests.faults.book import Book
@@ -68,7 +69,7 @@ def undisturbed(steps: Steps, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 
 def verdicts(store: Path) -> dict[str, str]:
-    return {folder.name: validity.judge(folder, LIMITS).status for folder in runfolder.listing(store / "raw")}
+    return {folder.name: validity.judge(folder, LIMITS).status for folder in run_folder.listing(store / "raw")}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_killed_at_a_step_the_store_ends_as_an_undisturbed_one(
     resumed = steps.walk(tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert verdicts(tmp_path) == expected
-    assert runfolder.unfinished(tmp_path / "raw") == []
+    assert run_folder.unfinished(tmp_path / "raw") == []
     notes = [files.read_json(note) for note in (tmp_path / "void").glob("*.void.json")]
     broken = [note for note in notes if note["status"] in ("killed", "broken")]
     assert len(broken) <= 1, "a kill costs one run at most"

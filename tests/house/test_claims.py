@@ -6,11 +6,12 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from benchbook.compare import arrangements, findings
-from benchbook.compare.claims import measured
-from benchbook.core import paths, source
-from benchbook.core.params import Analysis
-from benchbook.core.study import Study
+from benchbook.compare.inference import setup_notes, findings
+from benchbook.compare.claims import evaluate
+from benchbook.core.util import paths
+from benchbook.core.published import source
+from benchbook.core.study.params import Analysis
+from benchbook.core.study.study import Study
 from tests.found import runs as runs_of
 from tests.house import tree
 
@@ -40,7 +41,7 @@ def ways() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in paths.studies():
         one = tree.study(name)
-        for claim in dict.fromkeys((*one.claims, *arrangements.illustrated(one))):
+        for claim in dict.fromkeys((*one.claims, *setup_notes.illustrated(one))):
             found.setdefault(claim, []).append(name)
     return {
         claim: sorted(names, key=lambda name: (claim not in tree.study(name).claims, name))
@@ -101,8 +102,8 @@ def judged(name: str) -> dict[str, object]:
     """Really judge a study's claims by made-up tables, with its own claims as its notebook does."""
     one = tree.study(name)
     answered = tree.claims_of(tuple(one.claims))
-    shown = tree.claims_of(tuple(arrangements.illustrated(one)))
-    put = measured.put(one, answered, shown)
+    shown = tree.claims_of(tuple(setup_notes.illustrated(one)))
+    put = evaluate.put(one, answered, shown)
     assert put.left == [], name
     facts = {arm: {"cpu": {"proxy": {"quota_cores": 4.0}}} for arm in one.arms}
     loads = {arm: {"seconds": 10.0 + place} for place, arm in enumerate(one.arms)}
@@ -143,8 +144,8 @@ def test_that_is_true_of_most_claims_and_the_others_say_what_they_would_take():
 def test_every_study_can_be_asked_all_that_it_names():
     for name in paths.studies():
         one = tree.study(name)
-        named, shown = tree.claims_of(tuple(one.claims)), tree.claims_of(tuple(arrangements.illustrated(one)))
-        assert measured.put(one, named, shown).left == [], name
+        named, shown = tree.claims_of(tuple(one.claims)), tree.claims_of(tuple(setup_notes.illustrated(one)))
+        assert evaluate.put(one, named, shown).left == [], name
 
 
 @pytest.mark.parametrize("name", paths.studies())
@@ -164,7 +165,7 @@ def test_a_trend_of_point_selects_is_shown_by_point_selects_alone():
 
 
 def test_the_table_of_the_load_balancer_is_another_one_and_gives_no_verdict():
-    from benchbook.compare.claims.printed import judge_claim
+    from benchbook.compare.claims.printed_cells import judge_claim
     from benchbook.read import published
 
     found = judge_claim(published.load("tidb-kubernetes"), "load-balancer")

@@ -3,12 +3,12 @@
 import pandas as pd
 import pytest
 
-from benchbook.commands import lab
-from benchbook.compare.claims import measured
-from benchbook.core import paths
-from benchbook.core.study import Study
+from benchbook.commands import site_commands
+from benchbook.compare.claims import evaluate
+from benchbook.core.util import paths
+from benchbook.core.study.study import Study
 from benchbook.plan import schedule
-from benchbook.sites.kube import layout, preview
+from benchbook.sites.kube import placement as placement_module, plan_output
 from tests.house import tree
 
 # The minutes that the source's runs took for as many arms.
@@ -54,7 +54,7 @@ def test_a_small_one_is_done_in_minutes_and_tells_how_to_get_its_cluster(name: s
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_claim_that_a_study_names_is_answered(name: str):
-    assert measured.put(study(name), tree.claims_of(study(name).claims), {}).left == []
+    assert evaluate.put(study(name), tree.claims_of(study(name).claims), {}).left == []
 
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
@@ -69,7 +69,7 @@ def test_sizes_levels_and_time_are_those_that_the_source_prints(name: str):
 @pytest.mark.parametrize("name", [name for name in PUBLISHED_MINUTES if name.startswith("tidb")])
 def test_settings_of_cluster_and_nodes_are_the_sources(name: str):
     printed = tree.document("tidb-kubernetes").configuration
-    here = layout.asked(study(name))
+    here = placement_module.asked(study(name))
     assert here.tidb is not None and here.gke is not None
     kernel = {"net.core.somaxconn": 32768, "vm.swappiness": 0, "net.ipv4.tcp_syncookies": 0}
     assert here.gke.sysctls == kernel == {key: printed["kernel"][key] for key in kernel}
@@ -85,7 +85,7 @@ def test_settings_of_cluster_and_nodes_are_the_sources(name: str):
 @pytest.mark.parametrize("name", [name for name in PUBLISHED_MINUTES if name.startswith("tidb")])
 def test_every_cluster_of_an_arm_has_nodes_of_its_own(name: str):
     asked = study(name)
-    here, chains = layout.asked(asked), layout.chains(asked)
+    here, chains = placement_module.asked(asked), placement_module.chains(asked)
     used: dict[str, set[str]] = {}
     for arm, chain in chains.items():
         placement = asked.arms[arm].placement
@@ -98,18 +98,18 @@ def test_every_cluster_of_an_arm_has_nodes_of_its_own(name: str):
 def test_the_zones_have_three_clients_and_one_in_each_zone():
     asked = study("tidb-kubernetes-zones")
     assert {arm.clients for arm in asked.arms.values()} == {3}
-    gke = layout.asked(asked).gke
+    gke = placement_module.asked(asked).gke
     assert gke is not None
     assert gke.pools["load-one"].nodes == 3 and len(gke.pools["load-one"].zones or ()) == 1
     assert gke.pools["load-several"].nodes == 1 and gke.pools["load-several"].zones is None
-    placed = {chain.client.where.nodes for chain in layout.chains(asked).values()}
+    placed = {chain.client.where.nodes for chain in placement_module.chains(asked).values()}
     assert placed == {(("benchbook-pool", "load-one"),), (("benchbook-pool", "load-several"),)}
 
 
 def test_a_pod_of_the_baselines_own_class_without_a_neighbour_shows_nothing_of_classes():
     """Of MySQL without Kubernetes a cluster can make a pod alone: it is BestEffort, as the arm beside it."""
     asked = study("mysql-kubernetes-qos")
-    classes = {arm: chain.server.where.resources.qos_class for arm, chain in layout.chains(asked).items()}
+    classes = {arm: chain.server.where.resources.qos_class for arm, chain in placement_module.chains(asked).items()}
     assert classes == {"bare-metal": "BestEffort", "best-effort": "BestEffort", "guaranteed": "Guaranteed"}
     arm = asked.arms["best-effort"]
     assert arm.neighbour is None and not arm.illustrates
@@ -118,11 +118,11 @@ def test_a_pod_of_the_baselines_own_class_without_a_neighbour_shows_nothing_of_c
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_plan_and_manifests_of_each_are_made(name: str):
-    text = preview.text(name, study(name)) + lab.cluster_summary(study(name))
+    text = plan_output.text(name, study(name)) + site_commands.cluster_summary(study(name))
     assert "needs" in text and "makes in namespace" in text
-    assert "kind: " in preview.yaml(name, study(name))
+    assert "kind: " in plan_output.yaml(name, study(name))
     if name.startswith("tidb"):
         assert "TiDB Operator 1.3.10 for TiDB v3.0.1" in text
         # 16 × 10,000,000 rows of 250 bytes, three times over three TiKVs.
         assert "about 37 GiB in each TiKV of a cluster, of which no copy is kept" in text
-        assert "enableDynamicConfiguration: false" in preview.yaml(name, study(name))
+        assert "enableDynamicConfiguration: false" in plan_output.yaml(name, study(name))

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from benchbook.compare import pooled
-from benchbook.core import paths, record
-from benchbook.core.findings import Findings
-from benchbook.core.params import Params
-from benchbook.core.study import Study
-from benchbook.core.study_base import described
+from benchbook.compare.meta import meta_analysis
+from benchbook.core.util import paths
+from benchbook.core.artifacts import record
+from benchbook.core.artifacts.findings import Findings
+from benchbook.core.study.params import Params
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_base import described
 from tests.house import tree
 
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
@@ -79,7 +80,7 @@ def test_the_finding_in_readme_is_what_the_sessions_of_the_record_say_together()
     quoted = re.findall(r"^> (.*)$", page("README.md"), re.M)
     known = record.read().studies["quick"]
     brought = [
-        pooled.brought(
+        meta_analysis.brought(
             *(one, entry.measured, entry.design, Findings.model_validate(held(file, "findings.json"))),
             facts=held(file, "facts.json")["arms"],
             superseded=entry.superseded,
@@ -87,7 +88,7 @@ def test_the_finding_in_readme_is_what_the_sessions_of_the_record_say_together()
         for one, entry in known.sessions.items()
         for file in [paths.recorded("quick", one).archive]
     ]
-    made = pooled.pool("quick", brought, known.sessions[known.newest].design)
+    made = meta_analysis.pool("quick", brought, known.sessions[known.newest].design)
     said = [found.headline.replace("\xa0", " ") for one in made.contrasts for found in one.levels]
     assert quoted and set(quoted) <= {*said}, f"write into README.md: {said[: len(quoted)]}"
 

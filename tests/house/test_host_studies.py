@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from benchbook.compare.claims import measured
-from benchbook.core import paths
-from benchbook.core.study import Study
+from benchbook.compare.claims import evaluate
+from benchbook.core.util import paths
+from benchbook.core.study.study import Study
 from benchbook.plan import schedule
 from benchbook.sites.hosts import roles
 from tests.house import tree
@@ -60,7 +60,7 @@ def test_it_takes_no_longer_than_what_was_published(name: str):
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_claims_that_it_names_are_answered(name: str):
-    assert measured.put(study(name), tree.claims_of(study(name).claims), {}).left == []
+    assert evaluate.put(study(name), tree.claims_of(study(name).claims), {}).left == []
 
 
 def test_the_open_files_that_the_study_of_idle_connections_asks_for_are_those_that_hosts_are_held_to():

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from benchbook.commands import remake
-from benchbook.core.params import Params
-from benchbook.core.study import Study
+from benchbook.commands import rebuild_record
+from benchbook.core.study.params import Params
+from benchbook.core.study.study import Study
 from tests.house import tree
 
 STUDY_STAGES = ["provision", "prepare", "warm-up", "run-matrix", "parse", "analyze", "report"]
@@ -126,8 +126,8 @@ def test_the_record_depends_on_what_its_stages_depend_on():
 
 def test_the_record_holds_what_stands_against_the_code_that_dvc_follows():
     """And DVC leaves what was made before: the stage itself knows which studies still stand."""
-    made_with = [f"lib/benchbook/{floor}" for floor in remake.FLOORS]
-    made_with += [f"notebooks/{stem}.ipynb" for stem in remake.NOTEBOOKS]
+    made_with = [f"lib/benchbook/{floor}" for floor in rebuild_record.FLOORS]
+    made_with += [f"notebooks/{stem}.ipynb" for stem in rebuild_record.NOTEBOOKS]
     assert {*made_with, "data/record"} == set(paths(body(RECORD)["deps"]))
     outs = body(RECORD)["outs"]
     assert all(options(outs, path)["persist"] is True for path in ("data/recorded", "reports/record"))
@@ -162,7 +162,7 @@ def test_deps_on_our_code_are_exactly_the_floors_it_imports(name: str):
     imported = {f"lib/benchbook/{floor}" for floor in needed}
     if "core" in needed and CODE_OF_A_STUDY not in deps:
         # What engines and proxies say of themselves is found by `core.traits`, and imported by name nowhere.
-        imported.add("lib/benchbook/sites/traits")
+        imported.add("lib/benchbook/sites/descriptors")
     assert not imported - declared, "imported and not declared"
     assert not declared - imported, "declared and not imported"
 

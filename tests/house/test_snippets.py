@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.commands import cli
-from benchbook.core import paths, yamlfile
+from benchbook.core.util import paths, yaml_file
 from tests.house import tree
 
 PAGES = sorted([*tree.ROOT.glob("*.md"), *(tree.ROOT / "docs").glob("*.md")])
@@ -24,7 +24,7 @@ def snippets() -> dict[str, str]:
 
 
 def keys(text: str) -> list[str]:
-    return list(yamlfile.parse(text.encode(), "snippet").data)
+    return list(yaml_file.parse(text.encode(), "snippet").data)
 
 
 def is_other(text: str) -> bool:

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.compare.claims import measured
-from benchbook.core import load, paths, sizes, traits
-from benchbook.core.engines import engine_of
-from benchbook.core.study import Study
+from benchbook.compare.claims import evaluate
+from benchbook.core.study import load, study_variants, descriptors
+from benchbook.core.util import paths
+from benchbook.core.study.engines import engine_of
+from benchbook.core.study.study import Study
 from tests.house import tree
 
 SUFFIX = "-full"
@@ -16,7 +17,7 @@ SUFFIX = "-full"
 FULL = sorted(
     f"{name}{SUFFIX}"
     for name in paths.studies()
-    if name.startswith("lab-") and f"\n{sizes.SECTION}:" in paths.study(name).file.read_text("utf-8")
+    if name.startswith("lab-") and f"\n{study_variants.SECTION}:" in paths.study(name).file.read_text("utf-8")
 )
 # The sources have no latency at a fixed rate, no run beyond 500 connections, no cold start, no pod network
 # with writes, no system that one machine can have, no level of one thread, and no Unix socket beside TCP.
@@ -40,7 +41,7 @@ def named(one: Study) -> set[str]:
 
 
 def test_a_study_of_the_lab_with_a_section_of_sizes_has_the_one_of_its_source_there():
-    named = (sizes.names(study) for study in paths.studies() if study.startswith("lab-"))
+    named = (study_variants.names(study) for study in paths.studies() if study.startswith("lab-"))
     assert sorted(name for names in named for name in names) == FULL
 
 
@@ -54,7 +55,7 @@ def test_every_study_of_the_lab_that_answers_a_source_has_its_sizes():
 def test_no_study_is_another_one_at_another_size():
     """A size is a section of its study; a second file would have to be kept the same by hand."""
     written = paths.studies()
-    assert not [name for name in written if sizes.origin(name) is not None]
+    assert not [name for name in written if study_variants.origin(name) is not None]
     assert not [
         path for path in (tree.ROOT / "studies").rglob("*-full.yaml") if not tree.is_ignored(str(path))
     ]
@@ -108,16 +109,16 @@ def test_the_small_one_is_done_in_twenty_minutes(name: str):
 @full
 def test_claims_that_it_names_find_their_arms(name: str):
     whole = study(name)
-    assert measured.put(whole, tree.claims_of(whole.claims), {}).left == []
+    assert evaluate.put(whole, tree.claims_of(whole.claims), {}).left == []
 
 
 def test_engines_are_compared_with_the_same_memory_durability_log_and_isolation():
     asked = study("lab-engines")
     for arm in asked.arms:
         engine = engine_of(asked, arm)
-        meanings = traits.engine(engine.name).meanings
+        meanings = descriptors.engine(engine.name).meanings
         # All have UTF-8; of what is recorded the report says that MariaDB's order of text is another.
-        alike = [one for about, one in meanings.items() if about not in traits.TEXT]
+        alike = [one for about, one in meanings.items() if about not in descriptors.TEXT]
         assert engine.settings == {name: value for one in alike for name, value in one.items()}, arm
 
 

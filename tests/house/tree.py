@@ -10,10 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core import load, source
-from benchbook.core.claim import Claim
-from benchbook.core.source import Source
-from benchbook.core.study import Study
+from benchbook.core.study import load
+from benchbook.core.published import source
+from benchbook.core.published.claim import Claim
+from benchbook.core.published.source import Source
+from benchbook.core.study.study import Study
 from benchbook.read import published
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +52,7 @@ def modules() -> list[Path]:
 
 
 def dotted(path: Path) -> str:
-    """Return a module's dotted name: lib/benchbook/core/paths.py is benchbook.core.paths."""
+    """Return a module's dotted name: lib/benchbook/core/util/paths.py is benchbook.core.util.paths."""
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

@@ -7,8 +7,11 @@ from pathlib import Path
 import jedi
 import pytest
 
-from benchbook.compare import consistency, findings
-from benchbook.core import calibrated, files, load, paths
+from benchbook.compare.claims import consistency
+from benchbook.compare.inference import findings
+from benchbook.core.artifacts import calibration_store
+from benchbook.core.util import files, paths
+from benchbook.core.study import load
 from benchbook.plan import schedule
 from benchbook.read import tidy
 from tests import rooms
@@ -52,7 +55,7 @@ def _here(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _calibrate() -> None:
     """Put the campaigns of two and three blocks there that were measured for these tests."""
     with tarfile.open(Path(__file__).parents[1] / "data" / "calibration.tar.xz") as tar:
-        tar.extractall(calibrated.own(), filter="data")
+        tar.extractall(calibration_store.own(), filter="data")
 
 
 def _measure() -> None:

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from benchbook.core import runfolder
-from benchbook.core.model import PlannedRun
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study.model import PlannedRun
 from tests.read import synthetic
 
 PARAMS = """
@@ -36,7 +36,7 @@ TWIN = (101, 110, 119, 131, 139)
 PROXY = (80, 88, 97, 103, 112)
 
 
-def measure(raw: Path, run: PlannedRun, tps: int | None = None) -> runfolder.RunFolder:
+def measure(raw: Path, run: PlannedRun, tps: int | None = None) -> run_folder.RunFolder:
     """Write the folder of one run."""
     arm = {"direct": BASELINE, "direct_again": TWIN, "haproxy": PROXY}[run.arm]
     out = synthetic.output(tps=tps or arm[run.block - 1], seed=run.seed)
@@ -49,5 +49,5 @@ def voided(into: Path, run: PlannedRun) -> None:
     elsewhere = into.parent / "elsewhere"
     elsewhere.mkdir()
     folder = measure(elsewhere, replace(run))
-    runfolder.void(folder.path, into, "invalid", ["V10 ledger: 41 more than <counted>"])
+    run_folder.void(folder.path, into, "invalid", ["V10 ledger: 41 more than <counted>"])
     elsewhere.rmdir()

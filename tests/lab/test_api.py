@@ -14,9 +14,9 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 import benchbook as bb
-from benchbook.compare.pooled import pool
-from benchbook.core import paths
-from benchbook.core import pooled as core
+from benchbook.compare.meta.meta_analysis import pool
+from benchbook.core.util import paths
+from benchbook.core.artifacts import meta_analysis as core
 from benchbook.read import validity
 from tests.compare.sessions import finding, part, session, sessions
 from tests.found import findings

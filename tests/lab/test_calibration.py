@@ -9,7 +9,7 @@ import pytest
 
 import benchbook as bb
 from benchbook.api import calibration as api
-from benchbook.core import calibrated, runfolder
+from benchbook.core.artifacts import calibration_store, run_folder
 
 SAME = "same-turns-1"
 
@@ -19,7 +19,7 @@ def own(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone of its own with the same campaigns, to be spoilt."""
     shutil.copytree(made / "data" / "calibration", tmp_path / "data" / "calibration")
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    return calibrated.own()
+    return calibration_store.own()
 
 
 def test_every_campaign_is_a_row_that_follows_from_its_raw_logs():
@@ -29,13 +29,13 @@ def test_every_campaign_is_a_row_that_follows_from_its_raw_logs():
     one = table.set_index("name").loc[SAME]
     assert (one["n"], one["runs"], one["order"], one["turn_ms"]) == (3, 6, "turns", 50)
     by_hand = []
-    folders = list(runfolder.listing(calibrated.own() / SAME / "raw"))
+    folders = list(run_folder.listing(calibration_store.own() / SAME / "raw"))
     for block in (1, 2, 3):
         qps = {}
         for folder in folders:
             plan, seen = folder.plan(), folder.evidence()
             if plan["block"] == block:
-                total = folder.text(runfolder.OUT).rpartition("queries performed:")[2].partition("total:")[2]
+                total = folder.text(run_folder.OUT).rpartition("queries performed:")[2].partition("total:")[2]
                 qps[plan["arm"]] = int(total.split()[0]) / seen["turns"]["active_s"]
         by_hand.append(math.log(qps["other"] / qps["one"]))
     assert [float(one) for one in one["log_ratios"].split()] == pytest.approx(by_hand, abs=1e-7)
@@ -52,19 +52,19 @@ def test_it_says_what_it_shows_question_by_question():
 
 
 def test_a_campaign_that_was_cut_is_no_row(own: Path):
-    (own / SAME / calibrated.CAMPAIGN).unlink()
+    (own / SAME / calibration_store.CAMPAIGN).unlink()
     assert SAME not in set(bb.calibration().campaigns["name"])
 
 
 def test_a_run_that_is_not_as_it_was_written_is_left_out(own: Path):
-    folder = next(one for one in runfolder.listing(own / SAME / "raw") if one.plan()["block"] == 1)
-    (folder.path / runfolder.OUT).write_text(folder.text(runfolder.OUT) + "\n")
+    folder = next(one for one in run_folder.listing(own / SAME / "raw") if one.plan()["block"] == 1)
+    (folder.path / run_folder.OUT).write_text(folder.text(run_folder.OUT) + "\n")
     row = api.row(own / SAME)
     assert (row["runs"], row["n"], row["low"]) == (5, 2, None)
 
 
 def test_a_damaged_campaign_is_named(own: Path):
-    (own / SAME / calibrated.CAMPAIGN).write_text(json.dumps({"name": SAME}))
+    (own / SAME / calibration_store.CAMPAIGN).write_text(json.dumps({"name": SAME}))
     with pytest.raises(bb.NotThere.__mro__[1], match=f"{SAME}: no campaign that can be read: KeyError"):
         bb.calibration().campaigns  # noqa: B018 - it is read when it is asked for
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core import files
+from benchbook.core.util import files
 from tests import rooms
 from tests.house import tree
 from tests.lab.jupyterlab import Lab, running

@@ -44,7 +44,7 @@ def test_it_shows_real_output_and_nothing_is_left_to_fill_in():
 
 
 def test_its_study_file_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from benchbook.core import load
+    from benchbook.core.study import load
     from benchbook.plan import schedule
 
     study = load.study_file(_study(tmp_path))

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError
 from benchbook.logs.comparison import read_logs
 from tests.read import synthetic
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.study import Study
+from benchbook.core.study.study import Study
 from benchbook.measure import dataset
-from benchbook.sites.arms import clean
+from benchbook.sites.topology import teardown
 from tests import rooms, small
 
 PORT = rooms.port(200)
@@ -34,7 +34,7 @@ def lab() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="bb-measure-", dir=rooms.folder()))
     folder.chmod(0o711)
     yield folder / "lab"
-    assert clean.down(folder).is_clean
+    assert teardown.down(folder).is_clean
     shutil.rmtree(folder)
 
 

@@ -16,10 +16,11 @@ from typing import Any
 
 from sqlalchemy.exc import OperationalError
 
-from benchbook.core import files, runfolder
-from benchbook.core.model import Endpoint
-from benchbook.core.study import Study
-from benchbook.measure import clients, execute, ledger
+from benchbook.core.util import files
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study.model import Endpoint
+from benchbook.core.study.study import Study
+from benchbook.measure import clients, run_executor, statement_counters
 from benchbook.read.sysbench_log import parse
 from benchbook.sites import contract
 from benchbook.sites.engines import dialect
@@ -46,7 +47,7 @@ class Clock:
 
     def install(self, monkeypatch: Any) -> None:
         """Take the place of `time` in the modules that measure a run."""
-        for module in (execute, clients, ledger):
+        for module in (run_executor, clients, statement_counters):
             monkeypatch.setattr(module, "time", self)
 
 
@@ -332,7 +333,7 @@ class Site(contract.Site):
         return Client(self, start, self.server(start.arm, start.number % servers))
 
     def watch(self, arm: str, clients: Sequence[Client], path: Path) -> Watch:
-        plan = files.read_json(path.parent / runfolder.PLAN)
+        plan = files.read_json(path.parent / run_folder.PLAN)
         return Watch(path, plan["discard_s"] + plan["run_s"], (0.125,) * len(clients))
 
     def work(self, client: Client) -> int:
@@ -345,7 +346,7 @@ class Site(contract.Site):
             code, out = self.spoil(client, "") or (0, "")
             client.out.write_text(out, encoding="utf-8")
             return code
-        planned = files.read_json(self._part(client) / runfolder.PLAN)
+        planned = files.read_json(self._part(client) / run_folder.PLAN)
         threads, discard = int(asked["threads"]), int(asked.get("report-checkpoints", 0))
         out = synthetic.output(
             threads=threads, discard_s=discard, run_s=int(asked["time"]) - discard, tps=TPS,
@@ -363,7 +364,7 @@ class Site(contract.Site):
     @staticmethod
     def _part(client: Client) -> Path:
         return (
-            client.out.parent if (client.out.parent / runfolder.PLAN).exists() else client.out.parent.parent
+            client.out.parent if (client.out.parent / run_folder.PLAN).exists() else client.out.parent.parent
         )
 
 

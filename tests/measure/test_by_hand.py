@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.errors import BenchbookError
-from benchbook.measure import clients, dataset, execute, ledger, matrix, own, sysbench
+from benchbook.core.util.errors import BenchbookError
+from benchbook.measure import clients, dataset, run_executor, statement_counters, scheduler, custom_scripts, sysbench
 from tests.measure import stand_in
 from tests.measure.test_sysbench import ENDPOINT, planned
 
@@ -32,7 +32,7 @@ from tests.measure.test_sysbench import ENDPOINT, planned
     ],
 )
 def test_ids_are_looked_at_in_windows_evenly_apart(first: int, last: int, count: int, ends: Any, many: int):
-    found = ledger._windows(first, last, count)
+    found = statement_counters._windows(first, last, count)
     assert len(found) == many
     assert (found and (found[0][0], found[-1][1])) == (ends or [])
     if many > 1:
@@ -54,20 +54,20 @@ def test_a_sample_tells_the_ids_and_how_many_of_those_asked_for_are_there(ids, t
     words = SimpleNamespace(tables=lambda _: ["sbtest1", "sbtest2", "others"])
     answer = SimpleNamespace(one=lambda: ids, scalar_one=lambda: there)
     connection: Any = SimpleNamespace(info={"dialect": words}, execute=lambda _: answer)
-    assert ledger.sample(connection) == {"sbtest1": found, "sbtest2": found}
+    assert statement_counters.sample(connection) == {"sbtest1": found, "sbtest2": found}
 
 
 @pytest.mark.parametrize(("rows", "is_small"), [(4_000_000, True), (4_000_001, False)])
 def test_tables_of_a_script_have_a_checksum_up_to_five_million_rows(monkeypatch, rows, is_small):
     counted = {"account": rows, "log": 1_000_000}
-    monkeypatch.setattr(own, "tables", lambda _: list(counted))
-    monkeypatch.setattr(own, "_checksum", lambda _, name: len(name))
+    monkeypatch.setattr(custom_scripts, "tables", lambda _: list(counted))
+    monkeypatch.setattr(custom_scripts, "_checksum", lambda _, name: len(name))
 
     def answer(asked: object) -> SimpleNamespace:
         return SimpleNamespace(scalar_one=lambda: counted[str(asked).split("`")[1]])
 
     connection: Any = SimpleNamespace(execute=answer)
-    assert own.describe(connection) == {
+    assert custom_scripts.describe(connection) == {
         "account": {"rows": rows, "checksum": 7 if is_small else None},
         "log": {"rows": 1_000_000, "checksum": 3 if is_small else None},
     }
@@ -78,7 +78,7 @@ def test_tables_that_a_script_made_otherwise_are_named_the_first_three_of_them()
     other = {name: {"rows": 2} for name in "abcd"}
     study: Any = None
     with pytest.raises(BenchbookError) as error:
-        own.found(study, {"direct": one, "again": dict(one), "before": other})
+        custom_scripts.found(study, {"direct": one, "again": dict(one), "before": other})
     said = str(error.value)
     assert said.startswith("the script's prepare made other rows for arm before than for direct: a has")
     assert said.count("recorded are") == 3 and "c has {'rows': 2}, recorded are {'rows': 1}; let it" in said
@@ -98,13 +98,13 @@ def test_a_walk_tells_after_each_run_how_long_is_left_and_what_it_has_not_told_y
     said: list[str] = []
     state: Any = SimpleNamespace(left=set("cde"), runs=range(5), began=1000.0, done=2, say=said.append)
     run: Any = SimpleNamespace(block=1, workload="reads", threads=1, arm="direct")
-    monkeypatch.setattr(matrix, "time", SimpleNamespace(monotonic=lambda: 1090.0))
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: 1090.0))
     verdict: Any = SimpleNamespace(status="invalid", qps=None, reasons=["V1 exit code", "V6 time"])
-    matrix._tell(state, run, verdict, {"V1 exit code"})
+    scheduler._tell(state, run, verdict, {"V1 exit code"})
     assert said == [
         "[2/5] block 1 · reads · 1 thread · direct: invalid · 2 min 15 s left", "    V6 time"
     ]  # fmt: skip
-    assert [matrix._clock(seconds) for seconds in (0.4, 59.4, 59.5, 120.0)] == [
+    assert [scheduler._clock(seconds) for seconds in (0.4, 59.4, 59.5, 120.0)] == [
         "0 s", "59 s", "1 min 00 s", "2 min 00 s"
     ]  # fmt: skip
 
@@ -112,7 +112,7 @@ def test_a_walk_tells_after_each_run_how_long_is_left_and_what_it_has_not_told_y
 def test_the_overhead_is_what_a_walk_took_beside_sysbench_for_each_run():
     fields: Any = {"spent_s": 100.0, "sysbench_s": 60.0, "done": 8}
     nothing: Any = None
-    walk = matrix.Walk(nothing, [], None, Path(), Path(), nothing, {}, **fields)
+    walk = scheduler.Walk(nothing, [], None, Path(), Path(), nothing, {}, **fields)
     # (100 - 60) / 8
     assert walk.table()["overhead_s a run"][0] == 5.0
     walk.done = 0
@@ -189,24 +189,24 @@ def test_the_proof_of_a_data_set_has_what_was_asked_beside_what_was_found(make_s
 
 def test_files_of_own_scripts_that_warm_up_did_not_see_so_are_named(monkeypatch: pytest.MonkeyPatch):
     now = SimpleNamespace(digests=lambda: {"a.lua": "1", "b.lua": "2", "c.lua": "3"})
-    monkeypatch.setattr(own.own_scripts, "of", lambda study: {"mine": now})
+    monkeypatch.setattr(custom_scripts.own_scripts, "of", lambda study: {"mine": now})
     known = {"scripts": {"mine": {"sha256": {"a.lua": "1", "b.lua": "9", "d.lua": "4"}}}}
     study: Any = None
-    assert [text.partition(" is not")[0] for text in own.changed(study, known)] == [
+    assert [text.partition(" is not")[0] for text in custom_scripts.changed(study, known)] == [
         f"workloads.mine.script: {name}.lua" for name in "bcd"
     ]
-    assert len(own.changed(study, {})) == 3
+    assert len(custom_scripts.changed(study, {})) == 3
 
 
 def test_what_a_cold_arm_read_at_first_is_its_servers_first_second(tmp_path: Path):
     monitor = tmp_path / "monitor.csv"
-    assert execute._read_at_first(monitor) is None
+    assert run_executor._read_at_first(monitor) is None
     monitor.write_text("part,read_kib_s\nclient,4\nserver,12.5\nserver,99\n")
-    assert execute._read_at_first(monitor) == 12.5
+    assert run_executor._read_at_first(monitor) == 12.5
     monitor.write_text("part,read_kib_s\nclient,4\nserver,\nserver,99\n")
-    assert execute._read_at_first(monitor) is None
+    assert run_executor._read_at_first(monitor) is None
     monitor.write_text("part,read_kib_s\nclient,4\n")
-    assert execute._read_at_first(monitor) is None
+    assert run_executor._read_at_first(monitor) is None
 
 
 class Timed:
@@ -312,8 +312,8 @@ def test_a_walk_ends_where_a_quarter_of_its_groups_was_given_up(monkeypatch, tri
     )  # fmt: skip
     members: Any = [SimpleNamespace(group="last", run_id="a"), SimpleNamespace(group="last", run_id="b")]
     for tries, is_given_up in (({"a": 2, "b": 1}, False), ({"a": 2, "b": 3}, True)):
-        monkeypatch.setattr(matrix, "attempts", lambda void, run_id, tries=tries: tries[run_id])
-        assert matrix._is_given_up(state, members) is is_given_up
+        monkeypatch.setattr(scheduler, "attempts", lambda void, run_id, tries=tries: tries[run_id])
+        assert scheduler._is_given_up(state, members) is is_given_up
     assert said[0] == "last: given up after 2 repeats; the report says so"
     assert said[1:] == [state.not_here] * is_over
     assert (state.not_here is not None) == is_over and len(state.abandoned) == given_up

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import text
 
 from benchbook import sites
-from benchbook.core import runfolder
-from benchbook.core.study import Study
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study.study import Study
 from benchbook.measure import dataset
 from benchbook.read import validity
-from benchbook.sites.machine import here
+from benchbook.sites.machine import local_machine
 from benchbook.sites.tidb import build
 from tests import beside, rooms
 from tests.limits import LIMITS
@@ -51,9 +51,9 @@ def site(lab: Path, study: Study) -> Iterator[Any]:
             os.environ["BENCHBOOK_LOCK"] = before
 
 
-def made(site: Any, study: Study, arm: str, into: Path) -> runfolder.RunFolder:
+def made(site: Any, study: Study, arm: str, into: Path) -> run_folder.RunFolder:
     """Make the first planned run of an arm."""
-    return runfolder.keep(measured(site, study, arm, into / "made"), into)
+    return run_folder.keep(measured(site, study, arm, into / "made"), into)
 
 
 def have_begun(into: Path) -> bool:
@@ -90,8 +90,8 @@ def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: 
     assert all(one["begun_monotonic_s"] >= whole.seen["started_monotonic_s"] for one in whole.seen["clients"])
     assert 0 <= whole.seen["start_spread_ms"] < 10_000
     assert judged.qps == pytest.approx(sum(one.final.queries / one.log.measured_s for one in each), rel=0.05)
-    with (folder.path / runfolder.MONITOR).open() as series:
-        assert series.readline().strip() == ",".join(here.COLUMNS)
+    with (folder.path / run_folder.MONITOR).open() as series:
+        assert series.readline().strip() == ",".join(local_machine.COLUMNS)
     word = site.lab.password().encode()
     assert not [path for path in folder.path.rglob("*") if path.is_file() and word in path.read_bytes()]
 
@@ -104,7 +104,7 @@ def test_two_clients_of_one_server_share_its_books(site: Any, study: Study, tmp_
     assert len(set(seeds)) == 2, "each asks for rows of its own"
     folder = tmp_path / judged.evidence.plan["run_id"]
     for number, one in enumerate(judged.evidence.seen["clients"]):
-        file = folder / runfolder.of_client(number, "sysbench.cnf")
+        file = folder / run_folder.of_client(number, "sysbench.cnf")
         assert f"rand-seed={seeds[number]}\n" in file.read_text()
         assert not [word for word in one["argv"] if word.startswith(("--threads", "--mysql-p"))]
         assert (
@@ -131,7 +131,7 @@ def test_a_killed_client_ends_the_others_is_named_and_the_run_is_made_again(site
     assert "client 2: exit code -9; client 2: ended by signal" in reasons
     assert "client 0: ended by another client" in reasons
     (void,) = [path for path in store.void.iterdir() if path.is_dir()]
-    known = runfolder.RunFolder(void).evidence()
+    known = run_folder.RunFolder(void).evidence()
     assert known["sysbench_s"] < 2.5, "nobody waited for the rest of a run that was none"
     assert (known["exit_code"], known["ended_by"]) == (-signal.SIGKILL, "signal")
 
@@ -156,8 +156,8 @@ def test_a_killed_server_of_one_client_makes_the_run_invalid_and_comes_back(site
 
 @pytest.mark.slow
 def test_a_client_that_hangs_is_ended_at_the_deadline_and_named(site, study, tmp_path, monkeypatch):
-    monkeypatch.setattr("benchbook.measure.execute.THREAD_INIT_S", 1)
-    monkeypatch.setattr("benchbook.measure.execute.GRACE_S", 2)
+    monkeypatch.setattr("benchbook.measure.run_executor.THREAD_INIT_S", 1)
+    monkeypatch.setattr("benchbook.measure.run_executor.GRACE_S", 2)
 
     def stop() -> None:
         (one,) = [one for one in beside.clients() if f"--mysql-port={PORT + 1}" in one.cmdline()]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, statement_counters
 from benchbook.read import validity
-from benchbook.sites.arms import clean
+from benchbook.sites.topology import teardown
 from tests import rooms
 from tests.walks import Store
 
@@ -48,7 +48,7 @@ def folder() -> Iterator[Path]:
         made = Path(name)
         made.chmod(0o711)
         yield made
-        assert clean.down(made).is_clean
+        assert teardown.down(made).is_clean
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_cold_arm_that_was_read_before_its_first_query_is_void(store, monkeypa
 
     def warmed(site: Any, arm: str) -> None:
         chill(site, arm)
-        with ledger.session(site, arm) as connection:
+        with statement_counters.session(site, arm) as connection:
             dataset.describe(connection, store.study)
 
     monkeypatch.setattr(type(store.site), "chill", warmed)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.errors import BenchbookError
-from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger
-from benchbook.measure.ledger import session
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, statement_counters
+from benchbook.measure.statement_counters import session
 from benchbook.sites.agent import files
 from tests import rooms
 from tests.sites.hosts.test_postgresql import SMALL
@@ -166,7 +166,7 @@ def test_two_engines_hold_the_same_rows_and_are_measured(open_folder: Path, tmp_
         for arm in asked.arms:
             judged = judge(measured(site, asked, arm, tmp_path / arm))
             assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
-        with ledger.session(site, "postgres") as connection:
+        with statement_counters.session(site, "postgres") as connection:
             connection.exec_driver_sql("UPDATE sbtest2 SET pad = 'x' WHERE id = 7")
             connection.commit()
             changed = dataset.describe(connection, asked)["checksums"]

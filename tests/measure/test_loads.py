@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 
 from benchbook import sites
-from benchbook.compare import findings
-from benchbook.core.params import Analysis
+from benchbook.compare.inference import findings
+from benchbook.core.study.params import Analysis
 from benchbook.measure import clients, dataset
 from benchbook.plan import schedule
 from benchbook.read import checks_machine, tidy
-from benchbook.sites.arms import loads
-from benchbook.sites.machine import here
+from benchbook.sites.topology import background_load
+from benchbook.sites.machine import local_machine
 from benchbook.sites.processes import process
 from benchbook.sites.proxies.tiproxy import TiProxy
 from tests.limits import LIMITS
@@ -72,7 +72,7 @@ def drivers() -> list[psutil.Process]:
     for child in psutil.Process().children(recursive=True):
         # One of another test that has ended and not been waited for has no command line any more.
         with contextlib.suppress(psutil.Error):
-            found += [child] if "benchbook.sites.agent.connector" in child.cmdline() else []
+            found += [child] if "benchbook.sites.agent.connection_load" in child.cmdline() else []
     return found
 
 
@@ -96,7 +96,7 @@ def test_idle_and_short_connections_are_there_while_a_run_goes_on_and_gone_after
     # The ledger knows them: V10 counts connections to the last one, and the runs are valid.
     assert by_arm["short"]["ledger"]["own_connections"] == short["connections"] >= 76
     assert drivers() == [] and connected_to(PORT) == 0
-    assert not store.site.lab.pidfile(loads.ROLE).exists()
+    assert not store.site.lab.pidfile(background_load.ROLE).exists()
     assert store.site.lab.password() not in store.site.lab.run.joinpath("driver.log").read_text()
 
 
@@ -105,7 +105,7 @@ def test_a_driver_that_dies_voids_the_run_and_the_run_is_repeated(open_store):
     killed = []
 
     def kill() -> None:
-        child = process.read_pidfile(store.site.lab.pidfile(loads.ROLE))
+        child = process.read_pidfile(store.site.lab.pidfile(background_load.ROLE))
         killed.append(child.pid)
         os.kill(child.pid, signal.SIGKILL)
 
@@ -118,8 +118,8 @@ def test_a_driver_that_dies_voids_the_run_and_the_run_is_repeated(open_store):
 
 
 @pytest.mark.skipif(
-    (TIPROXY := here.find("tiproxy")) is None or TiProxy.unable_to_capture(Path(TIPROXY)),
-    reason=f"no TiProxy of 1.3.0 or later in the PATH or in {here.variable('tiproxy')}",
+    (TIPROXY := local_machine.find("tiproxy")) is None or TiProxy.unable_to_capture(Path(TIPROXY)),
+    reason=f"no TiProxy of 1.3.0 or later in the PATH or in {local_machine.variable('tiproxy')}",
 )
 def test_a_real_tiproxy_captures_while_a_run_goes_on_and_only_in_its_arm(open_store):
     arms = {"off": {"access": "tiproxy"}, "on": {"access": "tiproxy", "capture": True}}

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from benchbook.core import files, paths, runfolder
-from benchbook.core.document import Facts
-from benchbook.core.errors import BenchbookError
-from benchbook.core.runfolder import RunFolder
-from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger, matrix, servers, warm_up
+from benchbook.core.util import files, paths
+from benchbook.core.artifacts import run_folder
+from benchbook.core.artifacts.artifact import Facts
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, statement_counters, scheduler, servers, warm_up
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.engines import dialect
@@ -35,14 +36,14 @@ class Store:
         dataset.load(self.site, study)
         self.site.done.clear()
 
-    def walk(self, judge: Callable[[RunFolder], Any] = validity.judge, stop: Any = None) -> matrix.Walk:
+    def walk(self, judge: Callable[[RunFolder], Any] = validity.judge, stop: Any = None) -> scheduler.Walk:
         where = (self.site, self.raw, self.void)
-        state = matrix.Walk(self.study, self.runs, *where, judge, {"steal_pct": 10.0}, self.said.append)
+        state = scheduler.Walk(self.study, self.runs, *where, judge, {"steal_pct": 10.0}, self.said.append)
         state.stop = stop
-        return matrix.walk(state)
+        return scheduler.walk(state)
 
     def kept(self) -> set[str]:
-        return {folder.name for folder in runfolder.listing(self.raw)}
+        return {folder.name for folder in run_folder.listing(self.raw)}
 
     def voids(self) -> dict[str, tuple[str, list[str]]]:
         """Return status and reasons by voided folder."""
@@ -69,7 +70,7 @@ def test_every_run_passes_every_check_and_its_record_is_what_happened(store):
     state = made.walk()
     assert made.kept() == {run.run_id for run in made.runs}
     assert (state.done, state.abandoned, made.voids()) == (2, [], {})
-    for folder in runfolder.listing(made.raw):
+    for folder in run_folder.listing(made.raw):
         judged = validity.judge(folder)
         assert judged.status == "valid", judged.reasons
         assert (judged.warnings, judged.ledger) == ((), "agrees")
@@ -223,7 +224,7 @@ def test_a_server_that_is_gone_before_a_run_voids_what_began(store):
 def test_several_clients_and_servers_are_one_run(store, arm, clients, servers):
     made = store(arms=THREE, threads=(6,))
     made.walk()
-    folder = next(one for one in runfolder.listing(made.raw) if one.plan()["arm"] == arm)
+    folder = next(one for one in run_folder.listing(made.raw) if one.plan()["arm"] == arm)
     judged, seen = validity.judge(folder), folder.evidence()
     assert judged.status == "valid", judged.reasons
     assert judged.qps == clients * 2000
@@ -265,15 +266,15 @@ def test_a_client_that_fails_voids_the_run_of_all(store):
 def test_sessions_of_others_are_seen_on_both_sides_of_a_run(store, when):
     made = store()
     server, connection = made.site.server(None), made.site.admin().connect()
-    was = ledger.before(connection, 2)
+    was = statement_counters.before(connection, 2)
     assert was["foreign_sessions"] == 0
     server.sessions.extend(["someone", "another"])
     if when == "before":
-        was = ledger.before(connection, 2)
+        was = statement_counters.before(connection, 2)
         assert was["foreign_sessions"] == 2
         server.sessions.clear()
     begun = made.site.clock.now
-    now = ledger.after(connection, was, 2, {})
+    now = statement_counters.after(connection, was, 2, {})
     assert now["foreign_sessions"] == 2
     # Sessions of sysbench's that are about to close are waited for, up to 5 s.
     assert made.site.clock.now - begun == pytest.approx(5.0 if when == "after" else 0.0, abs=0.02)
@@ -306,7 +307,7 @@ def test_connections_that_are_not_sysbenchs_are_counted_apart(store):
     """Probes of a proxy, and the load beside a run."""
     made = store()
     connection, server = made.site.admin().connect(), made.site.server(None)
-    was = ledger.before(connection, 2)
+    was = statement_counters.before(connection, 2)
     server.counters["Aborted_connects"] += 5
     for arrangement, own in (
         ({}, 0),
@@ -314,7 +315,7 @@ def test_connections_that_are_not_sysbenchs_are_counted_apart(store):
         ({"has_probes": True, "load": {"connections": 30}}, 35),
         ({"load": {"connections": None}}, 0),
     ):
-        now = ledger.after(connection, was, 2, arrangement)
+        now = statement_counters.after(connection, was, 2, arrangement)
         assert now["ledger"]["own_connections"] == own, arrangement
 
 
@@ -330,7 +331,7 @@ def test_several_servers_are_summed_and_kept():
         }
         for number in range(2)
     ]  # fmt: skip
-    whole = ledger.together(each)
+    whole = statement_counters.together(each)
     assert whole["ledger"] == {
         "available": True, "reason": "server 0: no right", "own_connections": 1,
         "before": {"Com_select": 20, "Questions": 2}, "after": {"Com_select": 61},
@@ -338,9 +339,9 @@ def test_several_servers_are_summed_and_kept():
     }  # fmt: skip
     assert (whole["foreign_sessions"], whole["server_answers"], whole["servers"]) == (1, True, each)
     each[1]["ledger"] |= {"available": False, "after": None}
-    assert ledger.together(each)["ledger"]["after"] is None
-    assert ledger.together(each)["ledger"]["available"] is False
-    assert ledger.together(each[:1]) is each[0]
+    assert statement_counters.together(each)["ledger"]["after"] is None
+    assert statement_counters.together(each)["ledger"]["available"] is False
+    assert statement_counters.together(each[:1]) is each[0]
 
 
 def test_the_ledger_takes_the_counters_it_knows_and_the_uptime(store):
@@ -348,11 +349,11 @@ def test_the_ledger_takes_the_counters_it_knows_and_the_uptime(store):
     server = made.site.server(None)
     server.counters.update(Com_select=7, Slow_launch_threads=9)
     made.site.clock.now += 12
-    counters, uptime_s = ledger.snapshot(made.site.admin().connect())
+    counters, uptime_s = statement_counters.snapshot(made.site.admin().connect())
     assert set(counters) == {*dialect.COUNTERS, "Statements"} and counters["Com_select"] == 7
     assert uptime_s == 62
     own = stand_in.Connection(server, {"books": lambda: ({"Com_select": 3}, 4.5)})
-    assert ledger.snapshot(own) == ({"Com_select": 3}, 4.5)
+    assert statement_counters.snapshot(own) == ({"Com_select": 3}, 4.5)
 
 
 def test_sessions_of_the_server_and_of_others_accounts_are_not_foreign(store):
@@ -464,21 +465,21 @@ def test_a_run_brings_the_site_up_only_if_something_is_missing(store, monkeypatc
         opened.append((study, lab))
         yield made.site
 
-    monkeypatch.setattr(matrix, "open_site", open_site)
-    monkeypatch.setattr(matrix.provision, "verify", lambda *asked: proven.append(asked))
+    monkeypatch.setattr(scheduler, "open_site", open_site)
+    monkeypatch.setattr(scheduler.provision, "verify", lambda *asked: proven.append(asked))
     known = dataset.describe(made.site.admin().connect(), made.study)
     facts = Facts(study="test", arms={"direct": {}})
     where = paths.StudyPaths("test", tmp_path)
     asked = ("test", made.study, made.runs, facts, known, where, validity.judge)
     with pytest.raises(BenchbookError) as refused:
-        matrix.run(*asked, {"free_mib": 10**9})
+        scheduler.run(*asked, {"free_mib": 10**9})
     for name, folder in (("raw logs", where.raw), ("the lab", "")):
         assert f"MiB are free for {name}, 1000000000 are needed" in str(refused.value), folder
     assert not opened
-    state = matrix.run(*asked, {"free_mib": 1})
+    state = scheduler.run(*asked, {"free_mib": 1})
     assert (state.done, len(opened), proven) == (2, 1, [(made.site, made.study, facts)])
-    assert {folder.name for folder in runfolder.listing(where.raw)} == {run.run_id for run in made.runs}
-    matrix.run(*asked, {"free_mib": 10**9})
+    assert {folder.name for folder in run_folder.listing(where.raw)} == {run.run_id for run in made.runs}
+    scheduler.run(*asked, {"free_mib": 10**9})
     assert len(opened) == 1
     assert capsys.readouterr().out.endswith("all 2 runs are there already\n")
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from benchbook.core import files, paths, runfolder
-from benchbook.core.errors import BenchbookError
-from benchbook.core.model import PlannedRun
-from benchbook.core.study import Study
+from benchbook.core.util import files, paths
+from benchbook.core.artifacts import run_folder
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.study.study import Study
 from benchbook.measure import store
 from benchbook.plan import schedule
 from tests import small
@@ -53,13 +54,13 @@ class Store:
 
     def make(self, run: PlannedRun) -> Path:
         """Begin a run and leave all that a run leaves, each with its own bytes."""
-        part = runfolder.begin(self.raw, run.to_dict())
-        for name in runfolder.CONTENT[1:]:
+        part = run_folder.begin(self.raw, run.to_dict())
+        for name in run_folder.CONTENT[1:]:
             (part / name).write_text(f"{name} of {run.run_id}\n")
         return part
 
     def keep(self, run: PlannedRun, attempt: int = 1) -> None:
-        runfolder.keep(runfolder.seal(self.make(run), attempt), self.raw)
+        run_folder.keep(run_folder.seal(self.make(run), attempt), self.raw)
 
     def tidy_up(self, runs: list[PlannedRun] | None = None) -> list[str]:
         judge: Callable = lambda folder: self.bad.get(folder.name, Verdict())  # noqa: E731
@@ -128,7 +129,7 @@ def test_a_killed_run_is_kept_as_evidence_and_made_again(tmp_path: Path):
 
 def test_a_run_killed_between_seal_and_name_is_made_again(tmp_path: Path):
     sealed = Store(tmp_path)
-    runfolder.seal(sealed.make(RUNS[0]), 1)
+    run_folder.seal(sealed.make(RUNS[0]), 1)
     assert sealed.tidy_up() == ids(RUNS)
     assert sealed.voids() == {f"{RUNS[0].run_id}.a1": "killed"}
 
@@ -238,7 +239,7 @@ def test_attempts_count_what_went_wrong_and_nothing_else(kept: Store):
     for number, status in enumerate(
         ("invalid", "killed", "partner", "earlier", "broken", "indeterminate"), start=1
     ):
-        runfolder.void(kept.raw / run_id, kept.void, status, [])
+        run_folder.void(kept.raw / run_id, kept.void, status, [])
         assert (kept.void / f"{run_id}.a{number}").is_dir()
         kept.keep(RUNS[0])
     assert store.attempts(kept.void, run_id) == 3

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.study import Study
+from benchbook.core.study.study import Study
 from benchbook.measure import dataset, servers
 from tests import strangers
 from tests.measure.test_state import Scene

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from benchbook.core import scripts
-from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.core.study import Study
-from benchbook.core.study_sections import Workload
+from benchbook.core.study import sysbench_workloads
+from benchbook.core.study.model import Endpoint, PlannedRun
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_sections import Workload
 from benchbook.measure import sysbench
 from benchbook.plan import order
 
@@ -74,7 +74,7 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("script", scripts.SCRIPTS)
+@pytest.mark.parametrize("script", sysbench_workloads.SCRIPTS)
 def test_every_option_is_explicit(script: str):
     said = "\n".join(sysbench.run(ENDPOINT, planned(script))) + "\n"
     assert said == f"{BEFORE}{script}\n{AFTER}{OWN.get(script, '')}run\n"
@@ -138,7 +138,7 @@ def test_a_socket_takes_the_place_of_host_and_port():
     assert not [word for word in argv if word.startswith(("--mysql-host", "--mysql-port"))]
 
 
-@pytest.mark.parametrize("script", scripts.SCRIPTS)
+@pytest.mark.parametrize("script", sysbench_workloads.SCRIPTS)
 def test_the_account_stands_in_no_argument(script: str, tmp_path: Path):
     secret = tmp_path / "sysbench.cnf"
     secret.write_text('mysql-user="canary-user"\nmysql-password="canary-word"\n')
@@ -149,7 +149,7 @@ def test_the_account_stands_in_no_argument(script: str, tmp_path: Path):
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("script", scripts.SCRIPTS)
+@pytest.mark.parametrize("script", sysbench_workloads.SCRIPTS)
 def test_the_real_sysbench_knows_every_option(script: str, tmp_path: Path):
     """A dry run connects to nothing; sysbench refuses an option that a script does not know."""
     secret = tmp_path / "sysbench.cnf"

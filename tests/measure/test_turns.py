@@ -12,8 +12,8 @@ import psutil
 import pytest
 from sqlalchemy import text
 
-from benchbook.core import runfolder
-from benchbook.core.study import Study
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study.study import Study
 from benchbook.plan import schedule
 from benchbook.read import tidy
 from benchbook.read.evidence import turns_of
@@ -111,7 +111,7 @@ def test_a_group_leaves_a_folder_an_arm_whose_books_agree_to_the_query(store: St
     assert (runs["qps"] - runs["queries"] / runs["active_s"]).abs().max() < 1e-6
     for folder in store.kept():
         assert_costs(folder.evidence(), runs)
-    taken = [turns_of(folder.text(runfolder.TURNS)) for folder in store.kept()]
+    taken = [turns_of(folder.text(run_folder.TURNS)) for folder in store.kept()]
     assert taken[0] == taken[1] == taken[2], "each folder has the turns of the whole group"
     assert len(tables["turns"]) == 60
     assert store.walk().done == 0

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.study import Study
+from benchbook.core.study.study import Study
 from benchbook.measure import dataset, warm_up
-from benchbook.measure.ledger import session
+from benchbook.measure.statement_counters import session
 from tests import beside
 from tests.limits import LIMITS
 

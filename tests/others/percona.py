@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from benchbook.sites.engines.mysql import MySQL
-from benchbook.sites.traits import mysql
+from benchbook.sites.descriptors import mysql
 
 TRAITS = replace(
     mysql.TRAITS,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from benchbook.sites.engines.mariadb import MariaDB
 from benchbook.sites.settings import Value
-from benchbook.sites.traits import mariadb
+from benchbook.sites.descriptors import mariadb
 
 TRAITS = replace(
     mariadb.TRAITS,

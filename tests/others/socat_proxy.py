@@ -2,10 +2,10 @@
 
 import re
 
-from benchbook.core import traits
+from benchbook.core.study import descriptors
 from benchbook.sites.proxies.proxy import Pod, Proxy
 
-TRAITS = traits.Proxy(
+TRAITS = descriptors.Proxy(
     name="socat",
     product="socat",
     code="tests.others.socat_proxy:Socat",
@@ -17,7 +17,7 @@ TRAITS = traits.Proxy(
     driver=None,
     relays_tls=True,
     has_children=True,
-    refused=traits.only(),
+    refused=descriptors.only(),
 )
 
 

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchbook.sites.arms import clean
+from benchbook.sites.topology import teardown
 from tests import rooms
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,7 +114,7 @@ class Clone:
 
     def processes(self) -> list[int]:
         """Return the living processes that were started in this clone's lab."""
-        return [child.pid for child in clean.find_processes(self.lab, set())]
+        return [child.pid for child in teardown.find_processes(self.lab, set())]
 
 
 def make(into: Path) -> Clone:

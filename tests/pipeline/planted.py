@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.compare import consistency, findings
-from benchbook.core.findings import Findings
-from benchbook.core.params import Analysis
-from benchbook.core.study import Study
-from benchbook.measure import dataset, state
+from benchbook.compare.claims import consistency
+from benchbook.compare.inference import findings
+from benchbook.core.artifacts.findings import Findings
+from benchbook.core.study.params import Analysis
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, server_drift
 from benchbook.plan import schedule
 from benchbook.read import tidy
-from benchbook.sites.arms import clean
+from benchbook.sites.topology import teardown
 from benchbook.sites.processes import process
 from tests import rooms, small
 from tests.limits import LIMITS
@@ -77,7 +78,7 @@ def laboratory() -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_LOCK", str(folder / "machine.lock"))
         yield folder
-        assert clean.down(folder).is_clean
+        assert teardown.down(folder).is_clean
     shutil.rmtree(folder)
 
 
@@ -153,7 +154,7 @@ def triggered(patch: pytest.MonkeyPatch, lab: Path, tables: int, body: str) -> l
     A trigger that nobody asked for voids each run and is named there (V13): here that is let pass, for what
     it costs to be seen.
     """
-    patch.setattr(state, "unasked_of", lambda tables, is_ours=True: {})
+    patch.setattr(server_drift, "unasked_of", lambda tables, is_ours=True: {})
     file = lab / "triggers.sql"
     lines = [
         f"CREATE OR REPLACE DEFINER='root'@'localhost' TRIGGER sbtest.slow{number} "

@@ -17,8 +17,8 @@ import pytest
 from kubernetes import client
 from ruamel.yaml import YAML
 
-from benchbook.commands.fleet_cluster import INDEX, LABEL
-from benchbook.core.errors import SiteError
+from benchbook.commands.fleet_kubernetes import INDEX, LABEL
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube.api import VARIABLES, Cluster
 from tests.pipeline import clone as clones
 from tests.sites import kubernetes_study

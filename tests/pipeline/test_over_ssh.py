@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchbook.core.runfolder import RunFolder
+from benchbook.core.artifacts.run_folder import RunFolder
 from tests import rooms
 from tests.pipeline import clone as clones
 from tests.sites.ssh_hosts import Rack, unable

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.causes import Cause
-from benchbook.core.study import Study
-from benchbook.show import causes
+from benchbook.core.artifacts.bottlenecks import Cause
+from benchbook.core.study.study import Study
+from benchbook.show import bottleneck_section
 from tests.pipeline import planted
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.alone]
@@ -21,7 +21,7 @@ def lab() -> Iterator[Path]:
 
 def named(study: Study, lab: Path, tmp_path: Path) -> dict[int, Cause]:
     """Measure a study and return the causes that its page names, by level."""
-    return {one.threads: one for one in causes.known(planted.measured(study, lab, tmp_path))}
+    return {one.threads: one for one in bottleneck_section.known(planted.measured(study, lab, tmp_path))}
 
 
 def test_a_server_that_burns_time_is_named(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.study import Study
-from benchbook.show import causes
+from benchbook.core.study.study import Study
+from benchbook.show import bottleneck_section
 from tests.pipeline import planted
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.alone]
@@ -86,7 +86,7 @@ def _told(plant: Plant, base: Path) -> dict[int, str]:
             begun = plant.plant(patch, lab)
             found = planted.measured(plant.study(), lab, base / number)
         assert begun, f"{plant.what}: was not planted"
-        if told := {one.threads: one.short or "" for one in causes.known(found)}:
+        if told := {one.threads: one.short or "" for one in bottleneck_section.known(found)}:
             break
     return told
 

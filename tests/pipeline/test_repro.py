@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import answer, new, pages, repro, studies
-from benchbook.core import paths
-from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.commands import terminal_summary, new, pages, repro, studies
+from benchbook.core.util import paths
+from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.plan import schedule
 from tests.found import findings
 from tests.house import tree
@@ -86,7 +86,7 @@ def test_one_study_asks_for_no_other_and_its_answer_waits_for_no_page(clone, mon
     """
     done: list[list[str]] = []
     monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (0, False))
-    monkeypatch.setattr(answer, "text", lambda study: done.append(["answer", study]) or [])
+    monkeypatch.setattr(terminal_summary, "text", lambda study: done.append(["answer", study]) or [])
     monkeypatch.setattr(pages, "make", lambda with_record: done.append(["pages", with_record]) or 0)
     assert repro._repro(clone, ["--force"], "own") == (0, False)
     assert done == [["repro", "--force", "report@own", "runs@own"], ["answer", "own"], ["pages", False]]
@@ -148,7 +148,7 @@ def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypa
 def test_a_study_that_could_not_be_measured_has_no_answer_and_asks_for_no_pages(clone, monkeypatch, capsys):
     done: list[list[str]] = []
     monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (255, False))
-    monkeypatch.setattr(answer, "text", lambda study: pytest.fail("there is none"))
+    monkeypatch.setattr(terminal_summary, "text", lambda study: pytest.fail("there is none"))
     assert repro._repro(clone, [], "own") == (1, False)
     told = "failed; mend what the stage says above; no run was made yet; the same command goes on\n"
     assert capsys.readouterr().err == told
@@ -213,13 +213,13 @@ def test_a_misspelt_stage_is_answered_with_the_nearest(clone: Path):
 
 def test_what_was_kept_is_counted_when_it_is_stopped(clone: Path):
     """Of the folders, one is half a run and one is of a schedule that is gone: neither is counted."""
-    assert answer.ended("stopped", ["own"]) == "stopped; no run was made yet; the same command goes on"
+    assert terminal_summary.ended("stopped", ["own"]) == "stopped; no run was made yet; the same command goes on"
     planned(clone, "own", 12, 4)
-    assert answer.ended("stopped", ["own"]) == "stopped; 4 of 12 runs kept; the same command goes on"
+    assert terminal_summary.ended("stopped", ["own"]) == "stopped; 4 of 12 runs kept; the same command goes on"
     planned(clone, "done", 3, 3)
     told = "stopped; all runs of done are kept; the same command goes on"
-    assert answer.ended("stopped", ["done"]) == told
-    assert "4 of 12 runs kept (own)" in answer.ended("stopped", ["done", "own"])
+    assert terminal_summary.ended("stopped", ["done"]) == told
+    assert "4 of 12 runs kept (own)" in terminal_summary.ended("stopped", ["done", "own"])
 
 
 def test_the_answer_is_words_without_markup(clone: Path):
@@ -229,9 +229,9 @@ def test_the_answer_is_words_without_markup(clone: Path):
         blocks={"complete": 1, "planned": 5},
         look={"n": 0, "next": 5, "level": 0.98, "note": ""},
     )
-    assert answer.text("own") == []
+    assert terminal_summary.text("own") == []
     found.write(clone / "data" / "own" / "findings.json")
-    text = "\n".join(answer.text("own"))
+    text = "\n".join(terminal_summary.text("own"))
     assert text.startswith("own: Does it cost anything?\n  ")
     assert "1 of" in text and "2 runs" in text
     assert "<" not in text and "&" not in text

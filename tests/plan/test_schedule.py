@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchbook.core.model import PlannedRun
-from benchbook.core.study import Study
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.study.study import Study
 from benchbook.plan import schedule
 from tests import depth, small
 

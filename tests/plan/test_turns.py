@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from benchbook.core import turns as words
-from benchbook.core.model import PlannedRun
-from benchbook.core.study import Study
-from benchbook.plan import order, schedule, settling
+from benchbook.core.study import interleaving as words
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.study.study import Study
+from benchbook.plan import order, schedule, pilot_parameters
 from tests.installed import package
 from tests.plan.test_schedule import make
 from tests.read.corpus import PLAN
@@ -181,7 +181,7 @@ def test_a_turn_holds_ten_transactions_of_the_slowest_arm_at_its_thread_level():
     # 1 thread at 500/s: 2 ms, 20 ms for ten. 16 threads at 500/s: 32 ms, 320 ms for ten: 500 ms. At 4
     # threads, half way between the logarithms of 1 and 16: sqrt(2 x 32) = 8 ms, 80 ms for ten: 100 ms.
     study = closed(threads=(1, 4, 16))
-    settled = settling.settle_turns(study, pilots(t1=500.0, t16=500.0))
+    settled = pilot_parameters.settle_turns(study, pilots(t1=500.0, t16=500.0))
     writing = [row for row in settled if row["workload"] == "oltp_read_write"]
     assert [(row["threads"], row["turn_ms"]) for row in writing] == [(1, 20), (4, 100), (16, 500)]
     assert writing[1]["transaction_ms"] == pytest.approx(8.0)
@@ -200,14 +200,14 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
     columns = ["arm", "workload", "threads", "tps", "starting_s"]
     seen = [(arm, "oltp_point_select", level, 20_000.0, beside) for arm, level, beside in arms]
     study = closed(threads=(4, 34, 64, 128), workloads={"oltp_point_select": {}})
-    settled = settling.settle_turns(study, pd.DataFrame(seen, columns=columns))
+    settled = pilot_parameters.settle_turns(study, pd.DataFrame(seen, columns=columns))
     assert [(row["threads"], row["starting_s"], row.get("edge_s")) for row in settled] == [
         (4, 0.15, None), (34, 0.45, 1.0), (64, 0.75, 1.0), (128, 0.75, 1.0)
     ]  # fmt: skip
     # A transaction of 64 threads takes 3.2 ms, ten 32 ms; 1.5 ms a thread: 6, 51, 96 and 192 ms.
     assert [row["turn_ms"] for row in settled] == [20, 100, 100, 200]
     # Without the time of starting, as in evidence of before: ten transactions alone.
-    before = settling.settle_turns(study, pd.DataFrame(seen, columns=columns).drop(columns="starting_s"), 1)
+    before = pilot_parameters.settle_turns(study, pd.DataFrame(seen, columns=columns).drop(columns="starting_s"), 1)
     assert [row["turn_ms"] for row in before] == [50, 50, 50, 50]
     assert all("starting_s" not in row and "edge_s" not in row for row in before)
     runs = schedule.plan_runs("s", study, {}, {"turns": settled})
@@ -221,7 +221,7 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
 def test_a_level_whose_transactions_are_too_long_takes_slow_turns_or_whole_runs_by_itself():
     # 4 threads at 41/s: 98 ms a transaction, a second for ten. At 10/s: 400 ms, beyond the longest turn.
     for rate, length, order_of in ((41.0, 1000, "turns"), (10.0, 0, "runs")):
-        slow = {"rules": words.RULES, "turns": settling.settle_turns(closed(), pilots(t1=500.0, t4=rate))}
+        slow = {"rules": words.RULES, "turns": pilot_parameters.settle_turns(closed(), pilots(t1=500.0, t4=rate))}
         runs = {(run.workload, run.threads): run for run in schedule.plan_runs("s", closed(), {}, slow)}
         assert runs[("oltp_read_write", 4)].order == order_of
         assert runs[("oltp_read_write", 4)].turn_ms == length
@@ -235,7 +235,7 @@ def test_a_level_whose_transactions_are_too_long_takes_slow_turns_or_whole_runs_
 
 def test_sessions_of_before_keep_the_orders_and_lengths_that_they_were_measured_in():
     """Without `rules` in warm_up.json: turns of 50 to 500 ms, one order a workload, no slow turns."""
-    before = {"turns": settling.settle_turns(closed(), pilots(t1=500.0, t4=40.0), 1)}
+    before = {"turns": pilot_parameters.settle_turns(closed(), pilots(t1=500.0, t4=40.0), 1)}
     runs = {(run.workload, run.threads): run for run in schedule.plan_runs("s", closed(), {}, before)}
     assert {runs["oltp_read_write", level].order for level in (1, 4)} == {"runs"}
     assert runs["oltp_point_select", 4].turn_ms == 50

@@ -8,8 +8,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from benchbook.core import applied, scripts, sysbench_options
-from benchbook.core.model import PlannedRun
+from benchbook.core.artifacts import applied_config
+from benchbook.core.study import sysbench_workloads, sysbench_options
+from benchbook.core.study.model import PlannedRun
 from benchbook.read.evidence import Evidence
 from benchbook.read.sysbench_log import parse
 
@@ -98,7 +99,7 @@ CONFIG = "[mariadbd]\nmax_connections=1024"
 ARGV = "/usr/sbin/mariadbd\n--defaults-file=SERVER/my.cnf"
 WHO = {
     "pid": 10, "started": 5.0, "version": "10.11.6", "datadir": "/d/", "port": 33060,
-    "config_hash": applied.digest(CONFIG), "started_with": {"mariadbd.argv": applied.digest(ARGV)},
+    "config_hash": applied_config.digest(CONFIG), "started_with": {"mariadbd.argv": applied_config.digest(ARGV)},
 }  # fmt: skip
 
 
@@ -168,7 +169,7 @@ def healthy(out: str, plan: dict[str, Any], err: str = "", changed: dict[str, An
     grown = books(log, plan)
     seen["ledger"]["before"] = dict.fromkeys(grown, 1000)
     seen["ledger"]["after"] = {name: 1000 + count for name, count in grown.items()}
-    one = scripts.transaction(PlannedRun.of(plan))
+    one = sysbench_workloads.transaction(PlannedRun.of(plan))
     if one is not None and log.final is not None:
         seen["rows_after"]["sbtest1"] += one.growth * sum(block.writes or 0 for block in log.summaries)
     return Evidence(plan, merged(seen, changed or {}), out, err)

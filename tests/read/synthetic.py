@@ -4,7 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import histogram, runfolder, several
+from benchbook.core.util import histogram
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study import client_sharding
 from benchbook.read.evidence import Evidence
 from tests.read.corpus import OPTIONS, PLAN, argv, healthy, merged
 
@@ -132,15 +134,15 @@ def monitor(seconds: int, client: float = 0.3, server: float = 1.2) -> str:
 
 def folder(
     raw: Path, plan: dict[str, Any], out: str, changed: dict[str, Any] | None = None, attempt: int = 1
-) -> runfolder.RunFolder:
+) -> run_folder.RunFolder:
     """Write a whole run folder with evidence that agrees with its output, but for `changed`."""
     run = replace(healthy(out, plan, "", changed), plan=plan)
-    part = runfolder.begin(raw, plan)
-    (part / runfolder.OUT).write_text(out, encoding="utf-8")
-    (part / runfolder.ERR).write_text("", encoding="utf-8")
-    (part / runfolder.MONITOR).write_text(monitor(plan["discard_s"] + plan["run_s"]), encoding="utf-8")
-    runfolder.files.write_json(part / runfolder.EVIDENCE, run.seen)
-    return runfolder.keep(runfolder.seal(part, attempt), raw)
+    part = run_folder.begin(raw, plan)
+    (part / run_folder.OUT).write_text(out, encoding="utf-8")
+    (part / run_folder.ERR).write_text("", encoding="utf-8")
+    (part / run_folder.MONITOR).write_text(monitor(plan["discard_s"] + plan["run_s"]), encoding="utf-8")
+    run_folder.files.write_json(part / run_folder.EVIDENCE, run.seen)
+    return run_folder.keep(run_folder.seal(part, attempt), raw)
 
 
 def three(
@@ -151,7 +153,7 @@ def three(
     `servers` of 3 gives each its own, 1 gives them one. `changed` overrides parts of what was seen.
     """
     plan = planned(threads=6, arm_setting={"access": "direct", "clients": 3, "servers": servers})
-    seeds = [several.share(plan, number, 3)["seed"] for number in range(3)]
+    seeds = [client_sharding.share(plan, number, 3)["seed"] for number in range(3)]
     outs = outs or tuple(
         output(threads=2, tps=tps, seed=seed, latency_ms=latency_ms)
         for tps, seed, latency_ms in zip((100, 120, 140), seeds, LATENCIES_MS, strict=True)
@@ -169,20 +171,20 @@ def three(
     seen["start_spread_ms"] = 6.5
     seen["clients"] = [
         {"number": number, "server": number % servers, "exit_code": 0, "ended_by": "itself",
-         "runqueue_wait_s": 0.1, "argv": argv(plan | several.share(plan, number, 3))}
+         "runqueue_wait_s": 0.1, "argv": argv(plan | client_sharding.share(plan, number, 3))}
         for number in range(3)
     ]  # fmt: skip
     others = tuple((out, "") for out in outs[1:])
     return Evidence(plan, merged(seen, changed or {}), outs[0], "", others=others)
 
 
-def folder_of_three(raw: Path) -> runfolder.RunFolder:
+def folder_of_three(raw: Path) -> run_folder.RunFolder:
     """Write the whole run folder of `three`."""
     run = three()
-    part = runfolder.begin(raw, run.plan)
+    part = run_folder.begin(raw, run.plan)
     for number, (out, err) in enumerate([(run.out, ""), *run.others]):
-        (part / runfolder.of_client(number, runfolder.OUT)).write_text(out, encoding="utf-8")
-        (part / runfolder.of_client(number, runfolder.ERR)).write_text(err, encoding="utf-8")
-    (part / runfolder.MONITOR).write_text(monitor(7), encoding="utf-8")
-    runfolder.files.write_json(part / runfolder.EVIDENCE, run.seen)
-    return runfolder.keep(runfolder.seal(part, 1), raw)
+        (part / run_folder.of_client(number, run_folder.OUT)).write_text(out, encoding="utf-8")
+        (part / run_folder.of_client(number, run_folder.ERR)).write_text(err, encoding="utf-8")
+    (part / run_folder.MONITOR).write_text(monitor(7), encoding="utf-8")
+    run_folder.files.write_json(part / run_folder.EVIDENCE, run.seen)
+    return run_folder.keep(run_folder.seal(part, 1), raw)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchbook.core.params import Limits
+from benchbook.core.study.params import Limits
 from benchbook.read import checks_clock, validity
 from benchbook.read.evidence import Evidence
 from tests.read import corpus, synthetic

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.params import Limits
+from benchbook.core.study.params import Limits
 from benchbook.read import checks_cluster
 from benchbook.read.evidence import Missing
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.core.params import Limits
+from benchbook.core.study.params import Limits
 from benchbook.read import validity
 from benchbook.show import run_tables
 from tests.read import corpus, synthetic

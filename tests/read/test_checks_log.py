@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.core.params import Limits
+from benchbook.core.study.model import Endpoint, PlannedRun
+from benchbook.core.study.params import Limits
 from benchbook.measure import sysbench
 from benchbook.read import checks_log, validity
 from benchbook.read.evidence import Evidence, Missing

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.params import Limits
+from benchbook.core.study.params import Limits
 from benchbook.read import checks_machine
 from benchbook.read.evidence import Evidence
 from tests.read import corpus, synthetic

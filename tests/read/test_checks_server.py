@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.params import Limits
+from benchbook.core.study.params import Limits
 from benchbook.read import checks_server, evidence, validity
 from benchbook.read.evidence import Excused, Missing
 from tests.read import corpus, synthetic

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchbook.core.params import Limits
+from benchbook.core.study.params import Limits
 from benchbook.read import checks_log, checks_machine, checks_turns, rows, validity
 from benchbook.read.evidence import Evidence, turns_of
 from tests.read import corpus, synthetic

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from benchbook.read import costs
-from benchbook.sites.machine.here import COLUMNS
+from benchbook.sites.machine.local_machine import COLUMNS
 from tests.read.corpus import healthy
 from tests.read.synthetic import output, planned
 

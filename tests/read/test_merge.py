@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchbook.core import histogram
+from benchbook.core.util import histogram
 from benchbook.read.evidence import Evidence
 from benchbook.read.log import merged
 from benchbook.read.sysbench_log import parse

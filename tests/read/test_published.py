@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core import paths, source
-from benchbook.core.claim import Claim
-from benchbook.core.errors import InputErrors
-from benchbook.core.source import Published
+from benchbook.core.util import paths
+from benchbook.core.published import source
+from benchbook.core.published.claim import Claim
+from benchbook.core.util.errors import InputErrors
+from benchbook.core.published.source import Published
 from benchbook.read import published
 from tests import sources as shared
 

@@ -9,8 +9,8 @@ from functools import partial
 import pandas as pd
 import pytest
 
-from benchbook.core import parallel
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util import parallel
+from benchbook.core.util.errors import BenchbookError
 from benchbook.read import tidy
 from tests.read import synthetic
 from tests.read.test_tidy import plans, study, write

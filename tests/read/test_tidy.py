@@ -11,8 +11,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from benchbook.core import histogram, runfolder
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util import histogram
+from benchbook.core.artifacts import run_folder
+from benchbook.core.util.errors import BenchbookError
 from benchbook.read import costs, rows, tidy, validity
 from benchbook.read.schemas import SCHEMAS
 from tests.read import corpus, synthetic
@@ -256,14 +257,14 @@ def test_voided_attempts_are_listed_with_their_reasons(tmp_path):
     runs = plans()
     raw, void, schedule = study(tmp_path, runs)
     again = runs[0]
-    runfolder.void(
+    run_folder.void(
         raw / again["run_id"],
         void,
         "invalid",
         ["V14 alone: 1 foreign sessions on the server", "V20 pauses: x"],
     )
     synthetic.folder(raw, again, synthetic.output())
-    runfolder.void(raw / runs[1]["run_id"], void, "killed", ["the run was killed before it ended"])
+    run_folder.void(raw / runs[1]["run_id"], void, "killed", ["the run was killed before it ended"])
     tables = tidy.read_study(raw, void, schedule)
     (voided,) = tables["voids"].to_pylist()
     assert voided["reasons"] == "V14 alone: 1 foreign sessions on the server; V20 pauses: x"
@@ -285,7 +286,7 @@ def test_a_monitor_that_can_not_be_read_drops_the_run(tmp_path):
     (folder / "monitor.csv").write_text("second,part\n1,client,3\n")
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["files"]["monitor.csv"] = {
-        "sha256": runfolder.files.sha256(folder / "monitor.csv"),
+        "sha256": run_folder.files.sha256(folder / "monitor.csv"),
         "bytes": (folder / "monitor.csv").stat().st_size,
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -6,7 +6,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from benchbook.core.params import Limits
+from benchbook.core.study.params import Limits
 from benchbook.read import validity
 from benchbook.read.sysbench_log import parse
 from benchbook.read.validity import judge

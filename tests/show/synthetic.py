@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from benchbook.compare import pairs, sentences, words
-from benchbook.core.findings import Finding, Findings
+from benchbook.compare.stats import pairs
+from benchbook.compare.text import sentences, labels
+from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.show.evidence import Evidence
 from tests.found import changed, finding
 from tests.found import findings as whole
@@ -174,10 +175,10 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Fin
         "names": {
             "arms": {
                 "direct": "direct connections",
-                treatment: words.arm(treatment),
+                treatment: labels.arm(treatment),
                 "direct_again": "direct connections again",
             },
-            "workloads": {name: words.workload(name) for name in dict.fromkeys(runs["workload"])},
+            "workloads": {name: labels.workload(name) for name in dict.fromkeys(runs["workload"])},
         },
         "quiet": {
             "cores": 2,

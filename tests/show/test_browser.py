@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchbook.compare.words import WORKLOADS
+from benchbook.compare.text.labels import WORKLOADS
 from tests.browser import opened, started
 from tests.found import changed
 from tests.show import conftest, synthetic

@@ -7,8 +7,8 @@ import re
 import pytest
 from bs4 import BeautifulSoup
 
-from benchbook.compare.pooled import pool
-from benchbook.core.findings import Finding
+from benchbook.compare.meta.meta_analysis import pool
+from benchbook.core.artifacts.findings import Finding
 from benchbook.show import curves, forest
 from tests import found
 from tests.compare.sessions import finding, part, session

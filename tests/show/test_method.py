@@ -1,7 +1,7 @@
 """The page on the method says how often equal arms came out unequal, small differences included."""
 
-from benchbook.core import calibrated
-from benchbook.core.findings import Findings
+from benchbook.core.artifacts import calibration_store
+from benchbook.core.artifacts.findings import Findings
 from benchbook.show import method
 from tests.found import finding, findings
 
@@ -28,9 +28,9 @@ def test_a_pair_that_leaves_zero_out_is_counted_however_small():
 def test_what_the_recorded_campaigns_show_is_told_with_their_machine_and_load(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     assert "No calibration is recorded yet." in method.calibration().text
-    calibrated.table_file().parent.mkdir(parents=True)
+    calibration_store.table_file().parent.mkdir(parents=True)
     row = "same,,mariadb,oltp_point_select,turns,50,20.0"
-    calibrated.table_file().write_text(
+    calibration_store.table_file().write_text(
         "name,kind,what,engine,workload,order,turn_ms,active_s,began_utc,load_1min,low,high,log_ratios,machine\n"
         f"a,{row},2026-01-05T01:00:00+00:00,0.25,-0.02,0.03,0.01 -0.01 0.02,2 cores of made up\n"
         f"b,{row},2026-01-06T01:00:00+00:00,8.5,0.01,0.03,0.01 0.03 0.02,2 cores of made up\n"

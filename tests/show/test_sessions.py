@@ -6,9 +6,9 @@ import pytest
 from bs4 import BeautifulSoup
 
 import benchbook
-from benchbook.compare.pooled import pool
-from benchbook.core import pooled as core
-from benchbook.core.errors import NotThere
+from benchbook.compare.meta.meta_analysis import pool
+from benchbook.core.artifacts import meta_analysis as core
+from benchbook.core.util.errors import NotThere
 from benchbook.show import forest
 from benchbook.show import sessions as shown
 from tests.compare.sessions import MILAN, XEON, finding, part, session, sessions

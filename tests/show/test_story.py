@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from benchbook.compare.pooled import pool
+from benchbook.compare.meta.meta_analysis import pool
 from benchbook.show import story
 from benchbook.show.forest import on_throughput
-from benchbook.show.standing import Measured, Standing
+from benchbook.show.claim_status import Measured, Standing
 from tests import found, sources
 from tests.compare.sessions import sessions
 

@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from benchbook.show import numbers, run_tables, shape, tables
+from benchbook.show import numbers, run_tables, templating, tables
 from tests.found import changed
 
-STYLE = (Path(shape.__file__).parent / "templates" / "page" / "style.css").read_text(encoding="utf-8")
+STYLE = (Path(templating.__file__).parent / "templates" / "page" / "style.css").read_text(encoding="utf-8")
 # Where nothing was shown, nothing is coloured.
 PLAIN = {
     "nothing to check",
@@ -147,16 +147,16 @@ def test_empty_tables_say_so(made):
     assert "same facts" in tables.differences(same, made.named)._repr_html_()
 
 
-@pytest.mark.parametrize("word", [*shape.LABELS, *shape.VERDICTS, *shape.RESULTS.values()])
+@pytest.mark.parametrize("word", [*templating.LABELS, *templating.VERDICTS, *templating.RESULTS.values()])
 def test_every_word_that_claims_something_has_its_colour(word):
-    shown = shape.badge(word).text
+    shown = templating.badge(word).text
     kind = word.replace(" ", "-")
     assert shown == f'<span class="badge {kind}">{word}</span>'
     assert (f".badge.{kind}" in STYLE) == (word not in PLAIN)
 
 
 def test_an_unknown_word_looks_like_no_verdict_and_breaks_nothing():
-    assert shape.badge('passed" onclick="x').text.startswith('<span class="badge">passed&quot;')
+    assert templating.badge('passed" onclick="x').text.startswith('<span class="badge">passed&quot;')
 
 
 def test_arms_that_share_data_share_a_row_with_rows_a_second():

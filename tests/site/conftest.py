@@ -12,11 +12,12 @@ import nbformat
 import pytest
 
 from benchbook.commands import pages
-from benchbook.compare import steady
-from benchbook.core import applied, files, paths, runfolder, yamlfile
-from benchbook.core.explain import validate
-from benchbook.core.model import Endpoint, PlannedRun, fingerprint
-from benchbook.core.study import Study
+from benchbook.compare.stats import steady_state
+from benchbook.core.artifacts import applied_config, run_folder
+from benchbook.core.util import files, paths, yaml_file
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.model import Endpoint, PlannedRun, fingerprint
+from benchbook.core.study.study import Study
 from benchbook.measure import sysbench
 from benchbook.plan import schedule
 from benchbook.read import evidence, tidy
@@ -66,7 +67,7 @@ DATA = {
 
 def study() -> Study:
     """The made-up study as a type."""
-    return validate(yamlfile.parse(STUDY.encode(), "studies/made.yaml"), Study)
+    return validate(yaml_file.parse(STUDY.encode(), "studies/made.yaml"), Study)
 
 
 def fact_file() -> dict:
@@ -79,7 +80,7 @@ def data_file() -> dict:
     return {**DATA, "fingerprint": fingerprint(DATA), "loads": {}}
 
 
-def run(into: Path, planned: PlannedRun, began: str, tps: int, attempt: int = 1) -> runfolder.RunFolder:
+def run(into: Path, planned: PlannedRun, began: str, tps: int, attempt: int = 1) -> run_folder.RunFolder:
     """Leave the folder of one valid run that agrees with its plan in every word."""
     plan, lasts = planned.to_dict(), planned.discard_s + planned.run_s
     end = datetime.datetime.fromisoformat(began) + datetime.timedelta(seconds=lasts)
@@ -107,12 +108,12 @@ def measure(root: Path) -> None:
     aside = synthetic.folder(
         root / "aside", runs[1].to_dict(), "FATAL: <script>alert(1)</script>\n", spoilt, 1
     )
-    runfolder.void(aside.path, where.void, "invalid", ["V1 exit code: exit code 1"])
+    run_folder.void(aside.path, where.void, "invalid", ["V1 exit code: exit code 1"])
     files.write_json(where.facts, facts)
-    applied.write(where.applied, [("my.cnf", corpus.CONFIG), ("mariadbd.argv", corpus.ARGV)])
+    applied_config.write(where.applied, [("my.cnf", corpus.CONFIG), ("mariadbd.argv", corpus.ARGV)])
     files.write_json(where.dataset, data)
-    series = tidy.pilot_series(runfolder.listing(where.pilots))
-    files.write_json(where.warm_up, {"analyze": [], **asdict(steady.discard_advice(series)), "rates": []})
+    series = tidy.pilot_series(run_folder.listing(where.pilots))
+    files.write_json(where.warm_up, {"analyze": [], **asdict(steady_state.discard_advice(series)), "rates": []})
 
 
 def publish(root: Path, to: Path) -> str:

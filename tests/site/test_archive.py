@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import archive, verify
 
 

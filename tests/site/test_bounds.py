@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import archive
 from tests import forked
 
@@ -25,7 +25,7 @@ PROGRAM = f"""
 import resource
 from pathlib import Path
 from benchbook.evidence import archive
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError
 
 def call(file, into):
     resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from benchbook.core import files, paths, runfolder
-from benchbook.core.model import fingerprint, run_id_of
-from benchbook.core.runfolder import RunFolder
-from benchbook.evidence import archive, proof
-from benchbook.evidence.unpacked import Unpacked
+from benchbook.core.util import files, paths
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study.model import fingerprint, run_id_of
+from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.evidence import archive, consistency_checks
+from benchbook.evidence.archive_reader import Unpacked
 from tests.site import conftest
 from tests.site.conftest import STUDY
 
@@ -54,8 +55,8 @@ def seal(folder: Path) -> None:
     files.write_json(folder / "manifest.json", manifest)
 
 
-def prove(root: Path, here: Path) -> proof.Proof:
-    return proof.prove(root, "made", here)
+def prove(root: Path, here: Path) -> consistency_checks.Proof:
+    return consistency_checks.prove(root, "made", here)
 
 
 def change(file: Path, edit: Callable[[Any], Any]) -> None:
@@ -87,7 +88,7 @@ def command_line(where: paths.StudyPaths) -> Path:
 
 
 def runs(where: paths.StudyPaths) -> list[Path]:
-    return [folder.path for folder in runfolder.listing(where.raw)]
+    return [folder.path for folder in run_folder.listing(where.raw)]
 
 
 def of_facts(edit: Callable[[Any], Any]) -> Forgery:
@@ -117,7 +118,7 @@ def of_study(old: str, new: str) -> Forgery:
 
 def of_evidence(edit: Callable[[Any], Any], at: int = 3, place: str = "raw") -> Forgery:
     def forge(where: paths.StudyPaths) -> None:
-        folder = [one.path for one in runfolder.listing(getattr(where, place))][at]
+        folder = [one.path for one in run_folder.listing(getattr(where, place))][at]
         change(folder / "evidence.json", edit)
         seal(folder)
 
@@ -126,7 +127,7 @@ def of_evidence(edit: Callable[[Any], Any], at: int = 3, place: str = "raw") -> 
 
 def of_file(name: str, edit: Callable[[Path], None], at: int = 3, place: str = "raw") -> Forgery:
     def forge(where: paths.StudyPaths) -> None:
-        folder = [one.path for one in runfolder.listing(getattr(where, place))][at]
+        folder = [one.path for one in run_folder.listing(getattr(where, place))][at]
         edit(folder / name)
         seal(folder)
 
@@ -168,12 +169,12 @@ def same_seed(where: paths.StudyPaths) -> None:
 
 def set_aside(where: paths.StudyPaths) -> None:
     """Void a good run that does not please, with a reason."""
-    runfolder.void(runs(where)[3], where.void, "invalid", ["V20 pauses: the machine paused for 999 ms"])
+    run_folder.void(runs(where)[3], where.void, "invalid", ["V20 pauses: the machine paused for 999 ms"])
 
 
 def no_partner(where: paths.StudyPaths) -> None:
     folder = runs(where)[6]
-    runfolder.void(folder, where.void, "partner", [f"stands next to {runs(where)[7].name}"])
+    run_folder.void(folder, where.void, "partner", [f"stands next to {runs(where)[7].name}"])
 
 
 def gone(where: paths.StudyPaths, *folders: Path) -> None:
@@ -355,7 +356,7 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         "its note is of",
     ),
     "a note without its folder": (
-        lambda where: gone(where, next(one.path for one in runfolder.listing(where.void))),
+        lambda where: gone(where, next(one.path for one in run_folder.listing(where.void))),
         "a note without its folder",
     ),
     "a run less": (lambda where: gone(where, runs(where)[3]), "b02-read-t0004: b02.* was due and not there"),
@@ -479,11 +480,11 @@ def test_a_partner_of_a_run_with_earlier_settings_is_no_forgery(honest, tmp_path
     (failed,) = [RunFolder(path) for path in where.void.iterdir() if path.is_dir()]
     group, name = failed.planned().group, failed.planned().run_id
     beside = next(path for path in runs(where) if RunFolder(path).planned().group == group)
-    runfolder.void(beside, where.void, "partner", [f"stands next to {name}"])
+    run_folder.void(beside, where.void, "partner", [f"stands next to {name}"])
     held = Unpacked(root, "made")
     (partner,) = [one for one in held.voids if one[0].status == "partner"]
     held.__dict__["runs"] = [run for run in held.runs if run.run_id != name]
-    assert not list(proof._of_void(held, *partner))
+    assert not list(consistency_checks._of_void(held, *partner))
 
 
 def test_an_honest_archive_has_nothing_wrong_and_nothing_to_note(honest, here):

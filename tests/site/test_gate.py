@@ -8,10 +8,11 @@ from xml.etree import ElementTree
 import pytest
 
 from benchbook.commands import cli, gate, gate_report
-from benchbook.compare.intervals import Interval
-from benchbook.compare.noninferiority import Decision
-from benchbook.core import paths, runfolder
-from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.compare.stats.intervals import Interval
+from benchbook.compare.stats.noninferiority import Decision
+from benchbook.core.util import paths
+from benchbook.core.artifacts import run_folder
+from benchbook.core.util.errors import BenchbookError, InputErrors
 
 SLOWER = Interval(10, 0.98, -0.0408, -0.0512, -0.0305, 0.0037, 9)
 EQUAL = Interval(5, 0.98, 0.001, -0.012, 0.014, 0.0035, 4)
@@ -102,7 +103,7 @@ def test_a_gate_without_a_block_says_why_most_runs_were_voided(found: gate.Found
     }
     for name, (status, reasons) in wrong.items():
         (tmp_path / "raw" / name).mkdir(parents=True)
-        runfolder.void(tmp_path / "raw" / name, tmp_path / "void", status, reasons)
+        run_folder.void(tmp_path / "raw" / name, tmp_path / "void", status, reasons)
     found.voided, found.why_void = gate.voids(tmp_path)
     assert (found.voided, found.why_void) == (4, "V26 physics: 494 pages")
     nothing = Interval(0, 0.98, reason="no complete block")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.commands import pages
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError
 from tests.site.conftest import publish
 
 

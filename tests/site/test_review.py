@@ -12,7 +12,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from benchbook.commands import review
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError
 from tests.compare.sessions import sessions
 from tests.found import changed, finding, findings
 from tests.site.conftest import ROOT, STUDY

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import record, remake
+from benchbook.commands import record, rebuild_record
 from benchbook.commands.pages import local_links
-from benchbook.core import files, load, paths
-from benchbook.core import record as index
-from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.core.findings import Findings
+from benchbook.core.util import files, paths
+from benchbook.core.study import load
+from benchbook.core.artifacts import record as index
+from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.artifacts.findings import Findings
 from benchbook.evidence import archive, sessions, verify
 from benchbook.read import schemas
 from benchbook.show import registration
@@ -86,7 +87,7 @@ def test_recording_one_does_not_keep_the_next_from_being_recorded(at: Path):
 def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(at, monkeypatch):
     for name in ("index.html", "method.html"):
         assert (at / "reports" / name).is_file()
-    assert remake.run() == []
+    assert rebuild_record.run() == []
     again = index.places("made")
     own = paths.study("made")
     assert again.findings.read_bytes() == own.findings.read_bytes()
@@ -105,9 +106,9 @@ def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(
     assert not dead
     told = (at / "reports" / "record" / "studies" / "made.html").read_text()
     assert "Held: question, arms" in told and (at / "reports/record/studies/made.md").is_file()
-    monkeypatch.setattr(remake, "_one", None)
-    monkeypatch.setattr(remake, "_show", None)
-    assert remake.run() == [], "what stands is not made again"
+    monkeypatch.setattr(rebuild_record, "_one", None)
+    monkeypatch.setattr(rebuild_record, "_show", None)
+    assert rebuild_record.run() == [], "what stands is not made again"
 
 
 def repacked(archive: Path, change, mtime: int = 1) -> None:
@@ -144,12 +145,12 @@ def test_one_changed_digit_in_a_raw_log_is_refused_by_name(broken: Path):
         return content.replace(b"tps: 1", b"tps: 2", 1) if file == log else content
 
     repacked(broken, change)
-    assert f"raw/{name}/sysbench.out: its bytes are not those" in "".join(remake.run())
+    assert f"raw/{name}/sysbench.out: its bytes are not those" in "".join(rebuild_record.run())
 
 
 def test_another_archive_than_the_recorded_one_is_refused(broken: Path):
     repacked(broken, lambda _, content: content, mtime=7)
-    (found,) = remake.run()
+    (found,) = rebuild_record.run()
     assert "not the archive of index.yaml: its sha256 begins" in found
 
 
@@ -179,7 +180,7 @@ def test_what_does_not_follow_from_its_archive_in_an_entry_is_named(broken: Path
     session, entry = only(index.read())
     wrong = {"design": "0" * 12, "seed": entry.seed + 1, "measured": "2026-01-05T23:59Z"}
     index.write(index.read().with_session("made", "Made", session, entry.model_copy(update=wrong)))
-    told, shown = "\n".join(remake.run()), index.places("made").report.read_text()
+    told, shown = "\n".join(rebuild_record.run()), index.places("made").report.read_text()
     for key, value in wrong.items():
         assert f"{key}: index.yaml says {value}" in told
         assert f"{key}: index.yaml says {value}, its raw files" in shown
@@ -191,7 +192,7 @@ def test_a_value_that_came_out_otherwise_is_named_and_its_page_says_so(broken, t
     changed = entry.model_copy(update={"sha256": files.sha256(broken)})
     index.write(index.read().with_session("made", "Made", session, changed))
     told = "findings.json: blocks.complete: 4 recorded, 5 here"
-    assert any(told in text for text in remake.run())
+    assert any(told in text for text in rebuild_record.run())
     assert told in index.places("made").report.read_text()
 
 
@@ -301,7 +302,7 @@ def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(at,
     import matplotlib as mpl
 
     if not index.places("made").findings.is_file():
-        assert remake.run() == []
+        assert rebuild_record.run() == []
     own = paths.study("made").findings
     own.rename(own.with_suffix(".aside"))
     try:
@@ -326,7 +327,7 @@ def test_a_session_is_superseded_with_a_reason_unless_nothing_would_be_left(brok
     assert told.endswith(f"made: haproxy of {session} is superseded: It never was cold.")
     _, entry = only(index.read())
     assert entry.is_pooled and entry.superseded.arms == ("haproxy",)
-    found = remake.study("made")
+    found = rebuild_record.study("made")
     (contrast,) = found.contrasts
     assert contrast.whole.label == "not computed"
     assert contrast.whole.seen[0].reason == "superseded: It never was cold."

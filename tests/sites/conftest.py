@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.study import Study
+from benchbook.core.study.study import Study
 from benchbook.sites.proxies.haproxy import HAProxy
 from tests import rooms, small
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pymysql
 
-from benchbook.sites import lab as labs
+from benchbook.sites import workspace as labs
 
 
 def connect(endpoint: Any) -> pymysql.Connection:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.study import Study
+from benchbook.core.study.study import Study
 from benchbook.sites.kube.api import VARIABLES
 from tests import small
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubernetes import client
 
-from benchbook.core.errors import SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import tidb, wait
 from benchbook.sites.kube.api import Cluster
 from benchbook.sites.kube.tidb_cluster import PodPlacement

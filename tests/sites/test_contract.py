@@ -15,17 +15,18 @@ import pandas as pd
 import pytest
 
 from benchbook import sites
-from benchbook.core import applied, inventory, registry
-from benchbook.core.errors import SiteError
-from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger
+from benchbook.core.artifacts import applied_config
+from benchbook.core.study import inventory, registry
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, statement_counters
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites import lab as labs
-from benchbook.sites.arms import clean, obstacles
+from benchbook.sites import workspace as labs
+from benchbook.sites.topology import teardown, feasibility
 from benchbook.sites.contract import Site, Start
 from benchbook.sites.kube.api import VARIABLES
-from benchbook.sites.machine.here import COLUMNS
+from benchbook.sites.machine.local_machine import COLUMNS
 from tests import rooms, small, walks
 from tests.limits import LIMITS
 from tests.sites import kubernetes_study
@@ -64,7 +65,7 @@ def of_cluster(port: int, stack: ExitStack, folder: Path) -> tuple[Study, Path]:
     """The cluster that a variable names, with an image of all programs; what is left in it is removed."""
     if not any(os.environ.get(name) for name in VARIABLES):
         pytest.skip(f"no cluster: neither {' nor '.join(VARIABLES)} is set")
-    stack.callback(clean.down, folder / "contract-pods")
+    stack.callback(teardown.down, folder / "contract-pods")
     section = {"images": kubernetes_study.IMAGES, "wait_s": 120}
     asked = study("kubernetes", port, DIRECT, SMALL, kubernetes=section)
     return asked, folder / "contract-pods"
@@ -142,7 +143,7 @@ def test_the_rooms_that_answer_doctor_and_clean_answer_alike():
 @pytest.mark.server
 def test_an_arm_that_is_up_is_the_same_arm_until_it_is_stopped(site: Site):
     assert site.able == ["direct", "proxy"] and site.missing("proxy") is None
-    assert obstacles.foreseen(site.study) == obstacles.of_site(site, site.study.arms) == {}
+    assert feasibility.foreseen(site.study) == feasibility.of_site(site, site.study.arms) == {}
     assert [name for group in site.data_groups() for name in group] == ["direct", "proxy"]
     for arm in site.able:
         place = site.up(arm)
@@ -162,8 +163,8 @@ def test_what_was_applied_to_an_arm_is_what_its_runs_name_by_digest_and_holds_no
         password = labs.read_secret(site.up(arm).secret)[1]
         texts = dict(site.applied(arm))
         said = (site.identity(arm), site.facts(arm))
-        named = {digest for one in said for _, digest in applied.digests(one)}
-        assert {applied.digest(text) for text in texts.values()} == named
+        named = {digest for one in said for _, digest in applied_config.digests(one)}
+        assert {applied_config.digest(text) for text in texts.values()} == named
         assert not any(password in text for text in texts.values())
         for line in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
@@ -180,7 +181,7 @@ def test_what_was_applied_to_an_arm_is_what_its_runs_name_by_digest_and_holds_no
 def test_a_run_is_valid_to_the_query_and_its_monitor_has_the_same_columns(site: Site, tmp_path: Path):
     planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == "proxy")
     site.up("proxy")
-    with ledger.session(site, "proxy") as connection:
+    with statement_counters.session(site, "proxy") as connection:
         folder = walks.made(site, planned, [connection], tmp_path)
     judged, evidence = validity.judge(folder, LIMITS), folder.evidence()
     assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
@@ -233,7 +234,7 @@ def test_prepared_data_is_known_by_its_label_and_is_there_after_it_was_put_back(
     with pytest.raises(SiteError, match="prepare stage"):
         site.restore("other")
     site.up("direct")
-    with ledger.session(site, "direct") as connection:
+    with statement_counters.session(site, "direct") as connection:
         assert dataset.problems(dataset.describe(connection, site.study), site.study) == []
     assert site.log_errors(mark, "direct") == []
 

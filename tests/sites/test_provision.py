@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError
 from benchbook.sites import provision
 
 

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchbook.core.errors import SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import settings
-from benchbook.sites.traits import mariadb
+from benchbook.sites.descriptors import mariadb
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pymysql
 import pytest
 
-from benchbook.core.errors import SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import sql
 
 

@@ -15,13 +15,15 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.columns import documented
-from benchbook.api.names import NotThere, Told
-from benchbook.compare import calibration as compare
-from benchbook.compare.intervals import t_interval
-from benchbook.core import calibrated, canonical, files, parallel, turns
-from benchbook.core.errors import BenchbookError
-from benchbook.core.params import Limits
-from benchbook.core.study import Study
+from benchbook.api.lookup import NotThere, Told
+from benchbook.compare.stats import calibration as compare
+from benchbook.compare.stats.intervals import t_interval
+from benchbook.core.artifacts import calibration_store
+from benchbook.core.util import numeric_equality, files, parallel
+from benchbook.core.study import interleaving
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.params import Limits
+from benchbook.core.study.study import Study
 from benchbook.plan import schedule
 from benchbook.read import tidy
 from benchbook.show.markup import element, join
@@ -43,8 +45,8 @@ class Calibration:
     def campaigns(self) -> pd.DataFrame:
         """One row a campaign, made from its raw logs."""
         if not self.is_recorded:
-            return read(calibrated.own())
-        with unpacked(calibrated.archives()) as folder:
+            return read(calibration_store.own())
+        with unpacked(calibration_store.archives()) as folder:
             return read(folder)
 
     same = Told[pd.DataFrame](
@@ -80,16 +82,16 @@ class Calibration:
 
 def calibration(is_recorded: bool = False) -> Calibration:
     """Return the calibration made in this clone, or else the recorded one; NotThere if neither is there."""
-    if not is_recorded and calibrated.complete(calibrated.own()):
+    if not is_recorded and calibration_store.complete(calibration_store.own()):
         return Calibration()
-    if calibrated.archives():
+    if calibration_store.archives():
         return Calibration(is_recorded=True)
     raise NotThere(f"no calibration is recorded in this clone, and none was made here; {BRINGS}")
 
 
 def read(folder: Path) -> pd.DataFrame:
     """Return the table of all complete campaigns below a folder, sorted, made from their logs in parallel."""
-    whole = calibrated.complete(folder)
+    whole = calibration_store.complete(folder)
     with parallel.each(RUNS_OF_A_CAMPAIGN * len(whole)) as each:
         rows = list(each(row, whole))
     table = documented("campaigns", pd.DataFrame(rows))
@@ -100,10 +102,10 @@ def read(folder: Path) -> pd.DataFrame:
 def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
     """Return the row of one campaign, by limits (None: the defaults); BenchbookError if it is damaged."""
     try:
-        told = files.read_json(folder / calibrated.CAMPAIGN)
-        of = calibrated.study(folder)
+        told = files.read_json(folder / calibration_store.CAMPAIGN)
+        of = calibration_store.study(folder)
         planned = schedule.table(schedule.plan_runs(NAME, of, {}))
-        tables = tidy.read_study(folder / calibrated.RAW, folder / calibrated.VOID, planned, limits)
+        tables = tidy.read_study(folder / calibration_store.RAW, folder / calibration_store.VOID, planned, limits)
         runs = tables["runs"].to_pandas()
         ratios = sorted(ratios_of(of, told["what"], runs).items())
         found = t_interval([round(one, DECIMALS) for _, one in ratios], compare.LEVEL)
@@ -115,19 +117,19 @@ def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
             f"{folder.name}: no campaign that can be read: {type(error).__name__}: {error}"
         ) from None
     interval = {"effect": found.effect, "low": found.low, "high": found.high}
-    is_in_turns = of.plan.order == turns.TURNS
+    is_in_turns = of.plan.order == interleaving.TURNS
     return {
         **named,
         "engine": of.engine.name,
         "workload": " and ".join(of.workloads),
         "threads": of.threads[0],
         "order": of.plan.order,
-        "turn_ms": (of.plan.turn_ms or turns.DEFAULT_MS) if is_in_turns else 0,
+        "turn_ms": (of.plan.turn_ms or interleaving.DEFAULT_MS) if is_in_turns else 0,
         "blocks": of.plan.blocks,
         "run_s": of.plan.run_s,
         "seed": of.plan.seed,
         **lasted,
-        "active_s": round(canonical.total(runs.measured_s), 3),
+        "active_s": round(numeric_equality.total(runs.measured_s), 3),
         "runs": len(runs),
         "voids": tables["voids"].num_rows,
         "n": found.n,

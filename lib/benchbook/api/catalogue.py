@@ -9,14 +9,14 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.columns import documented, frame_html
-from benchbook.api.names import Named, NotThere
+from benchbook.api.lookup import Named, NotThere
 from benchbook.api.source import Source
 from benchbook.api.study import Study
-from benchbook.core import paths
-from benchbook.core import pooled as core
-from benchbook.core import record as index
-from benchbook.core import source as documents
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util import paths
+from benchbook.core.artifacts import meta_analysis as core
+from benchbook.core.artifacts import record as index
+from benchbook.core.published import source as documents
+from benchbook.core.util.errors import BenchbookError
 from benchbook.show.markup import Html, element
 
 HERE = "here"

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchbook.core.document import Part
-from benchbook.core.errors import NotThere, did_you_mean
+from benchbook.core.artifacts.artifact import Part
+from benchbook.core.util.errors import NotThere, did_you_mean
 from benchbook.read import schemas
 from benchbook.read.schemas import SCHEMAS, Column
-from benchbook.show.shape import render
+from benchbook.show.templating import render
 
 
 @cache

@@ -10,15 +10,16 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.columns import documented
-from benchbook.api.names import Told
-from benchbook.core import load, runfolder
-from benchbook.core.runfolder import RunFolder
+from benchbook.api.lookup import Told
+from benchbook.core.study import load
+from benchbook.core.artifacts import run_folder
+from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.read import costs, rows, validity
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
 from benchbook.show import numbers
 from benchbook.show.markup import Html
-from benchbook.show.shape import render
+from benchbook.show.templating import render
 
 _WIDTH, _HEIGHT = 360, 48
 
@@ -41,10 +42,10 @@ class Run:
         return self._files.evidence()
 
     log = Told[str](
-        lambda run: run._files.text(runfolder.OUT),
+        lambda run: run._files.text(run_folder.OUT),
         "What sysbench printed, byte for byte; of several clients the first.",
     )
-    errors = Told[str](lambda run: run._files.text(runfolder.ERR), "What sysbench printed to stderr.")
+    errors = Told[str](lambda run: run._files.text(run_folder.ERR), "What sysbench printed to stderr.")
     manifest_problems = Told[list[str]](
         lambda run: run._files.verify(),
         "What differs from the hashes in its manifest; nothing, if the files are as they were written.",
@@ -70,7 +71,7 @@ class Run:
     @property
     def monitor(self) -> pd.DataFrame:
         """CPU, memory and pressure a second and part: the columns of `monitor`, without run_id."""
-        return _typed("monitor", costs.monitor_table(self._files.text(runfolder.MONITOR)).to_pandas())
+        return _typed("monitor", costs.monitor_table(self._files.text(run_folder.MONITOR)).to_pandas())
 
     @property
     def checks(self) -> pd.DataFrame:
@@ -81,10 +82,10 @@ class Run:
     @property
     def set_aside(self) -> str | None:
         """Why its folder was moved to `void`, or None."""
-        note = self.folder.with_name(f"{self.folder.name}.{runfolder.VOID}")
+        note = self.folder.with_name(f"{self.folder.name}.{run_folder.VOID}")
         if not note.is_file():
             return None
-        record = runfolder.read_note(note)
+        record = run_folder.read_note(note)
         return f"{record.status}: {'; '.join(record.reasons)}"
 
     @property

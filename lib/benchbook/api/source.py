@@ -8,15 +8,15 @@ from functools import cached_property
 import pandas as pd
 
 from benchbook.api.columns import documented, of_parts
-from benchbook.api.names import Named, Told
+from benchbook.api.lookup import Named, Told
 from benchbook.api.study import Finding
-from benchbook.compare import audit
-from benchbook.core import audit as of_source
-from benchbook.core import source
-from benchbook.core.source import Published
+from benchbook.compare.claims import audit
+from benchbook.core.published import audit as of_source
+from benchbook.core.published import source
+from benchbook.core.published.source import Published
 from benchbook.read import published
-from benchbook.show import numbers, standing
-from benchbook.show.shape import render
+from benchbook.show import numbers, claim_status
+from benchbook.show.templating import render
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,16 +45,16 @@ class Claim:
     @property
     def measured(self) -> list[Finding]:
         """Findings of studies here that answer it."""
-        return [Finding(study.name, found) for study, found in standing.load(self.source).answers(self.id)]
+        return [Finding(study.name, found) for study, found in claim_status.load(self.source).answers(self.id)]
 
     @property
     def illustrated(self) -> list[Finding]:
         """Findings of studies here whose arms stand in for what it names; they judge nothing."""
-        return [Finding(study.name, found) for study, found in standing.load(self.source).shows(self.id)]
+        return [Finding(study.name, found) for study, found in claim_status.load(self.source).shows(self.id)]
 
     @property
     def _here(self) -> list[str]:
-        seen = standing.load(self.source)
+        seen = claim_status.load(self.source)
         known = [("Measured", *one) for one in seen.answers(self.id)]
         known = known or [("Illustrated", *one) for one in seen.shows(self.id)]
         return [f"{how} here ({study.name}): {found.sentence}" for how, study, found in known]

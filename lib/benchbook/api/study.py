@@ -11,19 +11,21 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.columns import documented, of_parts
-from benchbook.api.names import Named, NotThere, Told
+from benchbook.api.lookup import Named, NotThere, Told
 from benchbook.api.run import Run
-from benchbook.compare import verdicts
-from benchbook.compare.intervals import block_interval
-from benchbook.compare.pairs import block_ratios
-from benchbook.core import files, findings, load, paths, record, runfolder
-from benchbook.core import study as core_study
-from benchbook.core.errors import did_you_mean
-from benchbook.core.findings import Findings
+from benchbook.compare.stats import equivalence
+from benchbook.compare.stats.intervals import block_interval
+from benchbook.compare.stats.pairs import block_ratios
+from benchbook.core.util import files, paths
+from benchbook.core.artifacts import findings, record, run_folder
+from benchbook.core.study import load
+from benchbook.core.study import study as core_study
+from benchbook.core.util.errors import did_you_mean
+from benchbook.core.artifacts.findings import Findings
 from benchbook.read import tidy
-from benchbook.show import causes, forest, numbers
+from benchbook.show import bottleneck_section, forest, numbers
 from benchbook.show.markup import element
-from benchbook.show.shape import render
+from benchbook.show.templating import render
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,7 +158,7 @@ class Study:
         rows = []
         for name, part in zip(names, (*ratios, ratios[0] - ratios[1]), strict=True):
             found = block_interval(part, analysis.level)
-            label = verdicts.label(found) if looked is not None and found.is_known else "not decided yet"
+            label = equivalence.label(found) if looked is not None and found.is_known else "not decided yet"
             rows.append({"workload": name, **found.numbers, "label": label})
         return documented("between", pd.DataFrame(rows))
 
@@ -192,7 +194,7 @@ class Study:
     @property
     def why(self) -> list[str]:
         """Why its effects are what they are: a sentence for each that the costs of a query explain."""
-        return [f"{causes.where(one, self._found)}: {one.sentence}" for one in causes.known(self._found)]
+        return [f"{bottleneck_section.where(one, self._found)}: {one.sentence}" for one in bottleneck_section.known(self._found)]
 
     @property
     def facts(self) -> pd.DataFrame:
@@ -302,4 +304,4 @@ class Study:
     @cached_property
     def _folders(self) -> dict[str, Path]:
         places = (self._places.raw, self._places.void, self._places.pilots)
-        return {found.name: found.path for place in places for found in runfolder.listing(place)}
+        return {found.name: found.path for place in places for found in run_folder.listing(place)}

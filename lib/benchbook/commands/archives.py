@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchbook.commands import stage
-from benchbook.core import paths
+from benchbook.core.util import paths
 from benchbook.evidence import archive
 from benchbook.evidence import verify as checking
 

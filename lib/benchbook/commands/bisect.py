@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchbook.commands import built, gate, gate_report
-from benchbook.compare.noninferiority import Answer
-from benchbook.core import git
-from benchbook.core.errors import BenchbookError, InputErrors, given
-from benchbook.sites.engines import versions
+from benchbook.commands import commit_builds, gate, gate_report
+from benchbook.compare.stats.noninferiority import Answer
+from benchbook.core.util import git
+from benchbook.core.util.errors import BenchbookError, InputErrors, given
+from benchbook.sites.engines import packages
 
 GOOD, ASKED = "good", "asked"
 NOTHING = "there is nothing to look for; ask with a smaller --slower or more --minutes"
@@ -58,7 +58,7 @@ class Search:
         for _ in range(TRIES):
             try:
                 told = self.known[commit] = self.ask(commit, minutes, self.margin)
-            except versions.NotBuiltError as error:
+            except packages.NotBuiltError as error:
                 self.say(f"bisect: {commit[:10]}: left out: {error}")
                 self.unbuilt.add(commit)
                 return None
@@ -102,8 +102,8 @@ def run(
 ) -> int:
     """Search and print; return 0 if one commit is left, 2 if more are, 1 if the bad one is not slower."""
     asked = gate.ask(study, slower, minutes)
-    how = built.asked(asked.study, **built_by)
-    first, last = built.commit(how.repo, good, "--good"), built.commit(how.repo, bad, "--bad")
+    how = commit_builds.asked(asked.study, **built_by)
+    first, last = commit_builds.commit(how.repo, good, "--good"), commit_builds.commit(how.repo, bad, "--bad")
     says = partial(git.says, root=Path(how.repo))
     listed = says("rev-list", "--reverse", "--first-parent", f"{first}..{last}")
     if listed is None:
@@ -111,11 +111,11 @@ def run(
     if not (after := listed.split()):
         raise InputErrors([f"--bad: {bad}: no commit after {good}; write a later one"])
     print(f"bisect: {len(after)} commits after {first[:10]}")
-    with built.builder(how, work) as build:
+    with commit_builds.builder(how, work) as build:
         baseline = build(first)
 
         def ask(commit: str, minutes: float, margin: float) -> Told:
-            of_commits = built.arms(asked.study, {GOOD: baseline, ASKED: build(commit)})
+            of_commits = commit_builds.arms(asked.study, {GOOD: baseline, ASKED: build(commit)})
             of = dataclasses.replace(asked, study=of_commits, minutes=minutes, margin=margin)
             found = gate.measure(of, say=lambda line: print(f"  {line}", file=sys.stderr))
             effects = "; ".join(f"{one.workload} {gate_report.effect(one)}" for one in found.decisions)

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import surroundings
-from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.sites.processes import end_signals
+from benchbook.core.util import process_env
+from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.sites.processes import signal_handling
 
 KNOWN = Path(__file__).with_name("commands.toml")
 TYPES: dict[str, Callable[[str], Any]] = {"path": Path, "int": int, "float": float}
@@ -40,27 +40,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     # What is said stands in a file or a pipe at once, too.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    surroundings.close()
-    with end_signals.Command(name, known[name].get("holds", False)) as command:
+    process_env.close()
+    with signal_handling.Command(name, known[name].get("holds", False)) as command:
         code = _run(known[name], partial(run, **given), command)
-    return end_signals.STOPPED if command.is_stopped else code
+    return signal_handling.STOPPED if command.is_stopped else code
 
 
-def _run(known: Mapping[str, Any], run: Callable[[], object], command: end_signals.Command) -> int:
+def _run(known: Mapping[str, Any], run: Callable[[], object], command: signal_handling.Command) -> int:
     try:
         if not known.get("measures"):
-            surroundings.hide()
+            process_env.hide()
         done = run()
         if isinstance(done, int):
             return done
         print(done)
         return 0
     except KeyboardInterrupt:
-        return end_signals.STOPPED
+        return signal_handling.STOPPED
     except BaseException as error:
         code = _said(error)
         if command.is_stopped:
-            return end_signals.STOPPED
+            return signal_handling.STOPPED
         if code is None and ("failed" not in known or not isinstance(error, Exception)):
             raise
         if code is None:

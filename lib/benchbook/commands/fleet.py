@@ -22,13 +22,14 @@ from pathlib import Path
 import fabric
 import paramiko
 
-from benchbook.commands import fleet_cluster, remake
+from benchbook.commands import fleet_kubernetes, rebuild_record
 from benchbook.commands import record as recording
-from benchbook.core import inventory, load, paths, yamlfile
-from benchbook.core.errors import BenchbookError, InputErrors, SiteError
-from benchbook.core.explain import validate
-from benchbook.core.inventory import Target
-from benchbook.core.wording import count
+from benchbook.core.study import inventory, load
+from benchbook.core.util import paths, yaml_file
+from benchbook.core.util.errors import BenchbookError, InputErrors, SiteError
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.inventory import Target
+from benchbook.core.util.plural import count
 from benchbook.sites.hosts.host import close, connect
 
 LOST = (OSError, EOFError, paramiko.SSHException)
@@ -61,20 +62,20 @@ def run(study: str, on: Path, sessions: int | None, setup: str, anyway: bool) ->
         tree, token = pack(Path(folder) / "tree.tar.gz"), secrets.token_hex(4)
         asked = (study, token, tree, setup, "--anyway" if anyway else "")
         if place is not None:
-            taken = fleet_cluster.InCluster(place, *asked).measure(due)
+            taken = fleet_kubernetes.InCluster(place, *asked).measure(due)
         else:
             taken = OnHosts(*asked, targets=[*targets.values()]).measure(due)
     print(f"{taken} of {count(due, 'session')} are recorded; {recording.COMMIT}")
-    if taken and (pooled := remake.study(study)) is not None:
+    if taken and (pooled := rebuild_record.study(study)) is not None:
         told = [one.headline for contrast in pooled.contrasts for one in contrast.told]
         print("\n".join([f"{study}, over {count(len(pooled.sessions), 'session')}:", *told]))
     return int(taken < due)
 
 
-def _cluster(file: Path) -> fleet_cluster.Place | None:
+def _cluster(file: Path) -> fleet_kubernetes.Place | None:
     """Return the cluster that a file describes; None where it is an inventory of hosts."""
-    document = yamlfile.read(file, str(file))
-    return validate(document, fleet_cluster.Place) if "image" in document.data else None
+    document = yaml_file.read(file, str(file))
+    return validate(document, fleet_kubernetes.Place) if "image" in document.data else None
 
 
 @dataclass

@@ -1,4 +1,4 @@
-# A session in a pod; what stands in braces is filled in (commands/fleet_cluster.py).
+# A session in a pod; what stands in braces is filled in (commands/fleet_kubernetes.py).
 set -eu
 mkdir -p /session/fleet
 cd /session/fleet

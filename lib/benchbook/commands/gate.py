@@ -19,21 +19,23 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.commands import built, calibration, gate_report
-from benchbook.compare import noninferiority, pairs
-from benchbook.compare import turns as compared_turns
-from benchbook.compare.noninferiority import Decision
-from benchbook.compare.pairs import block_ratios
-from benchbook.core import files, load, paths, runfolder
-from benchbook.core import turns as words
-from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.core.params import Analysis, Limits
-from benchbook.core.study import Study
+from benchbook.commands import commit_builds, calibration_report, gate_report
+from benchbook.compare.stats import noninferiority, pairs
+from benchbook.compare.stats import slice_counts as compared_turns
+from benchbook.compare.stats.noninferiority import Decision
+from benchbook.compare.stats.pairs import block_ratios
+from benchbook.core.util import files, paths
+from benchbook.core.study import load
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study import interleaving as words
+from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.study.params import Analysis, Limits
+from benchbook.core.study.study import Study
 from benchbook.measure import dataset, preflight, store, warm_up
-from benchbook.plan import schedule, settling
+from benchbook.plan import schedule, pilot_parameters
 from benchbook.read import tidy
 from benchbook.sites import open_site, provision
-from benchbook.sites.arms import obstacles
+from benchbook.sites.topology import feasibility
 
 EXIT = {"not slower": 0, "slower": 1, "undecided": 2}
 PILOT_S, MOST_RUN_S = 3, 60
@@ -91,7 +93,7 @@ def run(
 ) -> int:
     """Measure and decide; return 0 not slower, 1 slower, 2 undecided."""
     asked = ask(study, slower, minutes, arm, keep)
-    with built.compared(asked.study, **commits) as of_commits:
+    with commit_builds.compared(asked.study, **commits) as of_commits:
         found = measure(dataclasses.replace(asked, study=of_commits), keep)
     for file, text in ((junit, gate_report.junit), (markdown, gate_report.markdown)):
         if file is not None:
@@ -142,7 +144,7 @@ def ask(name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Pa
 def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] = print) -> Found:
     """Load, warm up, and make blocks until the question is decided or the time is over."""
     found, began = Found(asked), time.monotonic()
-    with calibration.place("gate-") as base:
+    with calibration_report.place("gate-") as base:
         preflight.refuse(preflight.machine(asked.study, {"the lab": base}, asked.limits.model_dump()))
         try:
             with open_site(asked.study, base / "lab") as site:
@@ -201,7 +203,7 @@ def _measure(
         longest_s = max((later - earlier for earlier, later in pairwise(moments)), default=0.0)
         return f"the {asked.minutes:g} minutes are over" if moments[-1] + longest_s > end_s else None
 
-    walk = calibration.walk(of, runs, site, base, asked.limits, stop=stop)
+    walk = calibration_report.walk(of, runs, site, base, asked.limits, stop=stop)
     if found.answer == "undecided":
         look(is_over=True)
     found.ended = walk.stopped or found.ended or f"all {blocks} blocks are made"
@@ -241,7 +243,7 @@ def _trial(
         of_turns = f", turns of {turn_ms} ms" if turn_ms else ""
         say(f"gate: trial block of {len(plan)} runs, not counted{of_turns}")
         into = base / f"trial-{turn_ms or 'settled'}"
-        walk = calibration.walk(trial, plan, site, into, asked.limits)
+        walk = calibration_report.walk(trial, plan, site, into, asked.limits)
         overhead_s = max(2.0, time.monotonic() - began - _seconds(plan))
         if not walk.abandoned:
             break
@@ -273,13 +275,13 @@ def _settled(asked: Asked, site: Any, base: Path) -> dict[str, Any]:
     warm = study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})
     short, limits = study.model_copy(update={"warm_up": warm}), asked.limits.model_dump()
     folders = warm_up.pilots(asked.name, short, site, base / "pilots", limits, lambda _: None)
-    settled = settling.settle_turns(study, tidy.pilot_series(folders))
-    return {"rules": words.RULES, "turns": settled, **settling.own_record(found, tidy.pilot_totals(folders))}
+    settled = pilot_parameters.settle_turns(study, tidy.pilot_series(folders))
+    return {"rules": words.RULES, "turns": settled, **pilot_parameters.own_record(found, tidy.pilot_totals(folders))}
 
 
 def _facts(site: Any, study: Study) -> dict[str, Any]:
     """Bring every arm up and return what it is; an arm that can't be made leaves nothing to decide."""
-    missing = obstacles.of_site(site, study.arms)
+    missing = feasibility.of_site(site, study.arms)
     if missing:
         told = "; ".join(f"arms.{arm}: {reason}" for arm, reason in missing.items())
         raise BenchbookError(f"this machine can't make what is to be compared: {told}")
@@ -305,7 +307,7 @@ def _seconds(runs: Sequence[Any]) -> float:
 
 def voids(base: Path) -> tuple[int, str]:
     """Return how many runs were set aside, and an example of the reason that most of them share."""
-    notes = [runfolder.read_note(file) for file in sorted((base / "void").glob(f"*.{runfolder.VOID}"))]
+    notes = [run_folder.read_note(file) for file in sorted((base / "void").glob(f"*.{run_folder.VOID}"))]
     reasons = [one for note in notes if note.status != "partner" for one in note.reasons]
     checks = Counter(one.partition(":")[0] for one in reasons)
     return len(notes), max(reasons, key=lambda one: checks[one.partition(":")[0]], default="")

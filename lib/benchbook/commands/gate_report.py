@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchbook.compare.intervals import Interval
-from benchbook.compare.noninferiority import Decision
-from benchbook.core.errors import given
-from benchbook.show import shape
+from benchbook.compare.stats.intervals import Interval
+from benchbook.compare.stats.noninferiority import Decision
+from benchbook.core.util.errors import given
+from benchbook.show import templating
 from benchbook.show.numbers import percent
 
 ORDER = ("slower", "undecided", "not slower")
@@ -97,7 +97,7 @@ def markdown(found: Any) -> str:
         for arm, one in engines.items()
     }
     told = {"worst": ranked[0], "headline": headline(found), "servers": servers}
-    return shape.text("gate.md.j2", found=found, margin=percent(-found.asked.margin), **given, **told)
+    return templating.text("gate.md.j2", found=found, margin=percent(-found.asked.margin), **given, **told)
 
 
 def figure(one: Decision, margin: float) -> Iterator[str]:
@@ -124,7 +124,7 @@ def figure(one: Decision, margin: float) -> Iterator[str]:
 
 def junit(found: Any) -> str:
     """Return JUnit XML: one test case for each question, failed if slower, skipped if undecided."""
-    return shape.render("junit.xml.j2", found=found, line=line, remedy=remedy).text + "\n"
+    return templating.render("junit.xml.j2", found=found, line=line, remedy=remedy).text + "\n"
 
 
 def record(found: Any) -> dict[str, Any]:

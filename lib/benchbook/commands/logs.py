@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError
 from benchbook.logs.comparison import judge_claim, read_logs
 from benchbook.logs.text import render_markdown, render_terminal
 

@@ -14,13 +14,14 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
-from benchbook.core import load, paths, traits, yamlfile
-from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
-from benchbook.core.explain import validate
-from benchbook.core.own_scripts import OwnScript
-from benchbook.core.scripts import SCRIPTS
-from benchbook.core.study import Study
-from benchbook.core.study_base import NAME
+from benchbook.core.study import load, descriptors
+from benchbook.core.util import paths, yaml_file
+from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.custom_scripts import OwnScript
+from benchbook.core.study.sysbench_workloads import SCRIPTS
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_base import NAME
 
 LUA = ".lua"
 # Seconds of discard and run, and what to know of them.
@@ -103,11 +104,11 @@ def write(answers: Answers) -> None:
     """Write the study file, complete and valid or not at all. InputErrors with every mistake in it."""
     where, content = paths.study(answers.name), text(answers)
     try:
-        validate(yamlfile.parse(content.encode(), where.shown), Study)
+        validate(yaml_file.parse(content.encode(), where.shown), Study)
     except InputErrors:
         # Turns can't be had, so it gets the lengths of whole runs.
         content = text(answers, IN_RUNS)
-        validate(yamlfile.parse(content.encode(), where.shown), Study)
+        validate(yaml_file.parse(content.encode(), where.shown), Study)
     where.file.parent.mkdir(parents=True, exist_ok=True)
     # Exclusive: another program may have made it meanwhile.
     with where.file.open("x", encoding="utf-8") as stream:
@@ -122,13 +123,13 @@ def write(answers: Answers) -> None:
 def text(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
     """Return the study file as YAML with a comment for what a newcomer will want to change."""
     # It brings pandas along.
-    from benchbook.show import shape
+    from benchbook.show import templating
 
     (baseline, first), *rest = arms_of(answers.differs).items()
     # The commit of the baseline is the study's own, so that a search for another one needs no more words.
     bare = {key: value for key, value in first.items() if "ref" not in first or key not in _OF_BUILD}
     name = answers.engine
-    settings = _settings(_alike(name)) if answers.about == ENGINES else [traits.engine(name).example]
+    settings = _settings(_alike(name)) if answers.about == ENGINES else [descriptors.engine(name).example]
     given = {
         "lengths": OF_SCRIPT if answers.about == SCRIPT else lengths,
         "endpoint": first.get("endpoint", "").rpartition(":") if answers.about == SERVERS else None,
@@ -138,7 +139,7 @@ def text(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
         "is_script": answers.about == SCRIPT,
         "quoted": partial(json.dumps, ensure_ascii=False),
     }
-    return shape.text("study.yaml.j2", of=answers, **given)
+    return templating.text("study.yaml.j2", of=answers, **given)
 
 
 def _options(word: str) -> tuple[str, Mapping[str, tuple[str, str]]]:
@@ -194,7 +195,7 @@ def _settings(server: Mapping[str, str]) -> list[str]:
 
 def _alike(engine: str) -> dict[str, str]:
     """Return the settings with which an engine is compared with others, as its traits have them."""
-    meanings = traits.engine(engine).meanings.values()
+    meanings = descriptors.engine(engine).meanings.values()
     return {name: json.dumps(value) for alike in meanings for name, value in alike.items()}
 
 
@@ -264,7 +265,7 @@ def _engine(text: str) -> str | None:
 
 def engines() -> list[str]:
     """Return the engines that run on this machine."""
-    return [name for name, of in traits.engines().items() if "local" in of.sites]
+    return [name for name, of in descriptors.engines().items() if "local" in of.sites]
 
 
 def _load(text: str) -> str | None:

@@ -24,8 +24,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, output_from_msg
 from traitlets.config import Config
 
-from benchbook.core import paths
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util import paths
+from benchbook.core.util.errors import BenchbookError
 
 # Figures become pictures as they do in JupyterLab.
 BACKEND = "module://matplotlib_inline.backend_inline"

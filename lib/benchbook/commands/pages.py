@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from benchbook.commands import remake, stage
-from benchbook.core import files, load, parallel, paths
-from benchbook.core.errors import BenchbookError
+from benchbook.commands import rebuild_record, stage
+from benchbook.core.util import files, parallel, paths
+from benchbook.core.study import load
+from benchbook.core.util.errors import BenchbookError
 
 # In data/site: what the pages of sources and those about everything were made from.
 MADE = "made.json"
@@ -39,7 +40,7 @@ def make(with_record: bool) -> int:
         audits = [] if before.get("sources") == _sources(root) else load.params("sources").sources
         made = [submit(stage.audit, name) for name in audits]
         if with_record:
-            wrong = remake.make(submit)
+            wrong = rebuild_record.make(submit)
         codes = [task.result() for task in made]
         if before.get("all") != _all(root):
             codes += [task.result() for task in [submit(stage.page, name) for name in stage.PAGES]]
@@ -70,7 +71,7 @@ def stand_in(root: Path) -> list[Path]:
     if not absent:
         return []
     # It brings pandas along.
-    from benchbook.show.shape import render
+    from benchbook.show.templating import render
 
     for page, anchors in absent.items():
         kind = page.relative_to(site).parts[0]

@@ -14,15 +14,17 @@ from typing import Any
 import pandas as pd
 from ruamel.yaml import YAML
 
-from benchbook.commands import answer, stage
-from benchbook.compare import doubts
-from benchbook.core import files, git, load, paths, record, sizes, yamlfile
-from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
-from benchbook.core.findings import Findings
-from benchbook.core.study import Study
-from benchbook.evidence import archive, remake, sessions, verify
-from benchbook.evidence.unpacked import Unpacked
-from benchbook.show import answer as answers
+from benchbook.commands import terminal_summary, stage
+from benchbook.compare.inference import caveats
+from benchbook.core.util import files, git, paths, yaml_file
+from benchbook.core.study import load, study_variants
+from benchbook.core.artifacts import record
+from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
+from benchbook.core.artifacts.findings import Findings
+from benchbook.core.study.study import Study
+from benchbook.evidence import archive, recompute, sessions, verify
+from benchbook.evidence.archive_reader import Unpacked
+from benchbook.show import conclusions as answers
 from benchbook.show import numbers, registration
 
 # What the evidence is made with; params.yaml is compared without the lists of what to run.
@@ -184,7 +186,7 @@ def size() -> int:
 
 def edited(name: str) -> Iterator[str]:
     """Yield what differs from the commit among the files that the evidence is made with."""
-    whole = sizes.origin(name) or name
+    whole = study_variants.origin(name) or name
     asked = [*MADE_WITH, *dict.fromkeys(paths.study(one).shown for one in (whole, name))]
     listed = git.says("status", "--porcelain", "--untracked-files=all", "--", *asked)
     committed = git.says("show", "HEAD:params.yaml")
@@ -193,7 +195,7 @@ def edited(name: str) -> Iterator[str]:
         return
     changed = [line[3:] for line in listed.splitlines()]
     # A study at another size than its file of the tree is no edit of it.
-    if whole != name and paths.study(name).file.read_text(encoding="utf-8") == sizes.text(name, whole):
+    if whole != name and paths.study(name).file.read_text(encoding="utf-8") == study_variants.text(name, whole):
         changed = [one for one in changed if one != paths.study(name).shown]
     if _settings(committed) != _settings(paths.params().read_text(encoding="utf-8")):
         changed.append("params.yaml (beside its lists of studies and sources)")
@@ -209,7 +211,7 @@ def unfinished(name: str, study: Study) -> Iterator[str]:
         yield f"it has no findings; run `make repro STUDY={name}`"
         return
     found = Findings.read(where.findings)
-    kept, planned = answer.progress(name)
+    kept, planned = terminal_summary.progress(name)
     is_decided = study.plan.stop == "decided" and found.blocks.complete == found.look.n
     if not planned or (kept != planned and not (is_decided and found.look.n)):
         yield f"{kept} of {planned} runs are there; run `make repro STUDY={name}` again, it goes on"
@@ -237,7 +239,7 @@ def against(found: Findings, registered: str) -> Iterator[str]:
         yield f"the A/A pair shows a difference where there is none: {numbers.span(aa.low, aa.high)}"
     elif aa.label == "depends on threads":
         yield "the A/A pair depends on threads, though its arms are equal at each of them"
-    yield from (f"too wide: {text}" for text in doubts.wide(found.findings))
+    yield from (f"too wide: {text}" for text in caveats.wide(found.findings))
     for check in found.checks:
         if check.passed is False:
             yield f"the check “{check.check}” fails: {check.detail}"
@@ -249,8 +251,8 @@ def against(found: Findings, registered: str) -> Iterator[str]:
 def registered(held: Unpacked) -> str:
     """Say what git's dates of this clone promise about a session that is unpacked below a root of its own."""
     ours = paths.study(held.name)
-    theirs = yamlfile.read(held.where.file, held.where.shown).data
-    own = yamlfile.read(ours.file, ours.shown).data if ours.file.is_file() else {}
+    theirs = yaml_file.read(held.where.file, held.where.shown).data
+    own = yaml_file.read(ours.file, ours.shown).data if ours.file.is_file() else {}
     runs = pd.read_parquet(held.where.tidy / "runs.parquet")
     if own and (broken := registration.changed(own, theirs, registration.PROMISED)):
         return f"Not held: {', '.join(broken)} are not as the study file of this clone has them."
@@ -276,7 +278,7 @@ def _followed(held: Unpacked, found: Findings, told: str) -> dict[str, Any]:
         "registered": told,
         "blocks": found.blocks.complete,
         "doubts": tuple(against(found, told)),
-        "made": remake.digests(held.where.data),
+        "made": recompute.digests(held.where.data),
         **sessions.follows(held),
     }
 
@@ -320,7 +322,7 @@ def _rewritten(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[st
         root = Path(folder)
         try:
             contents = archive.unpack(packed, root)
-            changed = [*remake.compared(contents.study, root)]
+            changed = [*recompute.compared(contents.study, root)]
         except BenchbookError:
             if entry.is_pooled:
                 raise

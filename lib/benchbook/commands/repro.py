@@ -22,15 +22,16 @@ from typing import Any
 
 import psutil
 
-from benchbook.commands import answer, studies
+from benchbook.commands import terminal_summary, studies
 from benchbook.commands import pages as made
-from benchbook.core import git, load, paths, yamlfile
-from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
+from benchbook.core.util import git, paths, yaml_file
+from benchbook.core.study import load
+from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.plan import schedule
-from benchbook.sites.arms import obstacles
-from benchbook.sites.lab import free_bytes
+from benchbook.sites.topology import feasibility
+from benchbook.sites.workspace import free_bytes
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.processes import before_exec, procfs, supervise
+from benchbook.sites.processes import spawn, procfs, supervise
 
 _PAGE = re.compile(r"(report|runs)@(.+)")
 LOW_BYTES = 500 << 20
@@ -72,7 +73,7 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
                 print(line)
         code, is_stopped = _repro(root, list(arguments), study)
         if is_stopped:
-            print(f"\n{answer.ended('stopped', chosen)}", file=sys.stderr)
+            print(f"\n{terminal_summary.ended('stopped', chosen)}", file=sys.stderr)
             return 130
         missing = [] if is_asking else absent(root)
     if missing:
@@ -86,7 +87,7 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
 def _expected(name: str) -> Iterator[str]:
     """Yield what a study will meet; InputErrors where it has no baseline here, and none was found before."""
     study = load.study(name)
-    skipped = obstacles.foreseen(study)
+    skipped = feasibility.foreseen(study)
     if study.baseline in skipped and not paths.study(name).facts.is_file():
         raise InputErrors([f"{name}: {study.baseline}, its baseline: {skipped[study.baseline]}"])
     if study.site.precedence:
@@ -124,7 +125,7 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     if code or is_stopped:
         made.stand_in(root)
     if code and not is_stopped:
-        print(answer.ended(FAILED, chosen), file=sys.stderr)
+        print(terminal_summary.ended(FAILED, chosen), file=sys.stderr)
         return 1 if code == DVC_FAILED else code, False
     if is_stopped or ASKING & set(arguments):
         return code, is_stopped
@@ -158,7 +159,7 @@ def _dry(chosen: Sequence[str]) -> Iterator[list[str]]:
 def _tell(root: Path, names: Sequence[str]) -> None:
     """Print each study's answer, where it lies among recorded sessions, why, and the way to its page."""
     for study in names:
-        if output := answer.text(study):
+        if output := terminal_summary.text(study):
             page = root / "reports" / "studies" / f"{study}.html"
             print("\n".join(["", *output, *([f"Report: {page}"] if page.is_file() else [])]))
 
@@ -187,8 +188,8 @@ def alone(root: Path) -> Iterator[None]:
 
 def _stages(root: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
     """Yield each stage of dvc.yaml by name, with the studies or sources that it is made for, if for each."""
-    lists = yamlfile.read(root / "params.yaml").data
-    for name, one in yamlfile.read(root / "dvc.yaml").data["stages"].items():
+    lists = yaml_file.read(root / "params.yaml").data
+    for name, one in yaml_file.read(root / "dvc.yaml").data["stages"].items():
         yield name, one, lists.get(one["foreach"].strip("${}"), []) if "foreach" in one else None
 
 
@@ -313,14 +314,14 @@ def _dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:
     def pass_on(number: int, _: object) -> None:
         caught.append(number)
         # What a DVC that has ended leaves behind becomes ours, and is ended below.
-        before_exec.prctl(before_exec.PR_SET_CHILD_SUBREAPER, 1)
+        spawn.prctl(spawn.PR_SET_CHILD_SUBREAPER, 1)
         # The terminal tells the whole group of Ctrl-C; a second word would cut short what DVC does then.
         # Otherwise its stage gets the signal from here: DVC leaves that to the terminal.
         if not (is_terminal and number == signal.SIGINT):
             for pid in procfs.descendants(os.getpid()) if number == signal.SIGINT else [child.pid]:
                 supervise.tell(pid, signal.Signals(number))
 
-    child = before_exec.popen([sys.executable, "-m", "dvc", *arguments], cwd=root)
+    child = spawn.popen([sys.executable, "-m", "dvc", *arguments], cwd=root)
     wanted = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
     before = {number: signal.signal(number, pass_on) for number in wanted}
     try:

@@ -12,12 +12,12 @@ from typing import Any
 import nbformat
 
 from benchbook.commands import repro, review_record
-from benchbook.core import files, git, paths
-from benchbook.core.errors import BenchbookError
-from benchbook.core.findings import Finding, Findings
+from benchbook.core.util import files, git, paths
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.show import numbers, page
 from benchbook.show.registration import keys_of
-from benchbook.show.shape import render
+from benchbook.show.templating import render
 from benchbook.show.table import Table, tabulated
 from benchbook.show.tables import contrast
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchbook.compare import pooled
-from benchbook.core import canonical, git, paths, record
-from benchbook.core.errors import BenchbookError
-from benchbook.core.findings import Findings
-from benchbook.core.pooled import Pooled, PooledEffect
-from benchbook.core.wording import count
+from benchbook.compare.meta import meta_analysis
+from benchbook.core.util import numeric_equality, git, paths
+from benchbook.core.artifacts import record
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.artifacts.findings import Findings
+from benchbook.core.artifacts.meta_analysis import Pooled, PooledEffect
+from benchbook.core.util.plural import count
 from benchbook.evidence import archive
 from benchbook.show import numbers
 from benchbook.show.forest import place
@@ -30,7 +31,7 @@ def changed(commit: str) -> Iterator[Table]:
     file = paths.root() / index
     then = _sessions(git.says("show", f"{commit}:{index}"))
     now = _sessions(file.read_text(encoding="utf-8") if file.is_file() else None)
-    names = [*canonical.unlike(then, now)]
+    names = [*numeric_equality.unlike(then, now)]
     rows = [row for name in names for row in _moved(name, then.get(name, {}), now.get(name, {}))]
     yield tabulated("sessions-changed", rows, "record")
     for name in names:
@@ -50,7 +51,7 @@ def _sessions(text: str | None) -> dict[str, Sessions]:
 
 
 def _moved(name: str, then: Sessions, now: Sessions) -> Iterator[list[object]]:
-    for session, (old, new) in canonical.unlike(then, now).items():
+    for session, (old, new) in numeric_equality.unlike(then, now).items():
         words = "added" if old is None else "gone" if new is None else "made again"
         if old and new and old.get("superseded") != new.get("superseded"):
             words = "superseded" if new.get("superseded") else "no longer superseded"
@@ -102,9 +103,9 @@ def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], Path]) -> 
         except (BenchbookError, ValueError):
             continue  # It is not there, damaged, or of an older form.
         of = session, entry["measured"], entry["design"], findings, facts["arms"]
-        brought.append(pooled.brought(*of, superseded))
+        brought.append(meta_analysis.brought(*of, superseded))
     try:
-        return pooled.pool(name, brought)
+        return meta_analysis.pool(name, brought)
     except (ValueError, KeyError):
         return None
 

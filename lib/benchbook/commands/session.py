@@ -12,18 +12,21 @@ from datetime import UTC, datetime
 
 from benchbook.commands import record as recording
 from benchbook.commands import repro, stage
-from benchbook.compare import machines, more_sessions
-from benchbook.compare.more_sessions import Need
-from benchbook.core import design, load, paths, pooled, record, turns
-from benchbook.core.document import Facts
-from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.core.pooled import Processor, Session
-from benchbook.core.study import Study
+from benchbook.compare.text import cpu_models
+from benchbook.compare.meta import sample_size
+from benchbook.compare.meta.sample_size import Need
+from benchbook.core.artifacts import design, meta_analysis, record
+from benchbook.core.study import load, interleaving
+from benchbook.core.util import paths
+from benchbook.core.artifacts.artifact import Facts
+from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.artifacts.meta_analysis import Processor, Session
+from benchbook.core.study.study import Study
 from benchbook.evidence import sessions
-from benchbook.evidence.unpacked import Unpacked
+from benchbook.evidence.archive_reader import Unpacked
 from benchbook.measure import store
 from benchbook.plan import schedule
-from benchbook.sites.arms import obstacles
+from benchbook.sites.topology import feasibility
 from benchbook.sites.machine import facts as machine
 
 STAGES = ("provision", "prepare", "warm-up", "run-matrix", "parse", "analyze")
@@ -93,7 +96,7 @@ def _most_needed(seconds: float) -> list[str]:
     open_ = [one.parent.name for one in folders if is_open(one.parent.name)]
     left = seconds - sum(_seconds(load.study(name)) for name in open_)
     needs, skipped = needed([name for name in record.read().studies if name not in open_])
-    fitting = more_sessions.chosen(needs, left)
+    fitting = sample_size.chosen(needs, left)
     late = [f"{one.study}: it has a session of six hours ago or less" for one in needs if not one.is_new_here]
     lines = [
         "what the record needs most here:",
@@ -119,16 +122,16 @@ def needed(names: Sequence[str]) -> tuple[list[Need], list[str]]:
         facts = sessions.facts_in(paths.recorded(name, known.newest).archive)
         mine = design.of(study, facts.arms, present)
         here = Session(
-            id="here", measured=now, design=mine, processor=machines.processor(machine.cpu_model())
+            id="here", measured=now, design=mine, processor=cpu_models.processor(machine.cpu_model())
         )
-        found = pooled.of(name)
+        found = meta_analysis.of(name)
         needs.append(
-            more_sessions.need(
+            sample_size.need(
                 name,
                 [_session(*one) for one in known.of_design(mine).items()],
                 here,
                 found if found is not None and found.design == mine else None,
-                any(turns.order(study, workload) == turns.RUNS for workload in study.workloads),
+                any(interleaving.order(study, workload) == interleaving.RUNS for workload in study.workloads),
                 _seconds(study),
             )
         )
@@ -143,7 +146,7 @@ def _unfit(name: str, known: record.Recorded) -> Iterator[str]:
         yield "its study file is gone"
     elif (study := load.study(name)).site.kind != "local":
         yield f"it needs {study.site.kind}; `benchbook session {name}` measures it there"
-    elif missing := obstacles.foreseen(study):
+    elif missing := feasibility.foreseen(study):
         # An arm that its sessions lack, too, such as an engine without a package, is not waited for.
         there = sessions.facts_in(paths.recorded(name, known.newest).archive).arms
         yield from (f"{arm} can't be made here: {why}" for arm, why in missing.items() if arm in there)
@@ -193,7 +196,7 @@ def _begin(name: str) -> None:
     where, study = paths.study(name), load.to_measure(name)
     if is_open(name):
         found = Facts.read(where.facts).methods or {}
-        orders = {turns.order(study, workload) for workload in study.workloads}
+        orders = {interleaving.order(study, workload) for workload in study.workloads}
         if any(found.get(one) != design.METHODS[one] for one in design.used(study, orders)):
             raise BenchbookError(
                 "it was started by code that measured otherwise; give it up, and the next one begins afresh"

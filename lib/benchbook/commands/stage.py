@@ -9,8 +9,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchbook.core import files, git, load, paths, surroundings
-from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.util import files, git, paths, process_env
+from benchbook.core.study import load
+from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.sites.processes import supervise
 
 STAGES = {stage: notebook for stage, (notebook, _) in paths.STAGES.items()} | {"runs": "runs"}
@@ -40,18 +41,18 @@ def run(stage: str, name: str, is_here: bool = False) -> int:
     """
     site = (load.to_measure if stage in MEASURING else load.study)(name).site
     needed = site.existing.password_env if site.existing is not None and stage in MEASURING else None
-    surroundings.hide([needed] if needed else [])
+    process_env.hide([needed] if needed else [])
     load.params()
     where = paths.study(name)
     here = is_here or stage in SHOWING
     notebook = STAGES[stage]
     code = execute(notebook, where.notebooks, where.failed, here, study=name)
     if stage in MEASURING and code > ENDED_BY and site.kind == "local":
-        from benchbook.sites.arms import clean
-        from benchbook.sites.lab import lab_folder
+        from benchbook.sites.topology import teardown
+        from benchbook.sites.workspace import lab_folder
 
         # Its process has seconds to end its servers, and a killed one has none for its namespaces and rules.
-        clean.after_kill(lab_folder(paths.root(), name))
+        teardown.after_kill(lab_folder(paths.root(), name))
     if stage in SHOWING and code == 0:
         page = where.report if stage == "report" else where.run_pages / "index.html"
         _render(where.notebooks / f"{notebook}.ipynb", page, name)
@@ -89,14 +90,14 @@ def _render(notebook: Path, page: Path, study: str | None = None) -> None:
 
 def summarise(name: str, made_by: str | None, changed: int) -> None:
     """Write the answer of a study as Markdown beside its page."""
-    from benchbook.show import answer, doubts, evidence, registration
+    from benchbook.show import conclusions, caveats_section, evidence, registration
     from benchbook.show import page as page_
 
     seen = evidence.load(name)
-    more = [registration.doubt(name, seen.runs), *doubts.differing()]
+    more = [registration.doubt(name, seen.runs), *caveats_section.differing()]
     if changed:
-        more.append(doubts.Doubt("Edited code", page_.edited_code(made_by, changed), True))
-    text = answer.markdown(seen, more)
+        more.append(caveats_section.Doubt("Edited code", page_.edited_code(made_by, changed), True))
+    text = conclusions.markdown(seen, more)
     files.write_text(paths.study(name).summary, text)
 
 

@@ -9,10 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchbook.commands import lab
-from benchbook.core import files, load, paths, pooled, sizes, source, yamlfile
-from benchbook.core.errors import InputErrors
-from benchbook.core.study import Study
+from benchbook.commands import site_commands
+from benchbook.core.util import files, paths, yaml_file
+from benchbook.core.study import load, study_variants
+from benchbook.core.artifacts import meta_analysis
+from benchbook.core.published import source
+from benchbook.core.util.errors import InputErrors
+from benchbook.core.study.study import Study
 
 # Sections of a study file that may be left out, and what they are then.
 OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
@@ -26,7 +29,7 @@ def check() -> str:
     for name in written:
         # Loading the study lists what is wrong with its file.
         with contextlib.suppress(InputErrors):
-            named += [size for size in sizes.names(name) if size not in written]
+            named += [size for size in study_variants.names(name) if size not in written]
     attempts: list[Callable[[], object]] = [load.params, *(partial(load.to_measure, name) for name in named)]
     for attempt in attempts:
         try:
@@ -41,9 +44,9 @@ def check() -> str:
 def plan(study: str, manifests: bool) -> int:
     """Print a study's schedule, what it takes, and what can't be made here; return an exit code."""
     from benchbook import sites
-    from benchbook.compare import more_sessions
+    from benchbook.compare.meta import sample_size
     from benchbook.plan import schedule
-    from benchbook.sites.arms import obstacles
+    from benchbook.sites.topology import feasibility
 
     of = load.to_measure(study)
     kind = sites.kind(of)
@@ -51,24 +54,24 @@ def plan(study: str, manifests: bool) -> int:
         print(written)
         return 0
     print(schedule.summary(study, of))
-    advice = more_sessions.lines(pooled.of(study))
-    for text in filter(None, (kind.needs(study, of), lab.cluster_summary(of), *advice)):
+    advice = sample_size.lines(meta_analysis.of(study))
+    for text in filter(None, (kind.needs(study, of), site_commands.cluster_summary(of), *advice)):
         print(text)
-    for arm, why in obstacles.foreseen(of).items():
+    for arm, why in feasibility.foreseen(of).items():
         print(f"  not made    {arm}: {why}")
     return 0
 
 
 def schema(check: bool) -> int:
     """Write the JSON schemas of study files, sources, findings and audits; return an exit code."""
-    from benchbook.core import reference as made
+    from benchbook.core import schema_docs as made
 
     return made.write_schemas(paths.root() / "schemas", check=check)
 
 
 def reference(check: bool) -> int:
     """Write the pages that are made from code and studies; return an exit code."""
-    from benchbook.core import reference as made
+    from benchbook.core import schema_docs as made
 
     pages = {"studies/README.md": questions(), "docs/parameters.md": made.page()}
     root = paths.root()
@@ -77,10 +80,10 @@ def reference(check: bool) -> int:
 
 def write_size(name: str) -> None:
     """Write the file of a study at another size, which DVC follows; one that is there is kept as it is."""
-    study = sizes.origin(name)
+    study = study_variants.origin(name)
     if study is None:
         return
-    where, whole, wanted = paths.study(name), paths.study(study), sizes.text(name, study)
+    where, whole, wanted = paths.study(name), paths.study(study), study_variants.text(name, study)
     if not where.file.is_file():
         files.write_text(whole.file.with_name(f"{name}.yaml"), wanted)
         print(f"{where.shown}: written from {whole.shown}; commit it before its first run")
@@ -94,7 +97,7 @@ def write_size(name: str) -> None:
 def complete(name: str) -> None:
     """Write the sections that a study file leaves out, for DVC stops at a key that it follows and misses."""
     where = paths.study(name)
-    document = yamlfile.read(where.file, where.shown)
+    document = yaml_file.read(where.file, where.shown)
     absent = {key: text for key, text in OPTIONAL.items() if key not in document.data}
     if absent:
         lines = "".join(f"{key}: {text}\n" for key, text in absent.items())
@@ -104,7 +107,7 @@ def complete(name: str) -> None:
 
 def unlisted(root: Path) -> list[str]:
     """Say what to write where `params.yaml` names studies without the files that DVC follows."""
-    document = yamlfile.read(root / "params.yaml", "params.yaml")
+    document = yaml_file.read(root / "params.yaml", "params.yaml")
     named = document.data.get("studies")
     if not isinstance(named, list):
         return []
@@ -118,7 +121,7 @@ def unlisted(root: Path) -> list[str]:
 def enlist(root: Path, study: str) -> bool:
     """Add a study to params.yaml; return whether it was added, InputErrors if it can't be."""
     file, line = root / "params.yaml", f"{study}: {paths.study(study).shown}"
-    if study in yamlfile.read(file).data.get("studies", {}):
+    if study in yaml_file.read(file).data.get("studies", {}):
         return False
     text = file.read_text(encoding="utf-8")
     found = re.search(r"^studies:[^\n\S]*(?:#[^\n]*)?\n(?P<items>(?:[^\n\S]+[^\n]+\n)+)", text, re.M)
@@ -135,27 +138,27 @@ def questions() -> str:
     """Return the page of `studies/`: the studies of each folder, then the claims of each source."""
     # Both bring pandas along.
     from benchbook.plan import schedule
-    from benchbook.show import shape
+    from benchbook.show import templating
 
     folders: dict[str, list[dict[str, Any]]] = {}
-    for name in sizes.wholes():
+    for name in study_variants.wholes():
         study, file = load.study(name), paths.study(name).file.relative_to(paths.root() / "studies")
-        of_sizes = {size: schedule.duration(size, load.study(size)) for size in sizes.names(name)}
+        of_sizes = {size: schedule.duration(size, load.study(size)) for size in study_variants.names(name)}
         times = {name: schedule.duration(name, study), **of_sizes}
         row = {"title": study.title, "file": file.as_posix(), "kind": study.site.kind, "times": times}
         folders.setdefault(file.parent.as_posix(), []).append(row)
     documents = {name: source.load(name) for name in source.names()}
     given = {"folders": dict(sorted(folders.items())), "documents": documents, "answers": _answers()}
-    return shape.text("studies.md.j2", **given)
+    return templating.text("studies.md.j2", **given)
 
 
 def _answers() -> dict[str, dict[str, list[str]]]:
     """Return for each claim the studies that judge or illustrate it, at another size where that differs."""
     found: dict[str, dict[str, list[str]]] = {}
-    for name in sizes.wholes():
+    for name in study_variants.wholes():
         whole = _claims(load.study(name))
         asked = [(name, claim, how) for claim, how in whole.items()]
-        for size in sizes.names(name):
+        for size in study_variants.names(name):
             own = _claims(load.study(size)).items()
             asked += [(size, claim, how) for claim, how in own if whole.get(claim) != how]
         for study, claim, how in asked:

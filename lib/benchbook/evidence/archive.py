@@ -22,15 +22,17 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from benchbook.core import files, load, paths, runfolder
-from benchbook.core.document import Document, told
-from benchbook.core.errors import BenchbookError
-from benchbook.core.runfolder import Listed
-from benchbook.core.study import Study
-from benchbook.core.study_base import NAME
+from benchbook.core.util import files, paths
+from benchbook.core.study import load
+from benchbook.core.artifacts import run_folder
+from benchbook.core.artifacts.artifact import Document, told
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.artifacts.run_folder import Listed
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_base import NAME
 from benchbook.evidence import tarball
 from benchbook.evidence.tarball import Member, NotWhole
-from benchbook.sites.lab import free_bytes
+from benchbook.sites.workspace import free_bytes
 
 MANIFEST, README = "manifest.json", "README.txt"
 PARTS = ("facts.json", "dataset.json", "warm_up.json", "schedule.csv", "findings.json", "metrics.json")
@@ -78,7 +80,7 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
     if missing:
         raise BenchbookError(f"data/{study}: no {', '.join(missing)}; make repro comes first")
     broken = [
-        f"{folder.name}: {fault}" for folder in runfolder.listing(where.raw) for fault in folder.verify()
+        f"{folder.name}: {fault}" for folder in run_folder.listing(where.raw) for fault in folder.verify()
     ]
     if broken:
         raise BenchbookError("not exported, raw runs are not as they were written:\n  " + "\n  ".join(broken))

@@ -10,17 +10,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchbook.compare import machines
-from benchbook.core import canonical, design, files, paths, record, runfolder
-from benchbook.core.document import Facts
-from benchbook.core.errors import BenchbookError
-from benchbook.core.record import Machine
-from benchbook.evidence import archive, remake
-from benchbook.evidence.unpacked import Unpacked
+from benchbook.compare.text import cpu_models
+from benchbook.core.util import numeric_equality, files, paths
+from benchbook.core.artifacts import design, record, run_folder
+from benchbook.core.artifacts.artifact import Facts
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.artifacts.record import Machine
+from benchbook.evidence import archive, recompute
+from benchbook.evidence.archive_reader import Unpacked
 from benchbook.read import tidy
 
 
-def runs_of(manifest: archive.Manifest, name: str = runfolder.MANIFEST) -> dict[str, str]:
+def runs_of(manifest: archive.Manifest, name: str = run_folder.MANIFEST) -> dict[str, str]:
     """Return the SHA-256 of each raw run's manifest, or another file of it, as an archive's own lists it."""
     begin, end = f"data/{manifest.study}/raw/", f"/{name}"
     return {
@@ -35,7 +36,7 @@ def logs_in(file: Path) -> dict[str, str]:
 
     No other measurement has the same log, whatever else of a run was changed.
     """
-    logs = runs_of(archive.manifest(file), runfolder.OUT)
+    logs = runs_of(archive.manifest(file), run_folder.OUT)
     return {digest: run for run, digest in logs.items()}
 
 
@@ -57,7 +58,7 @@ def session_id(held: Unpacked) -> str:
 
     It follows from the raw runs alone, so it stays what it is under any name of a file.
     """
-    runs = {one.name: files.sha256(one.path / runfolder.MANIFEST) for one in held.folders}
+    runs = {one.name: files.sha256(one.path / run_folder.MANIFEST) for one in held.folders}
     return id_of(minute(begun(held)), runs)
 
 
@@ -109,7 +110,7 @@ def machine_of(facts: Facts) -> Machine:
     arm = next(iter(facts.arms.values()))
     hosts = arm.get("hosts") or {}
     seen: Mapping[str, Any] = arm.get("machine") or hosts.get("server") or next(iter(hosts.values()), {})
-    one = machines.processor(str(seen.get("cpu_model") or "not known"))
+    one = cpu_models.processor(str(seen.get("cpu_model") or "not known"))
     probes: Mapping[str, Any] = facts.probes or {}
     return Machine(
         processor=one.name,
@@ -172,13 +173,13 @@ def from_raw(
     study = archive.unpack(where.archive, root).study
     if study != where.name:
         return {}, [f"{_place(where)}: holds the study {study}; it belongs into that folder"], []
-    found = [*remake.compared(study, root, 1)]
+    found = [*recompute.compared(study, root, 1)]
     with paths.at(root):
         held = Unpacked(root, study)
         shown, session, parts = follows(held), session_id(held), described(held)
     refused = [*other_archive(where, entry), *_otherwise(where, entry, session, shown)]
     tables = tidy.load(held.where.tidy)
-    found += [f"tidy/{text}" for text in canonical.table_differences(entry.made, tables)]
+    found += [f"tidy/{text}" for text in numeric_equality.table_differences(entry.made, tables)]
     return parts, refused, [f"{_place(where)}: {text}" for text in found]
 
 

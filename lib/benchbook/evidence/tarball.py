@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError
 
 SUFFIXES = (".tar.gz", ".tar.xz")
 BLOCK, PIECE = 512, 1 << 16

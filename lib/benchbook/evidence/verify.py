@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from benchbook.core import files, git, paths, record
-from benchbook.core.findings import Findings
-from benchbook.core.wording import count
-from benchbook.evidence import archive, disclosed, proof, remake
+from benchbook.core.util import files, git, paths
+from benchbook.core.artifacts import record
+from benchbook.core.artifacts.findings import Findings
+from benchbook.core.util.plural import count
+from benchbook.evidence import archive, unverifiable, consistency_checks, recompute
 from benchbook.show.markup import plain
 
 _SHOWN, _WIDTH, _INDENT = 30, 110, 14
@@ -33,7 +34,7 @@ class Verified:
     """
 
     contents: archive.Contents
-    proof: proof.Proof
+    proof: consistency_checks.Proof
     differences: tuple[str, ...] = ()
     findings: Findings | None = None
     binds: tuple[str, ...] = ()
@@ -53,7 +54,7 @@ class Verified:
         found = [f"{again} NOT the same", *self.differences, skew]
         told = {
             "shown": [FOLLOWS if self.is_same else FOLLOWS_NOT],
-            "not shown": [*disclosed.SENTENCES, *self.binds],
+            "not shown": [*unverifiable.SENTENCES, *self.binds],
             "study": [f"{self.contents.study}, made by {made}"],
             "hashes": [f"{files_} ({self.contents.bytes / 1e6:.1f} MB)"],
             "manifest": [f"sha256 {self.contents.digest}"],
@@ -133,10 +134,10 @@ def checked(file: Path) -> Iterator[tuple[Verified, Path]]:
         root = Path(folder)
         contents = archive.unpack(file, root)
         where = paths.StudyPaths(contents.study, root)
-        remake.complete(contents.study, root)
-        proved = proof.prove(root, contents.study, paths.root())
+        recompute.complete(contents.study, root)
+        proved = consistency_checks.prove(root, contents.study, paths.root())
         if proved.wrong:
             yield Verified(contents, proved), root
             return
-        found = remake.compared(contents.study, root)
+        found = recompute.compared(contents.study, root)
         yield Verified(contents, proved, found, Findings.read(where.findings)), root

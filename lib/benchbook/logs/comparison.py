@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchbook.core.errors import BenchbookError, did_you_mean
+from benchbook.core.util.errors import BenchbookError, did_you_mean
 from benchbook.logs.caveats import Caveat, caveats_of_set
 from benchbook.logs.layout import Layout, tell_runs_apart
 from benchbook.logs.runs import LeftOut, LogRun, collect_runs, join_processes
@@ -282,7 +282,7 @@ def _fit(levels: Sequence[int], rates: Sequence[float]) -> tuple[Any | None, str
         return None, "a throughput is 0"
     if max(rates) == rates[-1]:
         return None, "no level past the knee: throughput does not fall after its maximum"
-    from benchbook.compare.scaling import MISS, fit
+    from benchbook.compare.stats.scaling import MISS, fit
 
     law = fit(levels, rates)
     miss = max(abs(float(law.qps(level)) / rate - 1) for level, rate in zip(levels, rates, strict=True))
@@ -299,8 +299,8 @@ _CLAIM = re.compile(
 
 def judge_claim(logs: LogSet, text: str) -> str:
     """Whether a claim holds by these logs, with the numbers it is judged by. Raises BenchbookError."""
-    from benchbook.compare import verdicts
-    from benchbook.compare.intervals import Interval
+    from benchbook.compare.stats import equivalence
+    from benchbook.compare.stats.intervals import Interval
 
     match = _CLAIM.fullmatch(text)
     if match is None:
@@ -322,7 +322,7 @@ def judge_claim(logs: LogSet, text: str) -> str:
     value = float(match["value"])
     share = value / 100 if match["unit"] == "%" else value - 1
     sign = {">=": "≥", "<=": "≤"}.get(match["sign"], match["sign"])
-    band = verdicts.point_band(share) if sign == "=" else verdicts.Band(
+    band = equivalence.point_band(share) if sign == "=" else equivalence.Band(
         share if sign in "≥>" else None, share if sign in "≤<" else None, is_strict=sign in "<>")  # fmt: skip
     found: list[tuple[str, Change]] = []
     for workload, level in logs.rows:
@@ -345,7 +345,7 @@ def judge_claim(logs: LogSet, text: str) -> str:
     outcomes = []
     for _, change in found:
         interval = Interval(change.n, LEVEL, change.log_mean, change.log_low, change.log_high)
-        outcomes.append(verdicts.verdict(interval, band))
+        outcomes.append(equivalence.verdict(interval, band))
     outcome = (
         outcomes[0]
         if len({*outcomes}) == 1

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchbook.core import parallel
+from benchbook.core.util import parallel
 from benchbook.logs.caveats import Caveat, caveats_of_log
 from benchbook.read.log import SysbenchLog, merged
 from benchbook.read.log_extraction import (

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import runfolder, several, turns
-from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.measure import own, sysbench
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study import client_sharding, interleaving
+from benchbook.core.study.model import Endpoint, PlannedRun
+from benchbook.measure import custom_scripts, sysbench
 from benchbook.plan import order
 from benchbook.sites.contract import Site, Start, Taker
 
@@ -62,26 +63,26 @@ def start(
     site: Site, arm: str, planned: PlannedRun, endpoints: Sequence[Endpoint], part: Path
 ) -> tuple[list[Running], float | None]:
     """Start the clients of a run, one an endpoint; return them and the moment at which several begin."""
-    script = own.of_run(site, planned.workload)
+    script = custom_scripts.of_run(site, planned.workload)
     cwd = part if script is None else script.folder
-    count, servers = len(endpoints), several.servers(planned.arm_setting)
+    count, servers = len(endpoints), client_sharding.servers(planned.arm_setting)
     whole = {"threads": planned.threads, "rate": planned.rate, "seed": planned.seed}
-    shares = [replace(planned, **several.share(whole, number, count)) for number in range(count)]
+    shares = [replace(planned, **client_sharding.share(whole, number, count)) for number in range(count)]
     files: list[Path] | None = None
     taken: list[dict[str, Any] | None] = [None] * count
-    if several.has_file(planned.arm_setting):
-        files = [part / runfolder.of_client(number, runfolder.OPTIONS) for number in range(count)]
+    if client_sharding.has_file(planned.arm_setting):
+        files = [part / run_folder.of_client(number, run_folder.OPTIONS) for number in range(count)]
         each = zip(endpoints, shares, files, strict=True)
         taken = [sysbench.write(site, arm, *one) for one in each]
     begin_at = time.monotonic() + site.ready_s if count > 1 else None
-    is_held = planned.order == turns.TURNS and site.holds_clients
+    is_held = planned.order == interleaving.TURNS and site.holds_clients
     running: list[Running] = []
     try:
         for number, endpoint in enumerate(endpoints):
             argv = sysbench.run(endpoint, shares[number], files[number] if files else None)
-            out, err = (part / runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
+            out, err = (part / run_folder.of_client(number, name) for name in (run_folder.OUT, run_folder.ERR))
             client = site.client(Start(argv, out, err, cwd, None, arm, number, begin_at, is_held))
-            server = several.server_of(number, servers)
+            server = client_sharding.server_of(number, servers)
             running.append(Running(number, argv, client, server, taken[number]))
     except BaseException:
         kill(running)
@@ -163,7 +164,7 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     """
     first = next(iter(making.values())).run
     planned: PlannedRun = first.planned
-    discard_s, run_s = turns.clock_seconds(planned)
+    discard_s, run_s = interleaving.clock_seconds(planned)
     rounds, each = order.of_group(planned)
     asked = {
         "rounds": rounds,
@@ -175,7 +176,7 @@ def take_turns(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     }
     takers = {}
     for name, one in making.items():
-        logs = [one.part / runfolder.of_client(number, runfolder.OUT) for number in range(len(one.running))]
+        logs = [one.part / run_folder.of_client(number, run_folder.OUT) for number in range(len(one.running))]
         takers[name] = Taker(one.run.arm, [client.client for client in one.running], logs)
     clock = first.site.clock(takers, asked)
     children = [child.popen for taker in takers.values() for child in taker.clients]
@@ -221,7 +222,7 @@ def evidence_of_turns(
 
 def write_turns(turned: Mapping[str, Any], part: Path) -> None:
     """Write the group's turns into a run's folder, each with its arm, in microseconds, monotonic clock."""
-    with (part / runfolder.TURNS).open("w", encoding="utf-8", newline="") as stream:
+    with (part / run_folder.TURNS).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows((number, *turn) for number, turn in enumerate(turned.get("turns", ()), start=1))

@@ -8,15 +8,15 @@ import pandas as pd
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from benchbook.core import own_scripts, traits
-from benchbook.core.engines import engine_of, is_prewarmed
-from benchbook.core.errors import BenchbookError, CopyLost
-from benchbook.core.model import fingerprint
-from benchbook.core.study import Study
-from benchbook.core.study_sections import Dataset
-from benchbook.measure import ledger, own, sysbench
-from benchbook.measure.ledger import session
-from benchbook.measure.state import unasked_of
+from benchbook.core.study import custom_scripts, descriptors
+from benchbook.core.study.engines import engine_of, is_prewarmed
+from benchbook.core.util.errors import BenchbookError, CopyLost
+from benchbook.core.study.model import fingerprint
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_sections import Dataset
+from benchbook.measure import statement_counters, custom_scripts, sysbench
+from benchbook.measure.statement_counters import session
+from benchbook.measure.server_drift import unasked_of
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
 
@@ -105,10 +105,10 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], dict[str,
     with session(site, arm) as connection:
         for name in filter(sysbench.is_table, dialect.of(connection).tables(connection)):
             connection.execute(text(f"DROP TABLE {name}"))
-        if own_scripts.of(study):
-            own.empty(connection)
+        if custom_scripts.of(study):
+            custom_scripts.empty(connection)
     messages, seconds = sysbench.load_tables(site, study, arm, endpoint)
-    messages += own.prepare(site, study, arm, endpoint)
+    messages += custom_scripts.prepare(site, study, arm, endpoint)
     with session(site, arm) as connection:
         state = describe(connection, study)
         is_ours = not connection.info.get("is_theirs")
@@ -128,7 +128,7 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], dict[str,
 
 def counted(connection: Connection, study: Study) -> dict[str, Any]:
     """Return rows and secondary indexes of the tables as they are; counting reads the indexes into memory."""
-    rows = ledger.rows(connection, study.dataset.tables)
+    rows = statement_counters.rows(connection, study.dataset.tables)
     words, there = dialect.of(connection), [name for name, count in rows.items() if count >= 0]
     # Each family of engines has names of its own for the same index.
     asked = words.keys if _checksum_kind(study) == "text" else words.indexes
@@ -186,20 +186,20 @@ def has_index(state: dict[str, Any], number: int) -> bool:
 def of_own(site: Any, study: Study) -> dict[str, dict[str, Any]]:
     """Return what own scripts' tables hold in each copy of the data, by its first arm."""
     found = {}
-    for arm in arm_of_each_copy(site) if own_scripts.of(study) else []:
+    for arm in arm_of_each_copy(site) if custom_scripts.of(study) else []:
         site.up(arm)
         with session(site, arm) as connection:
-            found[arm] = own.describe(connection)
+            found[arm] = custom_scripts.describe(connection)
     return found
 
 
 def ensure_own(site: Any, study: Study, known: dict[str, Any] | None) -> None:
     """Hold own scripts and their tables against what warm-up recorded; BenchbookError names what differs."""
-    if not own_scripts.of(study):
+    if not custom_scripts.of(study):
         return
-    wrong = own.changed(study, known or {})
+    wrong = custom_scripts.changed(study, known or {})
     for arm, state in of_own(site, study).items() if not wrong else ():
-        wrong += [f"{arm}: {said}" for said in own.differences(state, (known or {}).get("tables", {}))]
+        wrong += [f"{arm}: {said}" for said in custom_scripts.differences(state, (known or {}).get("tables", {}))]
     if wrong:
         raise BenchbookError(
             f"own workloads are not as warm-up recorded: {'; '.join(wrong[:5])}. "
@@ -210,7 +210,7 @@ def ensure_own(site: Any, study: Study, known: dict[str, Any] | None) -> None:
 def analyze_all(connection: Connection, study: Study) -> list[dict[str, str]]:
     """Run ANALYZE TABLE on every table of a study, own scripts' too, and return what the server answered."""
     names = [f"sbtest{number}" for number in range(1, study.dataset.tables + 1)]
-    names += [f"`{name}`" for name in own.tables(connection)] if own_scripts.of(study) else []
+    names += [f"`{name}`" for name in custom_scripts.tables(connection)] if custom_scripts.of(study) else []
     return [row for name in names for row in dialect.of(connection).analyze(connection, name)]
 
 
@@ -232,14 +232,14 @@ def prewarm_all(study: Study, connections: dict[str, tuple[Connection, ...]]) ->
     for connection, arm in {one: arm for arm, of_arm in connections.items() for one in of_arm}.items():
         if is_prewarmed(study, study.deployed(arm)):
             prewarm(connection, study.dataset.tables)
-            if own_scripts.of(study):
-                own.prewarm(connection)
+            if custom_scripts.of(study):
+                custom_scripts.prewarm(connection)
 
 
 def label(study: Study) -> str:
     """Return the name of the prepared copy: another data set is another copy."""
     data = study.dataset
-    return f"{data.tables}x{data.table_size}-seed{data.seed}{own.label(study)}"
+    return f"{data.tables}x{data.table_size}-seed{data.seed}{custom_scripts.label(study)}"
 
 
 def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -271,15 +271,15 @@ def _loads(site: Site, loaded: dict[str, tuple[dict[str, Any], dict[str, Any]]])
 def _checksum_kind(study: Study) -> str:
     """Return an engine's own checksum where all columns are alike, else one that all can make."""
     asked = [engine_of(study, arm) for arm in study.arms]
-    engines = {one.name: traits.engine(one.name) for one in asked}
-    names = [name for about in traits.TEXT for name in engines[asked[0].name].meanings[about]]
+    engines = {one.name: descriptors.engine(one.name) for one in asked}
+    names = [name for about in descriptors.TEXT for name in engines[asked[0].name].meanings[about]]
     # An engine's own is of bytes as they are kept, which the character set decides.
     are_alike = (
         study.site.existing is None and len({str([*map(one.settings.get, names)]) for one in asked}) == 1
     )
     if are_alike and len(engines) == 1 and all(one.has_checksum for one in engines.values()):
         return "own"
-    kinds = {traits.MYSQL: "crc32", traits.PGSQL: "md5"}
+    kinds = {descriptors.MYSQL: "crc32", descriptors.PGSQL: "md5"}
     found = {kinds[one.driver] for one in engines.values()}
     return found.pop() if len(found) == 1 else "text"
 

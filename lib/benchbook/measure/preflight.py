@@ -17,11 +17,11 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import turns
-from benchbook.core.errors import BenchbookError
-from benchbook.core.study import Study
+from benchbook.core.study import interleaving
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.study import Study
 from benchbook.sites.engines import dialect
-from benchbook.sites.lab import free_bytes, nearest
+from benchbook.sites.workspace import free_bytes, nearest
 
 OWN_SESSIONS = 10
 OWN_FILES = 64
@@ -41,7 +41,7 @@ def refuse(problems: list[str]) -> None:
 def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
     """Look at the study's A/A pair, this process's limits, and rights and space in folders to be written."""
     most = study.sessions
-    found = [*turns.misleading(study)]
+    found = [*interleaving.misleading(study)]
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed != resource.RLIM_INFINITY and allowed < most + OWN_FILES:
         found.append(

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from benchbook.core import engines, own_scripts
-from benchbook.core.errors import BenchbookError
-from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger, preflight, state
-from benchbook.measure.execute import counted
+from benchbook.core.study import engines, custom_scripts
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, statement_counters, preflight, server_drift
+from benchbook.measure.run_executor import counted
 from benchbook.sites.contract import Site
 
 
@@ -21,12 +21,12 @@ class Ready:
     """What runs are handed: a session with each server of every arm, and the rows of those that are cold."""
 
     connections: dict[str, tuple[Connection, ...]]
-    rows: dict[Connection, ledger.Record]
+    rows: dict[Connection, statement_counters.Record]
 
 
 def begin(
     site: Site, study: Study, arms: Sequence[str], twin: str | None, block: int
-) -> dict[str, list[ledger.Record]]:
+) -> dict[str, list[statement_counters.Record]]:
     """Start the servers of arms again with the prepared data, and hold them against the study.
 
     Returns the rows on each server of arms that begin cold: to prove data reads it into memory, so that such
@@ -39,26 +39,26 @@ def begin(
     put_back(site, study, study.warm_up.analyze)
     for arm in arms:
         site.up(arm)
-    found: dict[tuple[str, int], ledger.Record] = {}
-    cold: dict[str, list[ledger.Record]] = {}
+    found: dict[tuple[str, int], statement_counters.Record] = {}
+    cold: dict[str, list[statement_counters.Record]] = {}
     for arm in arms:
         is_cold = engines.begins(study, study.deployed(arm)) == "cold"
         for number, place in enumerate(_places(site, study, arm)):
             if place not in found:
-                with ledger.session(site, arm, number) as connection:
+                with statement_counters.session(site, arm, number) as connection:
                     found[place] = _proven(connection, study, block, is_cold)
         if is_cold:
             cold[arm] = [found[place] for place in _places(site, study, arm)]
     return cold
 
 
-def _proven(connection: Connection, study: Study, block: int, is_cold: bool) -> ledger.Record:
+def _proven(connection: Connection, study: Study, block: int, is_cold: bool) -> statement_counters.Record:
     """Hold a server and its data against the study; return its rows if they are needed."""
     preflight.refuse(preflight.server(study, connection))
     if wrong := dataset.problems(dataset.counted(connection, study), study):
         raise BenchbookError(f"block {block}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`")
     tables = counted(study.dataset.tables, study.dataset.table_size)
-    return ledger.rows_of(connection, tables) if is_cold else {}
+    return statement_counters.rows_of(connection, tables) if is_cold else {}
 
 
 def _places(site: Site, study: Study, arm: str) -> list[tuple[str, int]]:
@@ -68,12 +68,12 @@ def _places(site: Site, study: Study, arm: str) -> list[tuple[str, int]]:
 
 @contextmanager
 def ready(
-    site: Site, study: Study, arms: Sequence[str], cold: Mapping[str, Sequence[ledger.Record]]
+    site: Site, study: Study, arms: Sequence[str], cold: Mapping[str, Sequence[statement_counters.Record]]
 ) -> Iterator[Ready]:
     """Open the servers of arms, and warm those that are to be warm; `cold` is what `begin` returned."""
     with sessions(site, study, arms) as connections:
         for arm, of_arm in connections.items():
-            state.arm_at_start(of_arm[0], arm, site.identity(arm))
+            server_drift.arm_at_start(of_arm[0], arm, site.identity(arm))
         dataset.prewarm_all(study, connections)
         rows = {one: row for arm in cold for one, row in zip(connections[arm], cold[arm], strict=True)}
         yield Ready(connections, rows)
@@ -93,8 +93,8 @@ def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str
             keys = _places(site, study, arm)
             for key in keys:
                 if key not in opened:
-                    opened[key] = stack.enter_context(ledger.session(site, arm, key[1]))
-                    ledger.begin(opened[key])
+                    opened[key] = stack.enter_context(statement_counters.session(site, arm, key[1]))
+                    statement_counters.begin(opened[key])
             found[arm] = tuple(opened[key] for key in keys)
         yield found
 
@@ -105,11 +105,11 @@ def put_back(site: Site, study: Study, analyzed: bool = False) -> None:
     copies = dataset.arm_of_each_copy(site)
     # A cluster may lose a pod, and the copy with it.
     # Elsewhere a copy that one of several arms lacks is brought back by the site, or refused.
-    looked_at = copies if own_scripts.of(study) or len(copies) == 1 else []
+    looked_at = copies if custom_scripts.of(study) or len(copies) == 1 else []
     if not all(site.has_snapshot(label, arm) for arm in looked_at):
         dataset.load(site, study)
         for arm in copies if analyzed else []:
-            with ledger.session(site, arm) as connection:
+            with statement_counters.session(site, arm) as connection:
                 dataset.analyze_all(connection, study)
             site.snapshot(label, arm)
     site.restore(label)

@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from benchbook.core import files, paths, runfolder
-from benchbook.core.model import PlannedRun
-from benchbook.core.runfolder import RunFolder
-from benchbook.core.study import Study
-from benchbook.core.study_sections import MAX_INT32
+from benchbook.core.util import files, paths
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_sections import MAX_INT32
 
 ABOUT = "Attempts set aside, the reason of each in a .void.json beside it: evidence, never data.\n"
 
@@ -55,19 +56,19 @@ def tidy_up(
         place.mkdir(parents=True, exist_ok=True)
     # DVC warns of an empty folder at every step; this one should say what it is anyway.
     (void / "README.txt").write_text(ABOUT, encoding="utf-8")
-    for part in runfolder.unfinished(raw):
+    for part in run_folder.unfinished(raw):
         say(f"{part.name}: the run was killed before it ended; kept as evidence")
-        runfolder.void(part, void, "killed", ["the run was killed before it ended"])
-    for folder in list(runfolder.listing(raw)):
+        run_folder.void(part, void, "killed", ["the run was killed before it ended"])
+    for folder in list(run_folder.listing(raw)):
         broken = folder.verify()
         if broken:
             say(f"{folder.name}: {'; '.join(broken)}; kept as evidence, it will be run again")
-            runfolder.void(folder.path, void, "broken", broken)
+            run_folder.void(folder.path, void, "broken", broken)
         elif folder.name not in planned:
-            runfolder.void(folder.path, void, "earlier", ["made under settings that are no longer asked for"])
+            run_folder.void(folder.path, void, "earlier", ["made under settings that are no longer asked for"])
     _bring_back(planned, raw, void)
     verdicts: dict[str, Judgement] = {}
-    for folder in list(runfolder.listing(raw)):
+    for folder in list(run_folder.listing(raw)):
         if (verdict := judge(folder)).status != "valid":
             say(f"{folder.name}: {verdict.status}: {'; '.join(verdict.reasons)}")
             verdicts[folder.name] = verdict
@@ -79,9 +80,9 @@ def tidy_up(
 
 def _bring_back(planned: Mapping[str, PlannedRun], raw: Path, void: Path) -> None:
     """Move runs of settings that are asked for again from `void` to `raw`, to be judged like those there."""
-    for note in sorted(void.glob(f"*.{runfolder.VOID}")):
-        record = runfolder.read_note(note)
-        folder, target = runfolder.voided_by(note), raw / record.run_id
+    for note in sorted(void.glob(f"*.{run_folder.VOID}")):
+        record = run_folder.read_note(note)
+        folder, target = run_folder.voided_by(note), raw / record.run_id
         is_asked = record.status == "earlier" and record.run_id in planned
         if is_asked and not target.exists() and not folder.verify():
             folder.path.rename(target)
@@ -98,7 +99,7 @@ def _set_apart(runs: Iterable[PlannedRun], raw: Path, void: Path, say: Callable[
         if len(there) == len(members):
             continue
         for folder in there:
-            runfolder.void(folder, void, "apart", ["its partners are missing, and a group is made together"])
+            run_folder.void(folder, void, "apart", ["its partners are missing, and a group is made together"])
         if there:
             say(f"{group}: {len(there)} of {len(members)} runs were there; the whole group is made again")
 
@@ -115,7 +116,7 @@ def void_group(
             verdict = verdicts.get(run_id)
             status = verdict.status if verdict else "partner"
             reasons = list(verdict.reasons) if verdict else [f"stands next to {found}"]
-            runfolder.void(folder, void, status, reasons)
+            run_folder.void(folder, void, status, reasons)
     return members
 
 
@@ -123,8 +124,8 @@ def attempts(void: Path, run_id: str) -> int:
     """Count the attempts at a run that were voided for how they went."""
     if not void.is_dir():
         return 0
-    notes = void.glob(f"{run_id}.a*.{runfolder.VOID}")
-    return sum(1 for note in notes if runfolder.read_note(note).status in runfolder.COUNTED)
+    notes = void.glob(f"{run_id}.a*.{run_folder.VOID}")
+    return sum(1 for note in notes if run_folder.read_note(note).status in run_folder.COUNTED)
 
 
 VERSION = 1

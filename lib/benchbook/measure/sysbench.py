@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchbook.core import sysbench_options, traits
-from benchbook.core.engines import engine_of
-from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.core.study import Study
+from benchbook.core.study import sysbench_options, descriptors
+from benchbook.core.study.engines import engine_of
+from benchbook.core.study.model import Endpoint, PlannedRun
+from benchbook.core.study.study import Study
 from benchbook.plan import order
 from benchbook.sites.contract import Client, Site, Start
 
@@ -139,7 +139,7 @@ def argvs(study: Study, arm: str, endpoint: Endpoint) -> list[list[str]]:
     data, asked = study.dataset, study.arms[arm].data
     options = [f"--table-size={data.table_size}"]
     options += ["--index-first=on"] if asked is not None and asked.index == "before" else []
-    options += ["--auto-inc=off"] if traits.engine(engine_of(study, arm).name).leaves_gaps else []
+    options += ["--auto-inc=off"] if descriptors.engine(engine_of(study, arm).name).leaves_gaps else []
     return [
         once(endpoint, order.table_seed(data.seed, table), LOAD, f"--table-number={table}", *options)
         for table in range(1, data.tables + 1)

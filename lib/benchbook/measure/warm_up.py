@@ -9,15 +9,16 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import own_scripts, runfolder
-from benchbook.core.engines import is_analyzed
-from benchbook.core.errors import BenchbookError
-from benchbook.core.model import PlannedRun
-from benchbook.core.study import Study
-from benchbook.core.wording import count
-from benchbook.measure import dataset, own, servers
-from benchbook.measure.execute import Run, execute
-from benchbook.measure.ledger import session
+from benchbook.core.study import custom_scripts
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study.engines import is_analyzed
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.study.study import Study
+from benchbook.core.util.plural import count
+from benchbook.measure import dataset, custom_scripts, servers
+from benchbook.measure.run_executor import Run, execute
+from benchbook.measure.statement_counters import session
 from benchbook.plan import schedule
 from benchbook.sites.contract import Site
 
@@ -45,7 +46,7 @@ def pilots(
     into: Path,
     limits: dict[str, Any],
     say: Callable[[str], None] = print,
-) -> list[runfolder.RunFolder]:
+) -> list[run_folder.RunFolder]:
     """Run a pilot for each arm and workload at the lowest and highest threads; return their folders."""
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
@@ -78,7 +79,7 @@ def _pilot(
     into: Path,
     limits: dict[str, Any],
     say: Callable[[str], None],
-) -> runfolder.RunFolder:
+) -> run_folder.RunFolder:
     """Make a pilot, and once more where its sysbench or its server failed.
 
     A second failure is kept, for the runs will say by name what is wrong with a workload; BenchbookError if
@@ -86,7 +87,7 @@ def _pilot(
     """
     arm = study.deployed(pilot.arm)
 
-    def make(attempt: int) -> runfolder.RunFolder:
+    def make(attempt: int) -> run_folder.RunFolder:
         # A session for each pilot: a server that was started again answers nobody who was connected before.
         with servers.sessions(site, study, [arm]) as connections:
             first, *others = connections[arm]
@@ -95,11 +96,11 @@ def _pilot(
     try:
         made = make(1)
         if not (reason := _failure(made)):
-            return runfolder.keep(made, into)
+            return run_folder.keep(made, into)
     except SQLAlchemyError as error:
         reason = f"the server went away ({type(error).__name__})"
     say(f"    {reason}; the pilot is made once more")
-    for part in runfolder.unfinished(into):
+    for part in run_folder.unfinished(into):
         shutil.rmtree(part)
     site.up(arm)
     made = make(2)
@@ -108,10 +109,10 @@ def _pilot(
         raise BenchbookError(
             f"{books['reason']}, the second time, too; look at its log in the lab, then run the stage again"
         )
-    return runfolder.keep(made, into)
+    return run_folder.keep(made, into)
 
 
-def _failure(made: runfolder.RunFolder) -> str:
+def _failure(made: run_folder.RunFolder) -> str:
     """Say how a pilot's sysbench ended, unless it ended well."""
     seen = made.evidence()
     ended = f"sysbench ended by {seen['ended_by']} with exit code {seen['exit_code']}"
@@ -120,7 +121,7 @@ def _failure(made: runfolder.RunFolder) -> str:
 
 def own_found(site: Any, study: Study) -> dict[str, Any]:
     """Return what is kept of own scripts and of the tables that their prepare made; nothing without any."""
-    if not own_scripts.of(study):
+    if not custom_scripts.of(study):
         return {}
     site.restore(dataset.label(study))
-    return own.found(study, dataset.of_own(site, study))
+    return custom_scripts.found(study, dataset.of_own(site, study))

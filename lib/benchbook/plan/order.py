@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TypeVar
 
-from benchbook.core.model import PlannedRun
+from benchbook.core.study.model import PlannedRun
 
 T = TypeVar("T")
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core import own_scripts, scripts, traits
-from benchbook.core import turns as words
-from benchbook.core.engines import engine_of
-from benchbook.core.errors import BenchbookError
-from benchbook.core.model import PlannedRun, fingerprint
-from benchbook.core.params import Analysis
-from benchbook.core.study import Study
-from benchbook.core.study_sections import Rate
-from benchbook.core.wording import count
-from benchbook.plan import order, settling
+from benchbook.core.study import custom_scripts, sysbench_workloads, descriptors
+from benchbook.core.study import interleaving as words
+from benchbook.core.study.engines import engine_of
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.model import PlannedRun, fingerprint
+from benchbook.core.study.params import Analysis
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_sections import Rate
+from benchbook.core.util.plural import count
+from benchbook.plan import order, pilot_parameters
 
 PERCENTILE = 99
 COLUMNS = (
@@ -86,10 +86,10 @@ def plan_runs(
     it lacks were skipped, and without any none was. `warm_up` is what pilots settled (without it loops are
     closed), `seed` what the session drew.
     """
-    settled = settling.rates(study, warm_up) if warm_up is not None else {}
-    found, own = (warm_up or {}).get("turns", ()), settling.own_carried(warm_up or {})
+    settled = pilot_parameters.rates(study, warm_up) if warm_up is not None else {}
+    found, own = (warm_up or {}).get("turns", ()), pilot_parameters.own_carried(warm_up or {})
     rules = words.RULES if warm_up is None else int(warm_up.get("rules", 1))
-    lengths, edges = (settling.by_cell(found, key) for key in ("turn_ms", "edge_s"))
+    lengths, edges = (pilot_parameters.by_cell(found, key) for key in ("turn_ms", "edge_s"))
     drawn = study.plan.seed if study.plan.seed is not None else seed
     if drawn is None:
         raise BenchbookError("plan.seed: none, and no session drew one; the session comes first")
@@ -138,8 +138,8 @@ def pilot_runs(name: str, study: Study, arms: Collection[str] | None = None) -> 
     """
     cells = [
         (arm, workload, threads)
-        for workload in dict.fromkeys(settling.piloted(study, name) for name in study.workloads)
-        for threads in settling.levels(study, workload)
+        for workload in dict.fromkeys(pilot_parameters.piloted(study, name) for name in study.workloads)
+        for threads in pilot_parameters.levels(study, workload)
         for arm in study.arms
         if arms is None or arm in arms
     ]
@@ -167,7 +167,7 @@ def seconds(study: Study, runs: list[PlannedRun]) -> float:
     each = (sum(words.clock_seconds(run)) / max(1, len(run.partners)) for run in runs)
     # Beside its runs a block takes what the slowest of its engines does.
     beside_s = max(
-        CLUSTER_OVERHEAD_S if one.cluster is not None else traits.engine(one.name).block_overhead_s
+        CLUSTER_OVERHEAD_S if one.cluster is not None else descriptors.engine(one.name).block_overhead_s
         for one in (engine_of(study, arm) for arm in study.arms)
     )
     return sum(one + RUN_OVERHEAD_S for one in each) + study.plan.blocks * beside_s
@@ -201,14 +201,14 @@ def _turns_text(study: Study) -> str:
 
 def orders_of_levels(study: Study, warm_up: Mapping[str, Any]) -> list[str]:
     """Sentences on the thread levels of workloads in turns that pilots gave another order or slower turns."""
-    lengths = settling.by_cell(warm_up.get("turns", ()), "turn_ms")
-    times = settling.by_cell(warm_up.get("turns", ()), "transaction_ms")
+    lengths = pilot_parameters.by_cell(warm_up.get("turns", ()), "turn_ms")
+    times = pilot_parameters.by_cell(warm_up.get("turns", ()), "transaction_ms")
     found, least_ms = [], words.least_ms(study)
     for name in study.workloads:
         if words.order(study, name) != words.TURNS:
             continue
         for threads in study.threads:
-            length = settling.length_ms(study, name, threads, lengths)
+            length = pilot_parameters.length_ms(study, name, threads, lengths)
             took = f"a transaction took {times[name][threads]:g} ms" if name in times else ""
             if length is None:
                 found.append(f"{name}, {count(threads, 'thread')}: whole runs, not turns: {took}")
@@ -283,13 +283,13 @@ def _arms(study: Study, workload: str, threads: int, there: Collection[str]) -> 
 
 
 def _turns(
-    study: Study, workload: str, threads: int, arms: list[str], lengths: settling.Lengths, rules: int
+    study: Study, workload: str, threads: int, arms: list[str], lengths: pilot_parameters.Lengths, rules: int
 ) -> dict[str, Any]:
     """Return what a planned run has in turns beside other runs; nothing where whole runs are made."""
-    length = settling.length_ms(study, workload, threads, lengths, rules)
+    length = pilot_parameters.length_ms(study, workload, threads, lengths, rules)
     # By the first rules one level with transactions too long for turns made whole runs of them all.
     every = study.threads if rules == 1 else (threads,)
-    is_short = all(settling.length_ms(study, workload, level, lengths, rules) for level in every)
+    is_short = all(pilot_parameters.length_ms(study, workload, level, lengths, rules) for level in every)
     if not is_short or len(arms) < 2 or words.order(study, workload, rules) != words.TURNS:
         return {}
     return {"order": words.TURNS, "turn_ms": length, "partners": tuple(arms)}
@@ -297,24 +297,24 @@ def _turns(
 
 def _place(study: Study, workload: str, arm: str) -> int:
     script = study.script(workload)
-    if script not in scripts.WRITING and not own_scripts.is_own(script):
+    if script not in sysbench_workloads.WRITING and not custom_scripts.is_own(script):
         return 0
     # Counted so that an arm added at the end, or the A/A pair, leaves the other arms' seeds as they were.
     return -1 if arm == study.twin else list(study.arms).index(arm)
 
 
 def _cell(
-    name: str, study: Study, arm: str, workload: str, threads: int, settled: settling.Rates
+    name: str, study: Study, arm: str, workload: str, threads: int, settled: pilot_parameters.Rates
 ) -> dict[str, Any]:
     options = study.workloads[workload].model_dump(mode="json")
     asked = options.pop("rate")
     rate = asked if isinstance(asked, int) else settled.get(workload, {}).get(threads, 0)
     for key in ("script", "order"):
         options.pop(key)
-    if not own_scripts.is_own(study.script(workload)):
+    if not custom_scripts.is_own(study.script(workload)):
         options.pop("options")
-    driver = traits.engine(engine_of(study, study.deployed(arm)).name).driver
-    if driver != traits.MYSQL:
+    driver = descriptors.engine(engine_of(study, study.deployed(arm)).name).driver
+    if driver != descriptors.MYSQL:
         options.pop("ignore_errors")
         options["driver"] = driver
     return {

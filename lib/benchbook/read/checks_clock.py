@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchbook.core import turns
-from benchbook.core.params import Limits
+from benchbook.core.study import interleaving
+from benchbook.core.study.params import Limits
 from benchbook.read import checks_log
-from benchbook.read.arithmetic import SLACK_S, longest, spent_ms
+from benchbook.read.log_consistency import SLACK_S, longest, spent_ms
 from benchbook.read.evidence import Evidence
 from benchbook.read.log import printed
 
@@ -118,4 +118,4 @@ def _of_latencies(run: Evidence) -> Iterator[str]:
 def _gap(run: Evidence) -> float:
     if not run.is_in_turns:
         return 0.0
-    return max(TURN_GAP_S, turns.round_seconds(run.planned) + turns.EDGE_S) + checks_log.started_apart_s(run)
+    return max(TURN_GAP_S, interleaving.round_seconds(run.planned) + interleaving.EDGE_S) + checks_log.started_apart_s(run)

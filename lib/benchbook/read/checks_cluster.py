@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.params import Limits
-from benchbook.core.wording import count
+from benchbook.core.study.params import Limits
+from benchbook.core.util.plural import count
 from benchbook.read.evidence import Evidence, Missing
 
 UP = "Up"

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from benchbook.core import registry, several, sysbench_options, turns
-from benchbook.core.params import Limits
-from benchbook.read import checks_cluster, checks_own
+from benchbook.core.study import registry, client_sharding, sysbench_options, interleaving
+from benchbook.core.study.params import Limits
+from benchbook.read import checks_cluster, checks_custom_scripts
 from benchbook.read.evidence import Evidence, Missing
 from benchbook.read.log import Concern, printed
 
@@ -81,13 +81,13 @@ def options(run: Evidence, limits: Limits) -> Iterator[str]:
         ("percentile", final.percentile if final else None, run.asked("percentile")),
     ]
     yield from (f"{name} {found}, asked {asked}" for name, found, asked in pairs if found != asked)
-    if several.has_file(run.plan.get("arm_setting")):
+    if client_sharding.has_file(run.plan.get("arm_setting")):
         taken = run.get("options", "taken")
         for name, value in run.get("options", "asked").items():
             if taken.get(name) != value:
                 yield f"the file says {name}={value}, sysbench took {taken.get(name)}"
     yield from command_line(run)
-    yield from checks_own.files(run)
+    yield from checks_custom_scripts.files(run)
 
 
 def duration(run: Evidence, limits: Limits) -> Iterator[str]:
@@ -102,7 +102,7 @@ def duration(run: Evidence, limits: Limits) -> Iterator[str]:
     late = _overrun(discard + length, limits) + (AFTER_TURNS_S + apart if run.is_in_turns else 0.0)
     if not discard + length <= total <= discard + length + late:
         yield f"total time {total:.4f} s, asked {discard + length} s"
-    waited = turns.round_seconds(run.planned) + apart if run.is_in_turns else 0.0
+    waited = interleaving.round_seconds(run.planned) + apart if run.is_in_turns else 0.0
     for block in run.log.checkpoints:
         latest = discard + _overrun(discard, limits) + waited
         if block.total_time_s is None or not discard <= block.total_time_s <= latest:
@@ -152,7 +152,7 @@ def work(run: Evidence, limits: Limits) -> Iterator[str]:
     if not run.final.transactions:
         yield "no transactions"
         return
-    yield from checks_own.work(run) if checks_own.is_own(run) else _statements(run)
+    yield from checks_custom_scripts.work(run) if checks_custom_scripts.is_own(run) else _statements(run)
     yield from _rate_faults(run, limits)
 
 
@@ -226,7 +226,7 @@ def command_line(run: Evidence) -> Iterator[str]:
     argv = run.get("argv")
     given = [word[2:].partition("=")[::2] for word in argv if word.startswith("--")]
     words = [word for word in argv if not word.startswith("--")]
-    script, has_file = run.asked("script"), several.has_file(run.plan.get("arm_setting"))
+    script, has_file = run.asked("script"), client_sharding.has_file(run.plan.get("arm_setting"))
     if [PurePosixPath(words[0]).name if words else None, *words[1:]] != [BINARY, script, "run"]:
         yield f"the command is {' '.join(words)!r}, {f'{BINARY} {script} run'!r} asked"
     accounts = sum(name == sysbench_options.ACCOUNT for name, _ in given)

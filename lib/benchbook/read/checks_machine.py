@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import registry
-from benchbook.core.causes import CLIENT_USED
-from benchbook.core.params import Limits
-from benchbook.core.runfolder import Strangers
-from benchbook.core.study_arm import Load, Neighbour
+from benchbook.core.study import registry
+from benchbook.core.artifacts.bottlenecks import CLIENT_USED
+from benchbook.core.study.params import Limits
+from benchbook.core.artifacts.run_folder import Strangers
+from benchbook.core.study.study_arm import Load, Neighbour
 from benchbook.read import checks_server
 from benchbook.read.evidence import Evidence, Missing
 

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import canonical
-from benchbook.core.params import Limits
-from benchbook.core.runfolder import Between
-from benchbook.core.study_arm import LOWEST_SHARES
-from benchbook.read import checks_cluster, checks_own
+from benchbook.core.util import numeric_equality
+from benchbook.core.study.params import Limits
+from benchbook.core.artifacts.run_folder import Between
+from benchbook.core.study.study_arm import LOWEST_SHARES
+from benchbook.read import checks_cluster, checks_custom_scripts
 from benchbook.read.evidence import Evidence, Excused, Missing
 
 OWN_ROWS = 5000
@@ -39,8 +39,8 @@ UPTIME_ROUNDING_S = 1.5
 def ledger(run: Evidence, limits: Limits) -> Iterator[str]:
     """V10: the servers counted the statements, transactions and connections that sysbench counted, of all
     runs that they served at once."""
-    if checks_own.is_own(run):
-        yield from checks_own.ledger(run)
+    if checks_custom_scripts.is_own(run):
+        yield from checks_custom_scripts.ledger(run)
         return
     if run.has_counter("Account_updates"):
         yield from _account(run)
@@ -119,8 +119,8 @@ def _account(run: Evidence) -> Iterator[str]:
 
 def hits(run: Evidence, limits: Limits) -> Iterator[str]:
     """V11: reads found the rows they asked for, writes changed rows."""
-    if checks_own.is_own(run):
-        yield from checks_own.hits(run)
+    if checks_custom_scripts.is_own(run):
+        yield from checks_custom_scripts.hits(run)
         return
     one, done = run.transaction, run.total("transactions")
     least = one.writes * done * (WRITE_SHARE if one.growth >= 0 else 0)
@@ -168,7 +168,7 @@ def data(run: Evidence, limits: Limits) -> Iterator[str]:
     of them after."""
     faults = list(tables(run))
     yield from faults
-    if faults or checks_own.is_own(run):
+    if faults or checks_custom_scripts.is_own(run):
         return
     if "rows_before" in run.seen and run.seen["rows_before"] is None:
         yield from _sampled(run)
@@ -274,7 +274,7 @@ def arm(run: Evidence) -> Iterator[str]:
 
 
 def _signs(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for name, (was, has) in canonical.unlike(then, now).items():
+    for name, (was, has) in numeric_equality.unlike(then, now).items():
         yield f"{name} changed from {was!r} to {has!r}"
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from statistics import fmean
 
-from benchbook.core.params import Limits
+from benchbook.core.study.params import Limits
 from benchbook.read.evidence import Evidence, Missing, Turn
 
 STRETCH = 2.0

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from benchbook.core import canonical
+from benchbook.core.util import numeric_equality
 from benchbook.read.evidence import Evidence
 from benchbook.read.log import printed
 from benchbook.read.schemas import SCHEMAS
@@ -152,7 +152,7 @@ def _mean(table: pa.Table, column: str, mine: np.ndarray) -> float:
 def mean(values: np.ndarray) -> float:
     """Return the mean of what is known of some values; NaN where nothing is."""
     known = values[~np.isnan(values)]
-    return canonical.mean(known) if known.size else math.nan
+    return numeric_equality.mean(known) if known.size else math.nan
 
 
 def _of_server(run: Evidence) -> Columns:

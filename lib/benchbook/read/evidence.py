@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from benchbook.core import runfolder, scripts, several
-from benchbook.core import turns as words
-from benchbook.core.model import PlannedRun
-from benchbook.core.runfolder import Cache, RunFolder
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study import sysbench_workloads, client_sharding
+from benchbook.core.study import interleaving as words
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.artifacts.run_folder import Cache, RunFolder
 from benchbook.read.log import Missing, Summary, SysbenchLog, merged
 from benchbook.read.sysbench_log import parse
 
@@ -71,7 +72,7 @@ class Evidence:
         """Read a folder; what can't be read is left empty, and the manifest says so."""
         plan, seen = (_read(one, {}) for one in (folder.plan, folder.evidence))
         plan = plan if isinstance(plan, dict) else {}
-        first, *others = (_said(folder, number) for number in range(_asked(several.clients, plan)))
+        first, *others = (_said(folder, number) for number in range(_asked(client_sharding.clients, plan)))
         return cls(
             plan=plan,
             seen=seen if isinstance(seen, dict) else {},
@@ -79,8 +80,8 @@ class Evidence:
             err=first[1],
             broken=tuple(folder.verify()),
             others=tuple(others),
-            turns=_read(lambda: folder.text(runfolder.TURNS), None),
-            monitor=_read(lambda: folder.text(runfolder.MONITOR), None),
+            turns=_read(lambda: folder.text(run_folder.TURNS), None),
+            monitor=_read(lambda: folder.text(run_folder.MONITOR), None),
         )
 
     @cached_property
@@ -149,7 +150,7 @@ class Evidence:
         known = known if isinstance(known, list) and all(isinstance(one, dict) for one in known) else []
         found = []
         for number, (out, err) in enumerate(outputs):
-            share = _read(partial(several.share, self.plan, number, len(outputs)), {})
+            share = _read(partial(client_sharding.share, self.plan, number, len(outputs)), {})
             seen = _without(self.seen, OF_CLIENTS) | (known[number] if number < len(known) else {})
             plan = self.plan | share | _alone(self.plan)
             found.append(replace(self, plan=plan, seen=seen, out=out, err=err, others=()))
@@ -158,7 +159,7 @@ class Evidence:
     @cached_property
     def servers(self) -> tuple[Evidence, ...]:
         """The run as each of its servers saw it, with the clients that used it; alone where there is one."""
-        count = _asked(several.servers, self.plan)
+        count = _asked(client_sharding.servers, self.plan)
         if count == 1:
             return (self,)
         known, outputs = self.seen.get("servers"), [(self.out, self.err), *self.others]
@@ -175,9 +176,9 @@ class Evidence:
         return tuple(found)
 
     @cached_property
-    def transaction(self) -> scripts.Transaction:
+    def transaction(self) -> sysbench_workloads.Transaction:
         """What one transaction of this run consists of; raises Missing for a script without a rule."""
-        found = scripts.transaction(self.planned)
+        found = sysbench_workloads.transaction(self.planned)
         if found is None:
             raise Missing(f"no rule for the script {self.planned.script}")
         return found
@@ -233,7 +234,7 @@ class Evidence:
 
 
 def _said(folder: RunFolder, number: int) -> tuple[str, str | None]:
-    out, err = (runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
+    out, err = (run_folder.of_client(number, name) for name in (run_folder.OUT, run_folder.ERR))
     return _read(lambda: folder.text(out), ""), _read(lambda: folder.text(err), None)
 
 
@@ -245,7 +246,7 @@ def _asked(count: Callable[[Any], int], plan: dict[str, Any]) -> int:
 def _alone(plan: dict[str, Any]) -> dict[str, Any]:
     """Return a plan's arm as one client with one server has it."""
     setting = plan["arm_setting"]
-    return {"arm_setting": {name: setting[name] for name in setting if name not in several.KEYS}}
+    return {"arm_setting": {name: setting[name] for name in setting if name not in client_sharding.KEYS}}
 
 
 def _without(seen: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbook.core import canonical, histogram
-from benchbook.core.histogram import BUCKETS
+from benchbook.core.util import numeric_equality, histogram
+from benchbook.core.util.histogram import BUCKETS
 from benchbook.read.intervals import SERIES, Intervals
 
 Status = Literal["complete", "truncated", "failed"]
@@ -305,7 +305,7 @@ def _sum(values: Sequence[Any]) -> Any:
     """Add what all clients have; None if one lacks it."""
     if None in values:
         return None
-    return canonical.total(values) if any(isinstance(one, float) for one in values) else sum(values)
+    return numeric_equality.total(values) if any(isinstance(one, float) for one in values) else sum(values)
 
 
 def _weighted(values: Sequence[float | None], weights: Sequence[int | None]) -> float | None:
@@ -314,4 +314,4 @@ def _weighted(values: Sequence[float | None], weights: Sequence[int | None]) -> 
         return None
     # None is in neither any more: the sum of the weights would be None too.
     pairs = zip(values, weights, strict=True)
-    return canonical.total((value or 0.0) * (weight or 0) for value, weight in pairs) / whole
+    return numeric_equality.total((value or 0.0) * (weight or 0) for value, weight in pairs) / whole

@@ -7,12 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core import paths, source
-from benchbook.core.cells import both_metrics, select, selector_errors
-from benchbook.core.claim import Claim
-from benchbook.core.errors import InputErrors, did_you_mean
-from benchbook.core.explain import validate
-from benchbook.core.source import SCALES, Number, Published, Source, keys
+from benchbook.core.util import paths
+from benchbook.core.published import source
+from benchbook.core.published.table_cells import both_metrics, select, selector_errors
+from benchbook.core.published.claim import Claim
+from benchbook.core.util.errors import InputErrors, did_you_mean
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.published.source import SCALES, Number, Published, Source, keys
 from benchbook.read.published_table import TableReader, unit_suffix
 
 Place = tuple[str | int, ...]

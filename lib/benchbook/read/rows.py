@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from benchbook.core import canonical
-from benchbook.core.histogram import percentile, value_of
+from benchbook.core.util import numeric_equality
+from benchbook.core.util.histogram import percentile, value_of
 from benchbook.read import costs
 from benchbook.read.evidence import Evidence
 from benchbook.read.intervals import Interval
@@ -164,4 +164,4 @@ def _lowest(judged: Judgement) -> float:
     qps = reports.column("qps")[reports.column("second") > judged.evidence.clock_s[0]]
     whole = len(qps) // LOWEST_S
     five = qps[: whole * LOWEST_S].reshape(whole, LOWEST_S)
-    return min(map(canonical.mean, five)) if whole else math.nan
+    return min(map(numeric_equality.mean, five)) if whole else math.nan

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from benchbook.core.histogram import buckets_of_printed
-from benchbook.read import arithmetic, grammar
+from benchbook.core.util.histogram import buckets_of_printed
+from benchbook.read import log_consistency, grammar
 from benchbook.read.grammar import STRICT, Grammar
 from benchbook.read.intervals import Columns, Interval, Intervals, columns, parse_interval_line
 from benchbook.read.log import Concern, Header, Histogram, Level, Message, Problem, Summary, SysbenchLog
@@ -64,7 +64,7 @@ def assemble(reader: Reader) -> SysbenchLog:
         summaries=tuple(reader.summaries),
         messages=messages,
     )
-    found = reader.problems or arithmetic.disagreements(log)
+    found = reader.problems or log_consistency.disagreements(log)
     found = tuple(sorted(found, key=lambda problem: (problem.concern != "message", problem.line or 0)))
     if not found:
         return log

@@ -19,11 +19,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchbook.core import canonical, files, own_scripts, runfolder
-from benchbook.core.errors import BenchbookError
-from benchbook.core.parallel import Each
-from benchbook.core.params import Limits
-from benchbook.core.runfolder import RunFolder
+from benchbook.core.util import numeric_equality, files
+from benchbook.core.study import custom_scripts
+from benchbook.core.artifacts import run_folder
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.util.parallel import Each
+from benchbook.core.study.params import Limits
+from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.read import costs, rows
 from benchbook.read.evidence import Evidence
 from benchbook.read.schemas import SCHEMAS
@@ -78,8 +80,8 @@ def read_runs(raw_dir: Path, limits: Limits, scheduled: Sequence[dict[str, Any]]
 def read_rest(raw_dir: Path, void_dir: Path, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
     """Return the tables of what is in the folders beside the scheduled runs: strangers and voids."""
     planned = {row["run_id"]: row for row in scheduled}
-    strangers = [folder.name for folder in runfolder.listing(raw_dir) if folder.name not in planned]
-    notes = sorted(void_dir.glob(f"*.{runfolder.VOID}")) if void_dir.is_dir() else []
+    strangers = [folder.name for folder in run_folder.listing(raw_dir) if folder.name not in planned]
+    notes = sorted(void_dir.glob(f"*.{run_folder.VOID}")) if void_dir.is_dir() else []
     return _tables([
         *(_refused(one, "stranger", ["not in the schedule"], f"{raw_dir.name}/{one}") for one in strangers),
         *(_of_void(note, planned) for note in notes),
@@ -120,7 +122,7 @@ def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]
     for folder in folders:
         run = Evidence.of(folder)
         planned = run.planned
-        if own_scripts.is_own(planned.script):
+        if custom_scripts.is_own(planned.script):
             names = {name: name for name in ("events", "reads", "writes", "other")}
             names["errors"] = "ignored_errors"
             sums = {
@@ -181,7 +183,7 @@ def _tables(found: Iterable[Found]) -> dict[str, pa.Table]:
         # Derived numbers have the digits that their schema states.
         derived = [column for column, (kind, _, _) in SCHEMAS[name].items() if kind == "derived"]
         for row in own:
-            row |= {one: canonical.significant(row[one], canonical.DERIVED) for one in derived}
+            row |= {one: numeric_equality.significant(row[one], numeric_equality.DERIVED) for one in derived}
         tables[name] = pa.Table.from_pylist(own, schema=schema_of(name))
     return tables
 
@@ -205,7 +207,7 @@ def _of_run(raw_dir: Path, limits: Limits, scheduled: dict[str, Any]) -> Iterato
         yield _refused(run_id, status, list(broken) or differs or judged.reasons, place)
         return
     try:
-        text = folder.text(runfolder.MONITOR)
+        text = folder.text(run_folder.MONITOR)
         monitor = costs.monitor_table(text)
         row = rows.run_row(judged, scheduled, monitor, place)
         spent = costs.of_run(judged.evidence, text, row["qps"])
@@ -222,10 +224,10 @@ def _of_run(raw_dir: Path, limits: Limits, scheduled: dict[str, Any]) -> Iterato
 
 def _of_void(note: Path, planned: Mapping[str, dict[str, Any]]) -> Found:
     """Read why one folder was set aside; what is not about a scheduled run's validity is only listed."""
-    record = runfolder.read_note(note)
-    place = f"{note.parent.name}/{note.name.removesuffix('.' + runfolder.VOID)}"
+    record = run_folder.read_note(note)
+    place = f"{note.parent.name}/{note.name.removesuffix('.' + run_folder.VOID)}"
     scheduled = planned.get(record.run_id)
-    if scheduled is None or record.status not in runfolder.COUNTED:
+    if scheduled is None or record.status not in run_folder.COUNTED:
         return _refused(record.run_id, record.status, record.reasons, place)
     return "voids", {
         **{name: scheduled[name] for name in ("run_id", "block", "arm", "workload", "threads")},

@@ -6,18 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from benchbook.core import several
-from benchbook.core.params import Limits
-from benchbook.core.runfolder import RunFolder
-from benchbook.read import (
-    checks_clock,
-    checks_cluster,
-    checks_log,
-    checks_machine,
-    checks_physics,
-    checks_server,
-    checks_turns,
-)
+from benchbook.core.study import client_sharding
+from benchbook.core.study.params import Limits
+from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.read import checks_clock, checks_cluster, checks_log, checks_machine, checks_cross_source, checks_server, checks_turns
 from benchbook.read.evidence import Evidence, Excused, Missing
 
 Find = Callable[[Evidence, Limits], Iterator[str]]
@@ -41,13 +33,13 @@ def beginning(run: Evidence, limits: Limits) -> Iterator[str]:
     if not run.seen:
         raise Missing("nothing was recorded")
     setting = run.plan.get("arm_setting")
-    asked, servers = several.clients(setting), several.servers(setting)
+    asked, servers = client_sharding.clients(setting), client_sharding.servers(setting)
     known = run.get("clients") if asked > 1 else []
     yield from counted(run)
     if asked == 1:
         return
     for number, one in enumerate(known):
-        if one.get("server") != (due := several.server_of(number, servers)):
+        if one.get("server") != (due := client_sharding.server_of(number, servers)):
             yield f"client {number} used server {one.get('server')}, not {due}"
     if (spread := run.get("start_spread_ms")) > limits.start_spread_ms:
         yield f"the clients began {spread:.0f} ms apart, at most {limits.start_spread_ms:g} ms"
@@ -55,7 +47,7 @@ def beginning(run: Evidence, limits: Limits) -> Iterator[str]:
 
 def counted(run: Evidence) -> Iterator[str]:
     """Yield how many clients ran where that is not as many as the arm asks for."""
-    asked, ran = several.clients(run.plan.get("arm_setting")), len(run.seen.get("clients") or [run])
+    asked, ran = client_sharding.clients(run.plan.get("arm_setting")), len(run.seen.get("clients") or [run])
     if ran != asked:
         yield f"{ran} clients ran, {asked} asked"
 
@@ -90,7 +82,7 @@ CHECKS: tuple[tuple[str, str, Find], ...] = (
     ("V23", "turns", checks_turns.turns),
     ("V24", "cluster", checks_cluster.cluster),
     ("V25", "cache", checks_server.cache),
-    ("V26", "physics", checks_physics.physics),
+    ("V26", "physics", checks_cross_source.physics),
 )
 EACH = dict.fromkeys((f"V{number}" for number in range(1, 10)), "client")
 EACH |= dict.fromkeys(("V10", "V11", "V12", "V13", "V25"), "server")

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import get_args
 from urllib.parse import urlsplit
 
-from benchbook.compare import words
-from benchbook.compare.sentences import SHOWN
-from benchbook.core import findings, paths
-from benchbook.core.audit import Claim
-from benchbook.core.findings import Answer, Finding
-from benchbook.show import opposite
-from benchbook.show.audited import recomputed
+from benchbook.compare.text import labels
+from benchbook.compare.text.sentences import SHOWN
+from benchbook.core.artifacts import findings
+from benchbook.core.util import paths
+from benchbook.core.published.audit import Claim
+from benchbook.core.artifacts.findings import Answer, Finding
+from benchbook.show import direction_notes
+from benchbook.show.audit_page import recomputed
 from benchbook.show.markup import ADDRESS, Html, element
-from benchbook.show.shape import render
-from benchbook.show.standing import Measured, Standing
+from benchbook.show.templating import render
+from benchbook.show.claim_status import Measured, Standing
 from benchbook.show.table import Table, tabulated
 from benchbook.show.tables import levels_of
 
@@ -48,7 +49,7 @@ def claims(seen: Standing) -> Html:
         ways = seen.shipped.get(claim.id, ())
         would = [one for one in ways if one.is_answer] or ([] if shown else list(ways))
         rows.append((claim, *judged, shown, ways, would))
-    given = {"recomputed": recomputed, "opposite": opposite, "levels_of": levels_of, "decided": SHOWN}
+    given = {"recomputed": recomputed, "opposite": direction_notes, "levels_of": levels_of, "decided": SHOWN}
     return render("claims.html.j2", rows=rows, measured={one.name for one in seen.studies}, **given)
 
 
@@ -60,7 +61,7 @@ def _illustrations(seen: Standing, claim: Claim) -> list[Illustration]:
     pairs: dict[tuple[str, bool, str, str], Illustration] = {}
     is_effect = claim.kind in ("effect", "text_only", "value")
     for study, found in seen.shows(claim.id) if is_effect else ():
-        arms = words.of(found, "treatment"), words.of(found, "baseline")
+        arms = labels.of(found, "treatment"), labels.of(found, "baseline")
         pairs.setdefault((study.name, study.is_recorded, *arms), (study, None, []))[2].append(found)
     for pair in pairs.values():
         made[pair[0].name].append(pair)

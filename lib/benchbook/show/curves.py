@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from benchbook.compare import pooled_words, words
-from benchbook.core.findings import ByThreads, Finding
-from benchbook.core.pooled import Contrast, Pooled
-from benchbook.core.wording import count
+from benchbook.compare.meta import meta_analysis_text
+from benchbook.compare.text import labels
+from benchbook.core.artifacts.findings import ByThreads, Finding
+from benchbook.core.artifacts.meta_analysis import Contrast, Pooled
+from benchbook.core.util.plural import count
 from benchbook.show import forest, numbers, theme
 from benchbook.show.forest import Ends, Scale
 from benchbook.show.markup import Html, slug
 from benchbook.show.picture import render_svg
-from benchbook.show.shape import render
+from benchbook.show.templating import render
 from benchbook.show.tables import levels_of
 
 # An effect at so many levels is drawn as a line even where one number may stand for all of them.
@@ -57,8 +58,8 @@ class Curve:
     def told(self) -> str:
         """Its effects in words: −19 % at 1 thread, +24 % at 8."""
         first, *others = self.points
-        told = [f"{pooled_words.percent(one.value)} at {one.threads:,}" for one in others]
-        return ", ".join([f"{pooled_words.percent(first.value)} at {count(first.threads, 'thread')}", *told])
+        told = [f"{meta_analysis_text.percent(one.value)} at {one.threads:,}" for one in others]
+        return ", ".join([f"{meta_analysis_text.percent(first.value)} at {count(first.threads, 'thread')}", *told])
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Curves:
 def of_findings(known: Sequence[Finding]) -> tuple[Curves | None, set[str]]:
     """Return the effects of a session that are drawn against threads, and the ids of their findings."""
     found = [
-        (one.id, f"{words.of(one, 'workload')}{forest.beside_queries(one.metric)}", _once(one))
+        (one.id, f"{labels.of(one, 'workload')}{forest.beside_queries(one.metric)}", _once(one))
         for one in known
         if is_curve(levels_of(one), one.headline)
     ]
@@ -131,7 +132,7 @@ def _once(found: Finding) -> Curve:
         if numbers.is_known(one.effect):
             is_decided = not isinstance(one, ByThreads) and one.label in forest.DECIDED
             points.append(Point(one.threads, one.effect, numbers.ends(one), is_decided))
-    return Curve(words.of(found, "treatment"), f"#finding-{slug(found.id)}", tuple(points))
+    return Curve(labels.of(found, "treatment"), f"#finding-{slug(found.id)}", tuple(points))
 
 
 def _several(contrast: Contrast) -> Curve:
@@ -146,7 +147,7 @@ def _several(contrast: Contrast) -> Curve:
                 sessions.setdefault(seen.session, []).append((one.threads, seen.effect))
     beside = tuple(map(tuple, sessions.values()))
     return Curve(
-        words.label(contrast.names.treatment), f"#finding-{slug(contrast.id)}", tuple(points), beside
+        labels.label(contrast.names.treatment), f"#finding-{slug(contrast.id)}", tuple(points), beside
     )
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import words
-from benchbook.core import files, paths
-from benchbook.core.findings import Findings
+from benchbook.compare.text import labels
+from benchbook.core.util import files, paths
+from benchbook.core.artifacts.findings import Findings
 
 # What a page is made of; None stands for all columns. Seconds are many, and few of their columns are shown.
 TABLES: dict[str, list[str] | None] = {
@@ -54,7 +54,7 @@ class Evidence:
     @cached_property
     def named(self) -> dict[str, str]:
         """Name the arms in their fixed order, each with its readable name."""
-        known = words.labels(self.findings, "arms")
+        known = labels.labels(self.findings, "arms")
         return {arm: known.get(arm, arm) for arm in self.arms}
 
     @cached_property
@@ -65,9 +65,9 @@ class Evidence:
     def readable(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return runs or voids with readable names of arms and workloads; `key` has the workload's own."""
         shown = table.assign(key=table.workload)
-        kinds: dict[str, words.Kind] = {"arm": "arms", "workload": "workloads"}
+        kinds: dict[str, labels.Kind] = {"arm": "arms", "workload": "workloads"}
         for column, kind in kinds.items():
-            known = words.labels(self.findings, kind)
+            known = labels.labels(self.findings, kind)
             shown[column] = [known.get(name, name) for name in shown[column]]
         return shown
 

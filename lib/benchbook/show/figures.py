@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from benchbook.compare import machines, words
-from benchbook.compare.seconds import STALL_SHARE
-from benchbook.core import paths
-from benchbook.core.findings import Findings
-from benchbook.core.turns import TURNS
-from benchbook.show import causes, curves, forest, numbers, sessions, theme
+from benchbook.compare.text import cpu_models, labels as labels_module
+from benchbook.compare.stats.stalls import STALL_SHARE
+from benchbook.core.util import paths
+from benchbook.core.artifacts.findings import Findings
+from benchbook.core.study.interleaving import TURNS
+from benchbook.show import bottleneck_section, curves, forest, numbers, sessions, theme
 from benchbook.show.evidence import Evidence
 from benchbook.show.picture import Panel, Picture, by_arm
 from benchbook.show.table import Table, tabulated
@@ -120,14 +120,14 @@ def of_effects(seen: Evidence) -> list[object]:
     )
     shown = [one for one in (lines, drawn if drawn.rows or not lines else None) if one is not None]
     processors = [one.processor for one in several.sessions if one.id == paths.root().name] if several else []
-    return [*shown, *causes.shown(found, earlier, *map(machines.name, processors))]
+    return [*shown, *bottleneck_section.shown(found, earlier, *map(cpu_models.name, processors))]
 
 
 def beside_effects(seen: Evidence) -> list[object]:
     """Return what else there is on effects: session by session, the ladder, what a query cost each part."""
     found = seen.findings
     own = [forest.of_findings(found.findings, found.aa)] if sessions.several(seen) else []
-    return [*sessions.shown(seen), *own, *ladder(found), *causes.tables(found), *percentiles(found)]
+    return [*sessions.shown(seen), *own, *ladder(found), *bottleneck_section.tables(found), *percentiles(found)]
 
 
 def of_runs(seen: Evidence) -> list[Picture]:
@@ -145,7 +145,7 @@ def of_runs(seen: Evidence) -> list[Picture]:
 def percentiles(findings: Findings) -> list[Table]:
     """Return the table, or nothing where no percentile was compared."""
     rows = [(found, one) for found in findings.findings for one in found.support or ()]
-    return [tabulated("percentiles", rows, arms=words.labels(findings, "arms"))] if rows else []
+    return [tabulated("percentiles", rows, arms=labels_module.labels(findings, "arms"))] if rows else []
 
 
 def ladder(findings: Findings) -> list[object]:

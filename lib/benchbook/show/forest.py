@@ -11,16 +11,17 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchbook.compare import machines, pooled_words, words
-from benchbook.compare.sentences import SHOWN, listing
-from benchbook.core import pooled
-from benchbook.core.findings import ByThreads, Contrast, Finding, Level, Rungs
-from benchbook.core.pooled import Pooled, PooledEffect
-from benchbook.core.wording import count
+from benchbook.compare.text import cpu_models, labels
+from benchbook.compare.meta import meta_analysis_text
+from benchbook.compare.text.sentences import SHOWN, listing
+from benchbook.core.artifacts import meta_analysis
+from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Level, Rungs
+from benchbook.core.artifacts.meta_analysis import Pooled, PooledEffect
+from benchbook.core.util.plural import count
 from benchbook.show import numbers, theme
 from benchbook.show.markup import Html, slug
 from benchbook.show.picture import render_svg
-from benchbook.show.shape import render
+from benchbook.show.templating import render
 from benchbook.show.tables import contrast, levels_of
 
 Ends = tuple[float, float]
@@ -126,7 +127,7 @@ def of_findings(
     own: dict[str, list[Finding]] = {}
     for found in known:
         if found.id not in without:
-            own.setdefault(words.of(found, "workload"), []).append(found)
+            own.setdefault(labels.of(found, "workload"), []).append(found)
     drawn = {
         name: [row for one in several for row in _rows(one, with_levels)] for name, several in own.items()
     }
@@ -139,7 +140,7 @@ def of_findings(
             rows += [Row(workload, kind="heading"), *lines]
     if aa and own:
         rows.append(_row(aa, f"{contrast(aa)}{beside_queries(aa.metric)}"))
-    bases = dict.fromkeys(words.inside(one, "baseline") for several in own.values() for one in several)
+    bases = dict.fromkeys(labels.inside(one, "baseline") for several in own.values() for one in several)
     against = f"Against {listing([*bases])}. " if bases else ""
     has_band = any(row.band for row in rows)
     told = f"{against}{CAPTION}{CLAIMED if has_band else ''}"
@@ -166,7 +167,7 @@ def over_sessions(found: Pooled, without: Container[str] = ()) -> Forest:
     return Forest("over-sessions", "Over all sessions", rows, BELOW if without else SEVERAL)
 
 
-def by_session(found: Pooled, contrasts: Sequence[pooled.Contrast] | None = None) -> Forest:
+def by_session(found: Pooled, contrasts: Sequence[meta_analysis.Contrast] | None = None) -> Forest:
     """Draw each session of contrasts, all unless given, on a line of its own, with its date and processor."""
     rows: list[Row] = []
     shown = found.contrasts if contrasts is None else contrasts
@@ -175,27 +176,27 @@ def by_session(found: Pooled, contrasts: Sequence[pooled.Contrast] | None = None
         rows.append(Row(place(of, effect), kind="heading"))
         for seen in sorted(effect.sessions, key=lambda each: found.session(each.session).measured):
             session, ends, value = found.session(seen.session), numbers.ends(seen), seen.effect or 0.0
-            name = f"{session.measured[:16].replace('T', ' ')}, {machines.name(session.processor)}"
-            told = pooled_words.percent(value) + (f" ({pooled_words.span(*ends)})" if ends else "")
+            name = f"{session.measured[:16].replace('T', ' ')}, {cpu_models.name(session.processor)}"
+            told = meta_analysis_text.percent(value) + (f" ({meta_analysis_text.span(*ends)})" if ends else "")
             rows.append(Row(name, told, ((value, _is_decided(seen)),), ends, kind="level"))
     return Forest("by-session", "Session by session", tuple(rows), CAPTION, is_folded=True)
 
 
 def ladder(found: Rungs) -> Forest:
     """Draw one ladder: each arm against the first, in their order."""
-    rows = tuple(_row(one, words.of(one, "treatment")) for one in found.against_first)
+    rows = tuple(_row(one, labels.of(one, "treatment")) for one in found.against_first)
     first = found.against_first[0]
-    title = f"Against {words.of(first, 'baseline')}, on {words.of(first, 'workload')}"
+    title = f"Against {labels.of(first, 'baseline')}, on {labels.of(first, 'workload')}"
     return Forest("ladder", title, rows, CAPTION)
 
 
 def beside_queries(metric: str) -> str:
     """Name a metric after what it is of, unless it is queries a second: `, p95 latency`."""
-    return "" if metric == "qps" else f", {words.metric(metric)}"
+    return "" if metric == "qps" else f", {labels.metric(metric)}"
 
 
 def _rows(found: Finding, with_levels: bool) -> Iterator[Row]:
-    yield _row(found, f"{words.of(found, 'treatment')}{beside_queries(found.metric)}")
+    yield _row(found, f"{labels.of(found, 'treatment')}{beside_queries(found.metric)}")
     if with_levels or not found.headline:
         for point in levels_of(found):
             row = _row(point, count(point.threads, "thread"))
@@ -217,7 +218,7 @@ def _row(found: Contrast | Level | ByThreads, name: str) -> Row:
     return Row(name, told, ((found.effect, is_decided),), ends, band=band, way=way)
 
 
-def on_throughput(found: Iterable[Pooled]) -> Iterator[tuple[Pooled, pooled.Contrast, PooledEffect]]:
+def on_throughput(found: Iterable[Pooled]) -> Iterator[tuple[Pooled, meta_analysis.Contrast, PooledEffect]]:
     """Effects on queries a second that a reader is told of studies: of none that is retired, and none whose
     size the study sets itself (a quota, a delay, a neighbour)."""
     for study in found:
@@ -226,13 +227,13 @@ def on_throughput(found: Iterable[Pooled]) -> Iterator[tuple[Pooled, pooled.Cont
                 yield from ((study, of, one) for one in of.told)
 
 
-def place(one: pooled.Contrast, effect: PooledEffect) -> str:
+def place(one: meta_analysis.Contrast, effect: PooledEffect) -> str:
     """Name an effect over sessions: HAProxy on point selects, 8 threads."""
     at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
-    return f"{words.label(one.names.treatment)} on {one.names.workload}{beside_queries(one.metric)}{at}"
+    return f"{labels.label(one.names.treatment)} on {one.names.workload}{beside_queries(one.metric)}{at}"
 
 
-def together(one: pooled.Contrast, effect: PooledEffect) -> Row:
+def together(one: meta_analysis.Contrast, effect: PooledEffect) -> Row:
     """Give the line of an effect over sessions: its sessions, their mean, where a further one is expected."""
     dots = tuple((seen.effect, _is_decided(seen)) for seen in effect.sessions if seen.effect is not None)
     row = Row(place(one, effect), effect.short, dots, expected(effect), way=f"#finding-{slug(one.id)}")

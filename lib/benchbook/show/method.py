@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from benchbook.compare import calibration as campaigns
-from benchbook.compare.doubts import leaves_zero_out
-from benchbook.core import calibrated
-from benchbook.core.findings import Finding, Findings
-from benchbook.show import forest, standing
+from benchbook.compare.stats import calibration as campaigns
+from benchbook.compare.inference.caveats import leaves_zero_out
+from benchbook.core.artifacts import calibration_store
+from benchbook.core.artifacts.findings import Finding, Findings
+from benchbook.show import forest, claim_status
 from benchbook.show.markup import Html, slug
-from benchbook.show.shape import render
+from benchbook.show.templating import render
 from benchbook.show.table import Table, tabulated
 
 Studies = Mapping[str, Findings]
@@ -20,7 +20,7 @@ Studies = Mapping[str, Findings]
 
 def studies() -> Studies:
     """Return the findings of every study that has them, by the way from this page to its own."""
-    return {one.page: one.found for one in standing.measured()}
+    return {one.page: one.found for one in claim_status.measured()}
 
 
 def opening(known: Studies) -> Html:
@@ -46,7 +46,7 @@ def aa_table(known: Studies) -> Table:
 
 def calibration() -> Html:
     """Write what the recorded campaigns show, a sentence a question, and where and when they ran."""
-    table = calibrated.table()
+    table = calibration_store.table()
     if table is None or table.empty:
         return render("calibration.html.j2", table=None)
     days = sorted({began[:10] for began in table.began_utc})

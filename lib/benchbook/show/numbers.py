@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import TypeGuard
 
-from benchbook.compare.sentences import NBSP as NBSP
-from benchbook.compare.sentences import Interval
-from benchbook.compare.sentences import listing as listing
-from benchbook.core.findings import Contrast
+from benchbook.compare.text.sentences import NBSP as NBSP
+from benchbook.compare.text.sentences import Interval
+from benchbook.compare.text.sentences import listing as listing
+from benchbook.core.artifacts.findings import Contrast
 
 NOT_COMPUTED = "not computed"
 _MINUS = "\N{MINUS SIGN}"

@@ -23,8 +23,8 @@ from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat import NotebookNode
 from traitlets.config import Config
 
-from benchbook.core.errors import given
-from benchbook.core.wording import count
+from benchbook.core.util.errors import given
+from benchbook.core.util.plural import count
 from benchbook.show.markup import Html, element, plain, slug, visible
 from benchbook.show.sanitize import sanitized
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from benchbook.show import theme
 from benchbook.show.markup import Html, element
-from benchbook.show.shape import render
+from benchbook.show.templating import render
 
 
 def inline(drawn: str, alt: str, **attributes: object) -> Html:

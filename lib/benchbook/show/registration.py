@@ -17,11 +17,13 @@ import pandas as pd
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from benchbook.compare.occasions import moment
-from benchbook.core import git, paths, record, sizes
-from benchbook.core.study_arm import without_presentation
+from benchbook.compare.meta.random_effects import moment
+from benchbook.core.util import git, paths
+from benchbook.core.artifacts import record
+from benchbook.core.study import study_variants
+from benchbook.core.study.study_arm import without_presentation
 from benchbook.show import numbers
-from benchbook.show.doubts import Doubt
+from benchbook.show.caveats_section import Doubt
 
 NAME = "Pre-registration"
 HELD = "Held: "
@@ -108,7 +110,7 @@ def looked_at(study: str, own: str, first: datetime.datetime, looks: Sequence[Lo
 def still(study: str, told: str, measured: str, file: Path) -> str:
     """Return what a recorded session says of pre-registration, unless something was looked at before it that
     had other promises than its study file."""
-    if not told.startswith(HELD) or sizes.origin(study):
+    if not told.startswith(HELD) or study_variants.origin(study):
         return told
     own = file.read_text(encoding="utf-8")
     return looked_at(study, own, moment(measured), recorded(study)) or told
@@ -117,9 +119,9 @@ def still(study: str, told: str, measured: str, file: Path) -> str:
 def _followed(study: str) -> tuple[str, list[Revision], tuple[str, ...]]:
     """Return the file that promises for a study, its commits, newest first, and the keys that promise."""
     name, revisions = paths.study(study).shown, _revisions(study)
-    if not revisions and (whole := sizes.origin(study)):
+    if not revisions and (whole := study_variants.origin(study)):
         # A study at a size is what the study says under `sizes`.
-        return paths.study(whole).shown, _revisions(whole), (*PROMISED, sizes.SECTION)
+        return paths.study(whole).shown, _revisions(whole), (*PROMISED, study_variants.SECTION)
     return name, revisions, PROMISED
 
 
@@ -168,7 +170,7 @@ def _promise(study: Mapping[str, Any], key: str) -> Any:
         value = {one: plan[one] for one in LENGTHS if one in plan} if isinstance(plan, Mapping) else None
     elif key == "arms":
         value = without_presentation(value)
-    elif key == sizes.SECTION and isinstance(value, Mapping):
+    elif key == study_variants.SECTION and isinstance(value, Mapping):
         value = {
             size: {own: _promise(patch, own) if own == "arms" else one for own, one in patch.items()}
             if isinstance(patch, Mapping)

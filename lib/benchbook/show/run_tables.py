@@ -11,14 +11,15 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core import paths, runfolder
+from benchbook.core.util import paths
+from benchbook.core.artifacts import run_folder
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html, slug
-from benchbook.show.shape import render
+from benchbook.show.templating import render
 from benchbook.show.table import Notes, Table, tabulated
 
-_RAW = {"log": runfolder.OUT, "errors": runfolder.ERR, "evidence": runfolder.EVIDENCE,
-        "monitor": runfolder.MONITOR}  # fmt: skip
+_RAW = {"log": run_folder.OUT, "errors": run_folder.ERR, "evidence": run_folder.EVIDENCE,
+        "monitor": run_folder.MONITOR}  # fmt: skip
 
 
 def opening(seen: Evidence) -> Html:

@@ -6,22 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from benchbook.compare import changes, machines, placed, words
-from benchbook.compare import joined as same
-from benchbook.compare import placed as checks
-from benchbook.compare.contrast_words import sentence as sentence_of
-from benchbook.compare.moderators import WORDS, Ordered, moderators, ordered, sentence
-from benchbook.compare.pooled import Brought, brought
-from benchbook.compare.pooled_words import percent
-from benchbook.core import design, load, paths, pooled
-from benchbook.core.findings import Findings
-from benchbook.core.pooled import Contrast, Pooled, PooledEffect
+from benchbook.compare.meta import change_points, prediction_check
+from benchbook.compare.text import cpu_models, labels
+from benchbook.compare.meta import cross_study as same
+from benchbook.compare.meta import prediction_check as checks
+from benchbook.compare.meta.treatment_text import sentence as sentence_of
+from benchbook.compare.meta.moderators import WORDS, Ordered, moderators, ordered, sentence
+from benchbook.compare.meta.meta_analysis import Brought, brought
+from benchbook.compare.meta.meta_analysis_text import percent
+from benchbook.core.artifacts import design, meta_analysis
+from benchbook.core.study import load
+from benchbook.core.util import paths
+from benchbook.core.artifacts.findings import Findings
+from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect
 from benchbook.show import forest, numbers, theme
 from benchbook.show.evidence import Evidence
 from benchbook.show.forest import Forest
 from benchbook.show.markup import Html, element, join, slug
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.shape import render
+from benchbook.show.templating import render
 from benchbook.show.table import Table, number, tabulated
 
 _MOST_ASKED = 4
@@ -31,7 +34,7 @@ HEADINGS = {"steal_pct": ("Steal", "%"), "hour": ("Hour", "UTC")}
 
 def several(seen: Evidence) -> Pooled | None:
     """Return what several recorded sessions say together, on the page of one of them."""
-    found = pooled.of(seen.name) if paths.root().parent.name == seen.name else None
+    found = meta_analysis.of(seen.name) if paths.root().parent.name == seen.name else None
     return found if found and len(found.sessions) > 1 else None
 
 
@@ -43,7 +46,7 @@ def over(seen: Evidence) -> Html:
 
 def opposite_elsewhere(seen: Evidence) -> Html:
     """Write on the page of a recorded study what has the opposite answer in sessions of another one."""
-    rows = same.joined(pooled.several()) if paths.root().parent.name == seen.name else []
+    rows = same.joined(meta_analysis.several()) if paths.root().parent.name == seen.name else []
     told = same.elsewhere(seen.name, rows)
     return render("elsewhere.html.j2", rows=told) if told else Html("")
 
@@ -54,13 +57,13 @@ def earlier(found: Pooled) -> list[tuple[str, str, Findings]]:
     for one in reversed(found.sessions):
         file = paths.root().parent / one.id / "data" / found.study / paths.study(found.study).findings.name
         if one.id != paths.root().name and file.is_file():
-            known.append((machines.name(one.processor), one.measured[:10], Findings.read(file)))
+            known.append((cpu_models.name(one.processor), one.measured[:10], Findings.read(file)))
     return known
 
 
 def beside_record(seen: Evidence) -> list[Html]:
     """Write where a session of one's own lies beside the recorded ones; nothing on a page of the record."""
-    found = None if paths.root().parent.name == seen.name else pooled.of(seen.name)
+    found = None if paths.root().parent.name == seen.name else meta_analysis.of(seen.name)
     own = here(seen) if found else None
     return [told] if found and own and (told := beside(own, found)).text else []
 
@@ -84,7 +87,7 @@ def here(seen: Evidence) -> Brought | None:
 
 def shown(seen: Evidence) -> list[Forest | Picture | Table]:
     """Return the figure and the tables over sessions; none where the record has no session of the study."""
-    found = pooled.of(seen.name)
+    found = meta_analysis.of(seen.name)
     return evidence(found) if found else []
 
 
@@ -110,9 +113,9 @@ def answer(found: Pooled) -> Html:
     ]
     each = [one for _, effects in told if len(effects) > 1 for one in effects]
     given = {
-        "processors": max(machines.models([one.processor for one in found.sessions]), 1),
+        "processors": max(cpu_models.models([one.processor for one in found.sessions]), 1),
         "days": dict.fromkeys((found.sessions[0].measured[:10], found.sessions[-1].measured[:10])),
-        "in_time": changes.in_time(found),
+        "in_time": change_points.in_time(found),
     }
     return render("sessions.html.j2", found=found, told=told, each=each, **given)
 
@@ -148,7 +151,7 @@ def moderating(found: Pooled) -> Table:
             for key, name in ((key, WORDS.get(key, key)) for key in about)
         ],
         "effects": [
-            number(words.label(contrast.names.treatment), _place(contrast, one)) for contrast, one in told
+            number(labels.label(contrast.names.treatment), _place(contrast, one)) for contrast, one in told
         ],
     }
     rows = zip(found.sessions, known, strict=True)
@@ -165,21 +168,21 @@ def left_out(found: Pooled) -> Table:
     were started and are not recorded."""
     contrasts = [one for one in found.contrasts if any(one.id in other.effects for other in found.left_out)]
     rows = [*found.left_out, *found.not_recorded]
-    effects = [number(words.label(one.names.treatment), one.names.workload) for one in contrasts]
-    given = {"contrasts": contrasts, "effects": effects, "processor": machines.name, "percent": percent}
+    effects = [number(labels.label(one.names.treatment), one.names.workload) for one in contrasts]
+    given = {"contrasts": contrasts, "effects": effects, "processor": cpu_models.name, "percent": percent}
     return tabulated("sessions-left-out", rows, **given)
 
 
 def beside(here: Brought, record: Pooled) -> Html:
     """Write where a session of one's own lies beside the recorded ones, effect by effect."""
-    known = placed.placed(here, record)
+    known = prediction_check.placed(here, record)
     if not known:
         return Html("")
-    differing = placed.different(here.session, record.sessions)
+    differing = prediction_check.different(here.session, record.sessions)
     machine = "No difference of the machine is known."
     if differing:
         machine = f"Different here: {numbers.listing(differing)}."
-    return render("beside.html.j2", known=known, told=placed.summary(here, record) or machine)
+    return render("beside.html.j2", known=known, told=prediction_check.summary(here, record) or machine)
 
 
 def joined(several: Sequence[Pooled]) -> list[Table]:

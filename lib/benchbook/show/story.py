@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from benchbook.compare import machines
-from benchbook.core.pooled import LABELS
-from benchbook.show import causes
+from benchbook.compare.text import cpu_models
+from benchbook.core.artifacts.meta_analysis import LABELS
+from benchbook.show import bottleneck_section
 from benchbook.show.forest import SEVERAL, Forest, on_throughput, place, together
 from benchbook.show.markup import Html, slug
-from benchbook.show.shape import badge, render
-from benchbook.show.standing import Standing
+from benchbook.show.templating import badge, render
+from benchbook.show.claim_status import Standing
 from benchbook.show.table import Table, tabulated
 
 
 def opening(seen: Standing) -> Html:
     """Say on what the story rests, or that the record is still to be made."""
     sessions = [one for study in seen.pooled.values() for one in study.sessions]
-    models = machines.models([one.processor for one in sessions])
+    models = cpu_models.models([one.processor for one in sessions])
     return render("story.html.j2", seen=seen, studies=seen.pooled, sessions=sessions, models=models)
 
 
@@ -68,5 +68,5 @@ def forest(seen: Standing) -> Forest:
 
 def reasons(seen: Standing) -> Table:
     """Give the first known cause of each study in a sentence."""
-    known = ((study, causes.known(next(iter(study.explained), study.found))) for study in seen.studies)
-    return tabulated("causes", [(study, causes.reason(found[0])) for study, found in known if found])
+    known = ((study, bottleneck_section.known(next(iter(study.explained), study.found))) for study in seen.studies)
+    return tabulated("causes", [(study, bottleneck_section.reason(found[0])) for study, found in known if found])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchbook.show.markup import Html, element, escape
-from benchbook.show.shape import render, told
+from benchbook.show.templating import render, told
 
 
 @dataclass(frozen=True)

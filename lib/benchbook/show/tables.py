@@ -7,16 +7,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchbook.compare import seconds, words
-from benchbook.core.audit import Audit
-from benchbook.core.findings import ByThreads, Contrast, Finding, Findings, Level
-from benchbook.core.runfolder import EVIDENCE, RunFolder
-from benchbook.show import numbers, opposite
+from benchbook.compare.stats import stalls
+from benchbook.compare.text import labels
+from benchbook.core.published.audit import Audit
+from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Findings, Level
+from benchbook.core.artifacts.run_folder import EVIDENCE, RunFolder
+from benchbook.show import numbers, direction_notes
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import slug
 from benchbook.show.run_tables import cell_anchor
 from benchbook.show.run_tables import cells as cells
-from benchbook.show.shape import ORDER
+from benchbook.show.templating import ORDER
 from benchbook.show.table import Column, Notes, Table, long, tabulated
 
 _NO_ARMS: Mapping[str, str] = {}
@@ -32,14 +33,14 @@ def effects(findings: Findings) -> Table:
 
 def asked(findings: Findings) -> list[Table]:
     """List what the study came to for claims that its findings do not answer as they stand."""
-    return [tabulated("claims", findings.claims, opposite=opposite)] if findings.claims else []
+    return [tabulated("claims", findings.claims, opposite=direction_notes)] if findings.claims else []
 
 
 def contrast(found: Contrast) -> str:
     """Name a finding by what it compares, in words: HAProxy against direct connections on point selects."""
-    treatment, baseline = words.of(found, "treatment"), words.of(found, "baseline")
-    workload = words.of(found, "workload")
-    if found.treatment.endswith(words.AGAIN):
+    treatment, baseline = labels.of(found, "treatment"), labels.of(found, "baseline")
+    workload = labels.of(found, "workload")
+    if found.treatment.endswith(labels.AGAIN):
         return f"A/A: {baseline}, twice, on {workload}"
     return f"{treatment} against {baseline} on {workload}"
 
@@ -47,7 +48,7 @@ def contrast(found: Contrast) -> str:
 def _below(found: Finding) -> str:
     """Lead from an effect to what it is made of: its thread counts if they are listed, else its cells."""
     levels = levels_of(found)
-    if len(levels) > 1 and not found.treatment.endswith(words.AGAIN):
+    if len(levels) > 1 and not found.treatment.endswith(labels.AGAIN):
         return f"#{_level_anchor(found, levels[0])}"
     return f"#{cell_anchor(found.workload, min(found.threads))}"
 
@@ -91,7 +92,7 @@ def checks(found: Findings | Audit) -> Table:
 def scaling(findings: Findings) -> Table:
     """List the highest throughput of every arm and workload, and the fitted peak or why there is none."""
     entries = findings.scaling or []
-    names = {kind: words.labels(findings, kind) for kind in ("arms", "workloads")}
+    names = {kind: labels.labels(findings, kind) for kind in ("arms", "workloads")}
     return tabulated("scaling", entries, is_fitted=any(entry.peak_qps for entry in entries), **names)
 
 
@@ -173,7 +174,7 @@ def stability(seen: Evidence) -> list[Table]:
     """
     runs, _ = seen.drawn
     about = runs.set_index("run_id")
-    rows = [(about.loc[one.run_id], one) for one in seconds.long_runs(runs, seen.intervals)]
+    rows = [(about.loc[one.run_id], one) for one in stalls.long_runs(runs, seen.intervals)]
     return [tabulated("stability", rows)] if rows else []
 
 
@@ -183,7 +184,7 @@ def dips(seen: Evidence) -> list[Table]:
     No table where no arm has an event.
     """
     about = seen.runs.set_index("run_id")
-    found = seconds.dips(seen.runs, seen.intervals, seconds.events(seen.facts["arms"]))
+    found = stalls.dips(seen.runs, seen.intervals, stalls.events(seen.facts["arms"]))
     rows = [(about.loc[one.run_id], one) for one in found]
     return [tabulated("dips", rows, arms=seen.named)] if rows else []
 
@@ -191,10 +192,10 @@ def dips(seen: Evidence) -> list[Table]:
 def leaders(seen: Evidence) -> list[Table]:
     """Return how many regions each store led, and how many of them beside TiDB, as a table; none for a study
     without clusters."""
-    arms, names = seen.facts["arms"], words.labels(seen.findings, "arms")
+    arms, names = seen.facts["arms"], labels.labels(seen.findings, "arms")
     rows = []
     for arm, looks in _looks(seen).items():
-        own = arms.get(arm) or arms.get(arm.removesuffix(words.AGAIN)) or {}
+        own = arms.get(arm) or arms.get(arm.removesuffix(labels.AGAIN)) or {}
         # The store that each TiDB shares a zone with, where there are zones; each TiDB is asked as much.
         zones = ((own.get("engine") or {}).get("cluster") or {}).get("zones") or {}
         beside = zones.get("tidb_beside") or ()

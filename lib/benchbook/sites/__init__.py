@@ -16,12 +16,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from benchbook.core import registry, surroundings
-from benchbook.core.errors import LockHeld, SettingsDiffer, SiteError
+from benchbook.core.study import registry
+from benchbook.core.util import process_env
+from benchbook.core.util.errors import LockHeld, SettingsDiffer, SiteError
 from benchbook.sites.processes import supervise
 
 if TYPE_CHECKING:
-    from benchbook.core.study import Study
+    from benchbook.core.study.study import Study
     from benchbook.sites.contract import Site
 
 __all__ = ["LockHeld", "SettingsDiffer", "SiteError", "kind", "load", "open_site", "rooms"]
@@ -55,7 +56,7 @@ def open_site(study: Study, lab: Path) -> Iterator[Site]:
     is first tied to the stage, so that not even SIGKILL leaves a server behind.
     """
     supervise.die_with_parent()
-    surroundings.close()
-    surroundings.hide()
+    process_env.close()
+    process_env.hide()
     with kind(study)(study, lab) as site:
         yield site

@@ -15,10 +15,10 @@ from typing import Any, Protocol, Self
 
 import sqlalchemy
 
-from benchbook.core.engines import data_groups
-from benchbook.core.errors import SiteError
-from benchbook.core.model import Endpoint
-from benchbook.core.study import Study
+from benchbook.core.study.engines import data_groups
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.model import Endpoint
+from benchbook.core.study.study import Study
 
 
 @dataclass(frozen=True)

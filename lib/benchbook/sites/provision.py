@@ -9,16 +9,17 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core import applied, canonical, files, paths
-from benchbook.core.design import METHODS
-from benchbook.core.document import Facts
-from benchbook.core.engines import engine_of
-from benchbook.core.errors import BenchbookError
-from benchbook.core.study import Study
+from benchbook.core.artifacts import applied_config
+from benchbook.core.util import numeric_equality, files, paths
+from benchbook.core.artifacts.design import METHODS
+from benchbook.core.artifacts.artifact import Facts
+from benchbook.core.study.engines import engine_of
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.study import Study
 from benchbook.sites import open_site, sql
-from benchbook.sites.arms import obstacles
+from benchbook.sites.topology import feasibility
 from benchbook.sites.contract import Site
-from benchbook.sites.lab import lab_folder
+from benchbook.sites.workspace import lab_folder
 
 
 def run(name: str, study: Study, path: Path) -> Facts:
@@ -42,7 +43,7 @@ def run(name: str, study: Study, path: Path) -> Facts:
             must_have_sysbench(study, arm, arms[arm])
             texts += site.applied(arm)
         site.look()
-    applied.write(path.with_name(paths.APPLIED), texts)
+    applied_config.write(path.with_name(paths.APPLIED), texts)
     facts: dict[str, Any] = {"study": name, "machine": machines, "methods": METHODS, "arms": arms}
     files.write_json(path, facts | ({"skipped": skipped} if skipped else {}))
     return Facts.read(path)
@@ -65,7 +66,7 @@ def skip(site: Site, study: Study) -> dict[str, str]:
 
     BenchbookError if the baseline is among them or no treatment is left: there is nothing to compare then.
     """
-    skipped = obstacles.of_site(site, study.arms)
+    skipped = feasibility.of_site(site, study.arms)
     if study.baseline in skipped or all(arm in skipped for arm in study.treatments):
         told = "; ".join(f"{arm}: {reason}" for arm, reason in skipped.items())
         raise BenchbookError(f"nothing is left to compare: {told}")
@@ -131,7 +132,7 @@ def differences(facts: Facts) -> pd.DataFrame:
 
 def _lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return facts by dotted name, without what changes by the hour and Python's version."""
-    own = canonical.flat({key: value for key, value in facts.items() if key != "moment"})
+    own = numeric_equality.flat({key: value for key, value in facts.items() if key != "moment"})
     python = "machine.python."
     return {key: one for key, one in own.items() if one is not None and not f"{key}.".startswith(python)}
 

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
-from benchbook.core import traits, yamlfile
-from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.study import descriptors
+from benchbook.core.util import yaml_file
+from benchbook.core.util.errors import SettingsDiffer, SiteError
 
 Value = int | float | str | bool
 Got = Callable[[str], str | None]
@@ -46,7 +47,7 @@ SWITCH = dict.fromkeys(("on", "true", "yes", "1"), "on") | dict.fromkeys(("off",
 def complete(asked: Mapping[str, Value], *engines: str, version: str = "") -> dict[str, Value]:
     """Return what servers start from (`defaults.yaml`), later engines before earlier, a study's above all."""
     here = numbers(version)
-    read = yamlfile.read(Path(__file__).with_name("defaults.yaml")).data
+    read = yaml_file.read(Path(__file__).with_name("defaults.yaml")).data
     rows = {name: row for engine in engines for name, row in read[engine].items()}
     merged: dict[str, Value] = {
         name: row["value"]
@@ -67,7 +68,7 @@ def numbers(version: object) -> list[int]:
 
 def must_be_free(engine: Any) -> None:
     """Raise SiteError for a setting that is not a study's to make, in the words that refuse its file."""
-    for wrong in traits.reserved("engine", engine.name, engine.settings):
+    for wrong in descriptors.reserved("engine", engine.name, engine.settings):
         raise SiteError(wrong)
 
 
@@ -135,7 +136,7 @@ def taken(
 
 def unstated(asked: Container[str], got: Got) -> dict[str, str]:
     """Return what a server says of the settings that compare between engines and that a study leaves out."""
-    names = {name for of in traits.engines().values() for alike in of.meanings.values() for name in alike}
+    names = {name for of in descriptors.engines().values() for alike in of.meanings.values() for name in alike}
     return {name: said for name in sorted(names) if name not in asked and (said := got(name)) is not None}
 
 

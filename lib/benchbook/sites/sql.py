@@ -8,8 +8,8 @@ from typing import Any
 import pymysql
 import sqlalchemy
 
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
 
 WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server_uid": "@@server_uid"}
 

@@ -5,9 +5,9 @@ import math
 import pytest
 
 from benchbook.compare.claims import bands
-from benchbook.compare.verdicts import Band as Limits
-from benchbook.compare.verdicts import Bounds
-from benchbook.core.claim import Claim
+from benchbook.compare.stats.equivalence import Band as Limits
+from benchbook.compare.stats.equivalence import Bounds
+from benchbook.core.published.claim import Claim
 
 TOLD = {"claim": "So it is.", "stands": "Here", "metric": "qps"}
 SIDES = {"baseline": {"arm": "a"}, "treatment": {"arm": "b"}}

@@ -3,17 +3,17 @@
 import pandas as pd
 import pytest
 
-from benchbook.compare.claims import measured
-from benchbook.compare.claims.blocks import Evidence
+from benchbook.compare.claims import evaluate
+from benchbook.compare.claims.study_cells import Evidence
 from benchbook.compare.claims.metrics import DERIVED
-from benchbook.compare.contrasts import contrast_candidates
-from benchbook.core.claim import Claim
-from benchbook.core.params import Analysis
+from benchbook.compare.inference.contrasts import contrast_candidates
+from benchbook.core.published.claim import Claim
+from benchbook.core.study.params import Analysis
 
 
 def answerable(study, claims):
     """Return the contrasts that answer claims, and why others are not answered."""
-    put = measured.put(study, claims, {})
+    put = evaluate.put(study, claims, {})
     return put.effects, put.left
 
 
@@ -75,9 +75,9 @@ def test_a_claim_of_several_treatments_is_put_to_each_arm_that_bears_such_a_load
     neither = make_study(arms={"idle-5000": arms["idle-5000"], "direct": {}}, threads=(16,), settings=most)
     assert "no idle connections 10000 and 15000" in answerable(neither, {"s/idle": claim})[1][0]
     # Their mean is no contrast, and neither is each of two thread levels: the study's cells answer these.
-    both = measured.put(study, {"s/idle": claim.model_copy(update={"judged_by": None})}, {})
+    both = evaluate.put(study, {"s/idle": claim.model_copy(update={"judged_by": None})}, {})
     two = make_study(arms=arms, threads=(4, 16), settings={"max_connections": 20000})
-    each = measured.put(two, {"s/idle": claim}, {})
+    each = evaluate.put(two, {"s/idle": claim}, {})
     assert [(put.effects, len(put.asked), put.left) for put in (both, each)] == [([], 1, [])] * 2
 
 

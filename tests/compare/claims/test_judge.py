@@ -3,9 +3,9 @@
 import pytest
 
 from benchbook.compare.claims.judge import Outcome, verdict
-from benchbook.compare.claims.kinds import Asked, Part
-from benchbook.compare.intervals import Interval
-from benchbook.compare.verdicts import Bounds
+from benchbook.compare.claims.estimands import Asked, Part
+from benchbook.compare.stats.intervals import Interval
+from benchbook.compare.stats.equivalence import Bounds
 
 YES, NO, OPEN = "confirmed", "contradicted", "inconclusive"
 

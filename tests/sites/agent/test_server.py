@@ -24,18 +24,18 @@ from typing import Any
 
 import pytest
 
-from benchbook.core import traits
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
+from benchbook.core.study import descriptors
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.jobs import Jobs
-from benchbook.sites.arms import clock
-from benchbook.sites.hosts import archive
+from benchbook.sites.topology import clock
+from benchbook.sites.hosts import agent_zipapp
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import OnHost
-from benchbook.sites.machine import supervised
+from benchbook.sites.machine import supervised_process
 from benchbook.sites.machine.contract import Machine, Request
-from benchbook.sites.machine.here import Here
+from benchbook.sites.machine.local_machine import Here
 from benchbook.sites.processes import process, procfs
 from tests import beside
 
@@ -54,8 +54,8 @@ class Agents:
     """The agent's file in a folder, run by the system's Python with no library in reach."""
 
     def __init__(self, base: Path) -> None:
-        self.base, self.file = base, base / archive.name()
-        self.file.write_bytes(archive.pack())
+        self.base, self.file = base, base / agent_zipapp.name()
+        self.file.write_bytes(agent_zipapp.pack())
 
     def command(self, command: str, folder: str = "mine", **order: Any) -> dict[str, Any]:
         """Run one of its commands and return what it printed."""
@@ -113,15 +113,15 @@ def gone(pid: int, within_s: float) -> bool:
 
 
 def test_the_same_modules_make_the_same_file():
-    again = archive.pack.__wrapped__()
-    assert hashlib.sha256(again).hexdigest() == archive.sha256()
+    again = agent_zipapp.pack.__wrapped__()
+    assert hashlib.sha256(again).hexdigest() == agent_zipapp.sha256()
 
 
 def test_another_python_than_ours_compiles_it_itself(agents: Agents):
-    whole, ours = archive.pack(), MAGIC_NUMBER + archive.UNCHECKED
+    whole, ours = agent_zipapp.pack(), MAGIC_NUMBER + agent_zipapp.UNCHECKED
     assert whole.count(ours) > 20
-    agents.file.write_bytes(whole.replace(ours, b"1234" + archive.UNCHECKED))
-    assert agents.command("look", programs={}, asked=traits.asked_of_hosts())["ok"]["python"]
+    agents.file.write_bytes(whole.replace(ours, b"1234" + agent_zipapp.UNCHECKED))
+    assert agents.command("look", programs={}, asked=descriptors.asked_of_hosts())["ok"]["python"]
 
 
 def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
@@ -130,7 +130,7 @@ def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
     So does the clock of turns, which pods are given too.
     """
     later = {"match_case", "TryStar", "TypeAlias"}
-    with zipfile.ZipFile(io.BytesIO(archive.pack())) as packed:
+    with zipfile.ZipFile(io.BytesIO(agent_zipapp.pack())) as packed:
         texts = {name: packed.read(name).decode() for name in packed.namelist() if name.endswith(".py")}
     texts["clock.py"] = Path(clock.__file__).read_text(encoding="utf-8")
     for name, text in texts.items():
@@ -150,7 +150,7 @@ def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
 
 
 def test_python_alone_is_enough_for_it(agents: Agents):
-    found = agents.command("look", programs={}, asked=traits.asked_of_hosts())["ok"]
+    found = agents.command("look", programs={}, asked=descriptors.asked_of_hosts())["ok"]
     assert found["facts"]["cores"] == len(os.sched_getaffinity(0))
     assert found["facts"]["kernel"] == os.uname().release
     assert (
@@ -318,7 +318,7 @@ def test_a_connection_takes_each_byte_once_and_keeps_what_was_not_received(agent
 LISTEN = "import socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(60)"
 
 
-class Listening(supervised.Supervised):
+class Listening(supervised_process.Supervised):
     """A program that listens on its port, started through the agent as servers and proxies on hosts are."""
 
     start_s = 15.0
@@ -370,7 +370,7 @@ def test_a_port_that_a_connection_goes_out_from_is_tried_again_on_hosts(listenin
 
 
 def test_a_port_that_a_connection_keeps_is_said_with_the_remedy_on_hosts(listening: Listening, monkeypatch):
-    monkeypatch.setattr(supervised, "TRY_AGAIN_S", 0.01)
+    monkeypatch.setattr(supervised_process, "TRY_AGAIN_S", 0.01)
     with (
         going_out_from(listening.place.port),
         pytest.raises(SiteError, match=rf"goes out from port {listening.place.port} on here, .*site\.port"),

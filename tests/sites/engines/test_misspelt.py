@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchbook.core.study_sections import Engine
+from benchbook.core.study.study_sections import Engine
 from benchbook.sites.engines.mariadb import MariaDB
 from benchbook.sites.engines.postgresql import PostgreSQL
 

@@ -11,10 +11,10 @@ import pytest
 from pydantic import ValidationError
 
 from benchbook import sites
-from benchbook.core.errors import SiteError
-from benchbook.core.study import Study
-from benchbook.core.study_sections import Engine
-from benchbook.measure import dataset, ledger
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_sections import Engine
+from benchbook.measure import dataset, statement_counters
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.agent import files
@@ -69,7 +69,7 @@ def test_a_mysql_is_held_to_the_query_and_nobody_else_gets_in(open_folder: Path,
         for arm in asked.arms:
             endpoint = site.up(arm)
             planned = next(run for run in schedule.plan_runs("test", asked, {}) if run.arm == arm)
-            with ledger.session(site, arm) as connection:
+            with statement_counters.session(site, arm) as connection:
                 folder = walks.made(site, planned, [connection], tmp_path / arm)
             judged = validity.judge(folder, LIMITS)
             assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")

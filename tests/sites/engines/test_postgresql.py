@@ -15,15 +15,16 @@ import pytest
 from pydantic import ValidationError
 
 from benchbook import sites
-from benchbook.core import applied, turns
-from benchbook.core.errors import SettingsDiffer, SiteError
-from benchbook.core.model import Endpoint
-from benchbook.core.runfolder import RunFolder
-from benchbook.core.study import Study
+from benchbook.core.artifacts import applied_config
+from benchbook.core.study import interleaving
+from benchbook.core.util.errors import SettingsDiffer, SiteError
+from benchbook.core.study.model import Endpoint
+from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study.study import Study
 from benchbook.measure import dataset, servers, sysbench
-from benchbook.measure.execute import Run, execute
+from benchbook.measure.run_executor import Run, execute
 from benchbook.plan import schedule
-from benchbook.sites import lab as labs
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.engines import postgresql_settings as server_settings
@@ -139,11 +140,11 @@ def test_arms_take_turns_on_one_server_and_not_on_two() -> None:
     """A server's own sessions are processes that come and go, so one that belongs to an arm can't wait."""
     plan = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2}
     shared = study(plan=plan)
-    assert turns.order(shared, "oltp_read_write") == turns.TURNS
+    assert interleaving.order(shared, "oltp_read_write") == interleaving.TURNS
     own = study(
         plan=plan, arms={"direct": {}, "off": {"engine": {"settings": {"synchronous_commit": "off"}}}}
     )
-    assert turns.order(own, "oltp_read_write") == turns.RUNS
+    assert interleaving.order(own, "oltp_read_write") == interleaving.RUNS
 
 
 def test_the_plan_names_the_driver_and_no_password_is_in_the_command_line() -> None:
@@ -379,8 +380,8 @@ def test_the_settings_files_are_named_by_each_run_and_hold_no_password(loaded: A
         assert [name for name, _ in texts] == ["postgresql.conf", "hba.conf", "postgres.argv", *files[arm]]
         assert dict(texts)["hba.conf"].startswith("local all ") and "scram-sha-256" in dict(texts)["hba.conf"]
         assert "--config-file=SERVER/postgresql.conf" in dict(texts)["postgres.argv"].splitlines()
-        named = {digest for _, digest in applied.digests(loaded.identity(arm))}
-        assert {applied.digest(text) for _, text in texts} == named
+        named = {digest for _, digest in applied_config.digests(loaded.identity(arm))}
+        assert {applied_config.digest(text) for _, text in texts} == named
         assert not any(loaded.lab.password(accounts.DRIVER) in text for _, text in texts)
 
 

@@ -19,24 +19,24 @@ import pytest
 from pydantic import ValidationError
 
 from benchbook import sites
-from benchbook.core import files
-from benchbook.core.errors import SettingsDiffer, SiteError
-from benchbook.core.model import PlannedRun
-from benchbook.core.study import Study
-from benchbook.measure import dataset, execute, ledger
+from benchbook.core.util import files
+from benchbook.core.util.errors import SettingsDiffer, SiteError
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, run_executor, statement_counters
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites import lab as labs
-from benchbook.sites.arms import clean
+from benchbook.sites import workspace as labs
+from benchbook.sites.topology import teardown
 from benchbook.sites.engines import dialect
 from benchbook.sites.local import network
-from benchbook.sites.machine import abilities
+from benchbook.sites.machine import capabilities
 from benchbook.sites.tidb import build
 from tests import small
 from tests.limits import LIMITS
 
 BUILT = [version for version in build.versions() if build.recipe(version).target.is_file()]
-LACKING = [ability.name for ability in abilities.network()[:3] if not ability.ok]
+LACKING = [ability.name for ability in capabilities.network()[:3] if not ability.ok]
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or bool(LACKING), reason=f"needs root and {LACKING}")
 needs_tidb = pytest.mark.skipif(not BUILT, reason="no TiDB was built here; `make tidb` builds it in minutes")
 RUN = {"plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"}, "threads": (3,)}
@@ -94,9 +94,9 @@ def planned(made: Study, name: str = "oltp_read_write") -> PlannedRun:
 def measured(site: Any, made: Study, run: PlannedRun, into: Path) -> validity.Judgement:
     """Make one run as the walk makes it, and judge it."""
     into.mkdir(exist_ok=True)
-    with ledger.session(site, run.arm) as connection:
-        what = execute.Run(run, site, run.arm, connection, LIMITS)
-        return validity.judge(execute.execute(what, into, 1), LIMITS)
+    with statement_counters.session(site, run.arm) as connection:
+        what = run_executor.Run(run, site, run.arm, connection, LIMITS)
+        return validity.judge(run_executor.execute(what, into, 1), LIMITS)
 
 
 @needs_tidb
@@ -168,7 +168,7 @@ def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_
     with opened(made) as site:
         loaded = dataset.load(site, made)
         assert loaded["rows"] == {"sbtest1": 300, "sbtest2": 300} and loaded["loads"] == {}
-        with ledger.session(site) as connection:
+        with statement_counters.session(site) as connection:
             assert dataset.analyze_all(connection, made)[0]["Msg_text"] == "OK"
             dataset.prewarm(connection, 2)
             ids = connection.exec_driver_sql("SELECT MIN(id), MAX(id) FROM sbtest1").one()
@@ -190,7 +190,7 @@ def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_
 
 def tampered(folder: Path, seen: dict[str, Any], counter: str) -> Any:
     """Return a run whose server counted one statement more."""
-    from benchbook.core.runfolder import RunFolder
+    from benchbook.core.artifacts.run_folder import RunFolder
     from benchbook.read.evidence import Evidence
 
     seen["ledger"]["after"][counter] += 1
@@ -243,15 +243,15 @@ def test_in_a_pod_behind_a_service_it_answers_there_and_nowhere_else(study, open
         with site.during("pod") as record:
             assert ask(endpoint, "SELECT @@datadir").endswith("/server-2/data")
         assert record["service"]["connections"] == 1
-        with ledger.session(site, "pod") as connection:
-            before, uptime = ledger.snapshot(connection)
+        with statement_counters.session(site, "pod") as connection:
+            before, uptime = statement_counters.snapshot(connection)
             ask(endpoint, "SELECT 1")
             assert dialect.of(connection).foreign_sessions(connection) in (0, 1)
-            ledger.settle(connection)
-            after, _ = ledger.snapshot(connection)
+            statement_counters.settle(connection)
+            after, _ = statement_counters.snapshot(connection)
         assert after["Connections"] - before["Connections"] == 1 and uptime < 600
         token, folder = site.lab.token, site.lab.folder
-    assert clean.find_processes(folder, {token}) == [] and clean.down(folder).is_clean
+    assert teardown.find_processes(folder, {token}) == [] and teardown.down(folder).is_clean
     assert [one.name for one in network.NAMESPACES.iterdir() if token[:8] in one.name] == []
 
 
@@ -275,13 +275,13 @@ def test_two_versions_are_two_servers_with_the_same_rows_each_from_a_copy_of_its
             BUILT[0] in versions["new"] and BUILT[1] in versions["old"] and "MariaDB" in versions["mariadb"]
         )
         assert dataset.ensure(site, made, loaded)["events"] == []
-        with ledger.session(site, "old") as connection:
+        with statement_counters.session(site, "old") as connection:
             connection.exec_driver_sql("DELETE FROM sbtest1 WHERE id < 100")
         assert dataset.ensure(site, made, loaded)["events"] == [
             "sbtest1 has 201 rows, the study says 300; the prepared copy is put back"
         ]
-        with ledger.session(site, "old") as connection:
-            assert ledger.rows(connection, 2) == {"sbtest1": 300, "sbtest2": 300}
+        with statement_counters.session(site, "old") as connection:
+            assert statement_counters.rows(connection, 2) == {"sbtest1": 300, "sbtest2": 300}
 
 
 def test_without_go_and_without_a_built_server_the_arm_is_skipped_by_name(study, tmp_path, monkeypatch):

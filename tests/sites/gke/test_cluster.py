@@ -8,10 +8,10 @@ import pytest
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from benchbook.commands import lab
-from benchbook.core.study import Study
-from benchbook.core.study_kubernetes import Gke
-from benchbook.sites.arms import clean
+from benchbook.commands import site_commands
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_kubernetes import Gke
+from benchbook.sites.topology import teardown
 from benchbook.sites.gke import cluster
 from tests.sites import kubernetes_study
 
@@ -188,17 +188,17 @@ def test_somebody_elses_cluster_is_neither_used_nor_removed(cloud: Cloud):
 def test_a_cluster_goes_only_when_its_name_is_typed(cloud: Cloud, monkeypatch: pytest.MonkeyPatch):
     assert cluster.make_cluster(gke_study(), cloud.lab) == 0
     # What stops everything on this machine must not lose the only record of what costs money elsewhere.
-    assert clean.down(cloud.lab.parent, purge=True).is_clean and cloud.lab.is_dir()
+    assert teardown.down(cloud.lab.parent, purge=True).is_clean and cloud.lab.is_dir()
     for typed in ("", "yes\n"):
         assert cloud.answer("down", typed).returncode == 1
     # Nobody is at the terminal.
-    (left,) = lab.clusters_left(cloud.lab.parent)
+    (left,) = site_commands.clusters_left(cloud.lab.parent)
     assert "benchbook cluster my-study down" in left and not cloud.calls(" delete ")
     assert cloud.answer("down", "tidb\n").returncode == 0
     assert cloud.calls(" delete ") == [
         "gcloud container clusters delete tidb --project=my-project --location=us-central1-a --quiet"
     ]
-    assert lab.clusters_left(cloud.lab.parent) == [] and not (cloud.lab / cluster.RECORD).exists()
+    assert site_commands.clusters_left(cloud.lab.parent) == [] and not (cloud.lab / cluster.RECORD).exists()
 
 
 @pytest.mark.parametrize("absent", ["gcloud", "gke-gcloud-auth-plugin", "helm"])

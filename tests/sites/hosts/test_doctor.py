@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchbook.core import inventory, load
-from benchbook.core.inventory import Target
-from benchbook.core.study import Study
+from benchbook.core.study import inventory, load
+from benchbook.core.study.inventory import Target
+from benchbook.core.study.study import Study
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts import doctor
 from tests.sites.hosts.test_arrange import HOSTS, study

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core import inventory
-from benchbook.core.errors import SiteError
+from benchbook.core.study import inventory
+from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset
 from benchbook.sites.agent import files
 from tests import walks

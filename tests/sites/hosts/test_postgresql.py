@@ -8,18 +8,18 @@ import psycopg
 import pytest
 
 from benchbook import sites
-from benchbook.core import inventory
-from benchbook.measure import dataset, ledger
-from benchbook.sites import lab as labs
+from benchbook.core.study import inventory
+from benchbook.measure import dataset, statement_counters
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql as accounts
-from benchbook.sites.machine import here
+from benchbook.sites.machine import local_machine
 from tests import walks
 from tests.sites.hosts.test_site import OF_HOSTS, PATIENCE, PORT, SHORT, study
 from tests.sites.ssh_hosts import Rack
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB", "synchronous_commit": "off"}
-BOUNCER = here.find("pgbouncer")
+BOUNCER = local_machine.find("pgbouncer")
 NOT_THERE = "PostgreSQL is not installed: apt-get install postgresql"
 pytestmark = [*OF_HOSTS, pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=NOT_THERE)]
 
@@ -59,7 +59,7 @@ def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(s
     site.restore(label)
     again = site.identity("direct")
     assert again["word"] != before["word"] and again["server_uid"] == before["server_uid"]
-    with ledger.session(site, "direct") as connection:
+    with statement_counters.session(site, "direct") as connection:
         assert dataset.problems(dataset.describe(connection, site.study), site.study) == []
 
 

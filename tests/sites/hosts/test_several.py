@@ -13,14 +13,14 @@ import pymysql
 import pytest
 
 from benchbook import sites
-from benchbook.core import inventory
-from benchbook.core.errors import SiteError
-from benchbook.core.runfolder import RunFolder
-from benchbook.measure import dataset, matrix
+from benchbook.core.study import inventory
+from benchbook.core.util.errors import SiteError
+from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.measure import dataset, scheduler
 from benchbook.plan import schedule
 from benchbook.sites.hosts.host import Refused
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.lab import SCHEMA, USER
+from benchbook.sites.workspace import SCHEMA, USER
 from tests import rooms, walks
 from tests.sites.hosts.test_site import LIMITS, OF_HOSTS, PATIENCE, cut, study
 from tests.sites.ssh_hosts import Rack, racked, run
@@ -232,8 +232,8 @@ def test_a_walk_puts_the_same_data_back_on_every_server_for_each_block(rack, mon
     raw = tmp_path / "raw"
     with opened(rack, monkeypatch, "walk", asked) as site:
         found = dataset.ensure(site, asked)
-        matrix.walk(
-            matrix.Walk(asked, runs, site, raw, tmp_path / "void", walks.judge, LIMITS, lambda _: None)
+        scheduler.walk(
+            scheduler.Walk(asked, runs, site, raw, tmp_path / "void", walks.judge, LIMITS, lambda _: None)
         )
         assert {path.name for path in raw.iterdir()} == {run.run_id for run in runs}
         assert all(walks.judge(RunFolder(path)).status == "valid" for path in raw.iterdir())

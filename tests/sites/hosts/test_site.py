@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core import inventory
-from benchbook.core.errors import LockHeld, SiteError
-from benchbook.core.runfolder import RunFolder
-from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger, matrix
-from benchbook.measure.execute import Run, execute
+from benchbook.core.study import inventory
+from benchbook.core.util.errors import LockHeld, SiteError
+from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, statement_counters, scheduler
+from benchbook.measure.run_executor import Run, execute
 from benchbook.plan import schedule
-from benchbook.sites import lab
-from benchbook.sites.arms import clean
+from benchbook.sites import workspace
+from benchbook.sites.topology import teardown
 from benchbook.sites.hosts import clean as hosts
 from benchbook.sites.hosts import doctor
 from benchbook.sites.hosts.host import Refused, Unreachable
-from benchbook.sites.lab import lab_id
+from benchbook.sites.workspace import lab_id
 from benchbook.sites.machine import lock
 from tests import small, walks
 from tests.limits import LIMITS
@@ -65,7 +65,7 @@ def make_run(site: Any, arm: str, into: Path, attempt: int = 1) -> RunFolder:
     planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == arm)
     into.mkdir(exist_ok=True)
     site.up(arm)
-    with ledger.session(site, arm) as connection:
+    with statement_counters.session(site, arm) as connection:
         return execute(Run(planned, site, arm, connection, LIMITS), into, attempt)
 
 
@@ -134,7 +134,7 @@ def test_runs_are_valid_and_no_password_is_shown_anywhere(rack: Rack, home: Path
         with sites.open_site(study(plan=SHORT, threads=(1,)), home) as site:
             dataset.load(site, site.study)
             folders = [make_run(site, arm, tmp_path / "raw") for arm in ("direct", "proxy")]
-            secret = lab.read_secret(site.lab.secret)[1].encode()
+            secret = workspace.read_secret(site.lab.secret)[1].encode()
     finally:
         over.set()
         watching.join()
@@ -273,7 +273,7 @@ def test_a_walk_ends_whole_though_cables_and_power_fail(rack: Rack, home: Path, 
 
     with sites.open_site(asked, home) as site:
         dataset.load(site, asked)
-        state = matrix.walk(matrix.Walk(asked, runs, site, raw, void, walks.judge, LIMITS, say))
+        state = scheduler.walk(scheduler.Walk(asked, runs, site, raw, void, walks.judge, LIMITS, say))
     for accident in accidents:
         accident.join()
     assert not faults and not state.abandoned, said
@@ -295,7 +295,7 @@ def test_a_client_that_does_not_come_back_is_given_up_with_words(rack: Rack, hom
     finally:
         timer.join()
         rack.switch_on(client)
-    assert clean.down(home.parent).is_clean, "what it could not leave in order before, it can now"
+    assert teardown.down(home.parent).is_clean, "what it could not leave in order before, it can now"
     assert hosts.noted(home / "run") == []
 
 
@@ -332,13 +332,13 @@ def test_down_ends_on_the_hosts_what_a_killed_owner_left(rack: Rack, home: Path)
         env={"PATH": os.environ["PATH"]},
     )
     try:
-        report = clean.down(home.parent)
+        report = teardown.down(home.parent)
         assert report.is_clean and any("on server1: pid" in line for line in report.stopped)
         assert stranger.poll() is None, "somebody else's process is left alone"
     finally:
         stranger.kill()
         stranger.wait()
-    assert clean.down(home.parent).stopped == []
+    assert teardown.down(home.parent).stopped == []
 
 
 @pytest.mark.slow
@@ -359,8 +359,8 @@ def test_purge_takes_our_data_from_the_hosts_and_only_ours(rack: Rack, home: Pat
     base = rack.hosts["server1"].folder / "lab"
     (base / "theirs").mkdir(exist_ok=True)
     assert (base / ours / "server" / "data").is_dir(), "data stay for the next time"
-    assert clean.down(other.parent).is_clean and (base / ours).is_dir()
-    assert clean.down(other.parent, purge=True).is_clean
+    assert teardown.down(other.parent).is_clean and (base / ours).is_dir()
+    assert teardown.down(other.parent, purge=True).is_clean
     assert not (base / ours).exists() and (base / "theirs").is_dir()
     away = rack.hosts["client1"].folder / "lab"
     assert not away.exists() or any(path.is_dir() for path in away.iterdir()), "the last lab takes the rest"

@@ -12,9 +12,9 @@ from typing import Any
 import pymysql
 import pytest
 
-from benchbook.core.errors import SettingsDiffer
+from benchbook.core.util.errors import SettingsDiffer
 from benchbook.measure import dataset
-from benchbook.sites.arms import clean
+from benchbook.sites.topology import teardown
 from benchbook.sites.tidb import build
 from tests import beside, rooms, walks
 from tests.sites import stand_in_tiup
@@ -181,7 +181,7 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
         again = site.identity("direct")
         assert again["cluster"] == identity["cluster"] and again["pids"] != identity["pids"]
     assert not [words for words in said(tiup)[before:] if words[0] in ("deploy", "destroy")]
-    report = clean.down(home.parent, purge=True)
+    report = teardown.down(home.parent, purge=True)
     assert report.is_clean and said(tiup)[-1] == ["destroy", name, "--yes"]
 
 
@@ -217,7 +217,7 @@ def test_a_cluster_ends_with_the_lease_when_nobody_comes_back(rack, tiup, monkey
         while any("tidb-server" in text for text in leftovers(rack)) and time.monotonic() < deadline:
             time.sleep(0.2)
         assert not any("tidb-server" in text for text in leftovers(rack))
-    assert clean.down(rack.folder / "home", purge=True).is_clean
+    assert teardown.down(rack.folder / "home", purge=True).is_clean
 
 
 def status(pid: int) -> str:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from benchbook.core.inventory import Target
-from benchbook.core.study import Study
-from benchbook.sites.hosts import arrange, tiup
+from benchbook.core.study.inventory import Target
+from benchbook.core.study.study import Study
+from benchbook.sites.hosts import placement, tiup
 from benchbook.sites.hosts.watch import counted, together
-from benchbook.sites.machine.here import COLUMNS
+from benchbook.sites.machine.local_machine import COLUMNS
 from tests.house import tree
 
 # Fields of tiup's topology reference with the types that it gives them; only those that we write.
@@ -42,7 +42,7 @@ def hosts() -> dict[str, Target]:
 def made(arm: str, study: Study | None = None) -> dict[str, Any]:
     """Return the topology of an arm as tiup would read it."""
     asked = study or tree.study("tidb-sysbench-howto")
-    part = arrange.chains(asked, hosts())[arm].server
+    part = placement.chains(asked, hosts())[arm].server
     folders = dict.fromkeys(hosts(), "/srv/lab")
     built = tiup.topology(asked, part, hosts(), folders, dict.fromkeys(hosts(), FACTS))
     return YAML(typ="safe").load(tiup.topology_text(built))
@@ -90,15 +90,15 @@ def test_settings_of_the_source_are_there_and_none_that_its_version_does_not_kno
 
 def test_arms_that_differ_in_access_alone_share_a_cluster_and_others_do_not():
     asked = tree.study("tidb-sysbench-howto")
-    chains = arrange.chains(asked, hosts())
+    chains = placement.chains(asked, hosts())
     assert chains["haproxy"].server == chains["three-servers"].server != chains["numa-nodes"].server
-    assert [place.port for place in arrange.endpoints(chains["three-servers"])] == [4000] * 3
-    assert [place.host for place in arrange.endpoints(chains["three-servers"])] == ["db1", "db2", "db3"]
+    assert [place.port for place in placement.endpoints(chains["three-servers"])] == [4000] * 3
+    assert [place.host for place in placement.endpoints(chains["three-servers"])] == ["db1", "db2", "db3"]
     # Six clients, six servers: two on each host, on ports of a block of their own.
-    assert [(one.host, one.port) for one in arrange.endpoints(chains["numa-nodes"])[:3]] == [
+    assert [(one.host, one.port) for one in placement.endpoints(chains["numa-nodes"])[:3]] == [
         *(("db1", 4064), ("db1", 4066), ("db2", 4064))
     ]
-    assert arrange.endpoints(chains["haproxy"]) == (arrange.reached_at(chains["haproxy"].proxy)[0],) * 3
+    assert placement.endpoints(chains["haproxy"]) == (placement.reached_at(chains["haproxy"].proxy)[0],) * 3
 
 
 def test_rows_of_a_part_on_two_hosts_are_added_and_a_second_of_one_alone_is_left_out():

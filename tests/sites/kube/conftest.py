@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.sites.arms import clean
+from benchbook.sites.topology import teardown
 from benchbook.sites.kube.api import Cluster
 
 
@@ -25,5 +25,5 @@ def folder(open_folder: Path, request: pytest.FixtureRequest):
     """A lab of the test's own; whatever it has in the cluster is removed, and that it is gone is proven."""
     where = open_folder / f"k-{abs(hash(request.node.name)) % 10**8}"
     yield where
-    report = clean.down(where)
+    report = teardown.down(where)
     assert report.is_clean, report.left

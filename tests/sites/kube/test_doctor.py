@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
-from benchbook.sites.arms import clean
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
+from benchbook.sites.topology import teardown
 from benchbook.sites.kube import doctor, wait
 from benchbook.sites.kube.api import Cluster, kubeconfig
 
@@ -65,9 +65,9 @@ def test_a_cluster_that_is_gone_keeps_its_record_and_is_told_by_down(unreachable
     record = {"kubeconfig": str(unreachable), "context": None, "namespace": "benchbook-x", "token": lab.token}
     (folder / "cluster.json").write_text(json.dumps(record))
     (lab.run / "owner.json").write_text("{}")
-    report = clean.down(folder, purge=True)
+    report = teardown.down(folder, purge=True)
     assert not report.is_clean and str(folder / "cluster.json") in str(report)
     # All that is on this machine is removed all the same.
     assert not (lab.run / "owner.json").exists() and (folder / "cluster.json").exists()
     (folder / "cluster.json").unlink()
-    assert clean.down(folder, purge=True).is_clean
+    assert teardown.down(folder, purge=True).is_clean

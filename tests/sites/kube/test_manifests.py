@@ -11,23 +11,23 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from benchbook.commands import cli
-from benchbook.core.errors import SiteError
-from benchbook.core.study import Study
-from benchbook.sites.kube import layout, manifests, preview, tidb
-from benchbook.sites.kube.layout import clients_inside, clients_outside
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study import Study
+from benchbook.sites.kube import placement, manifests, plan_output, tidb
+from benchbook.sites.kube.placement import clients_inside, clients_outside
 from benchbook.sites.kube.tidb_cluster import PodPlacement
 from benchbook.sites.tidb import data
 from tests.installed import package
 from tests.sites import kubernetes_study
 
-NAMES = layout.names("my_study", "0123456789abcdef0123456789abcdef")
+NAMES = placement.names("my_study", "0123456789abcdef0123456789abcdef")
 PASSWORD = "pa55-of-the-test"
 CRD = "BENCHBOOK_TIDB_CRD"
 
 
 def arm(name: str, study: Study | None = None) -> dict[tuple[str, str], dict[str, Any]]:
     study = study or kubernetes_study.make()
-    made = manifests.of_arm(study, NAMES, layout.chains(study)[name])
+    made = manifests.of_arm(study, NAMES, placement.chains(study)[name])
     return {(one["kind"], one["metadata"]["name"]): one for one in made}
 
 
@@ -36,14 +36,14 @@ def pod(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_names_of_two_labs_never_meet_and_fit():
-    long = layout.names("a_study-" * 5, "f" * 32)
+    long = placement.names("a_study-" * 5, "f" * 32)
     assert NAMES.namespace == "benchbook-my-study-01234567"
     assert len(long.namespace) <= 63 and long.namespace.endswith("-ffffffff")
     assert dict(NAMES.labels)["benchbook/lab"] != dict(long.labels)["benchbook/lab"]
 
 
 def test_arms_share_the_server_that_they_ask_for_alike():
-    chains = layout.chains(kubernetes_study.make())
+    chains = placement.chains(kubernetes_study.make())
     servers = {name: chain.server.name for name, chain in chains.items()}
     assert servers == {
         "pod": "server",
@@ -67,7 +67,7 @@ def test_clients_and_servers_of_an_arm_are_pods_of_their_own_and_the_first_are_s
     study = kubernetes_study.make(
         {name: {"network": "pod"} | asked for name, asked in arms.items()}, threads=(4,)
     )
-    chains = layout.chains(study)
+    chains = placement.chains(study)
     assert [part.name for part in chains["three"].clients] == ["client", "client-2", "client-3", "client-4"]
     assert [part.name for part in chains["three"].servers] == ["server", "server-2"]
     assert (
@@ -145,7 +145,7 @@ def test_a_limit_of_cores_alone_is_neither():
             }
         }
     )
-    server = layout.chains(half)["host"].server
+    server = placement.chains(half)["host"].server
     assert server.where.resources.qos_class == "Burstable"
     asked = pod(arm("host", half)["StatefulSet", "server-2"])["containers"][0]["resources"]
     assert asked == {"requests": {"cpu": "250m"}, "limits": {"cpu": "250m"}}
@@ -326,7 +326,7 @@ def test_arms_that_differ_in_access_alone_share_a_tidb_cluster():
         outside={"network": "host", "access": "load_balancer"},
         pod={"network": "pod", "access": "service"},
     )
-    made = [one for one in preview.applied(study, NAMES) if one["kind"] in ("TidbCluster", "Service")]
+    made = [one for one in plan_output.applied(study, NAMES) if one["kind"] in ("TidbCluster", "Service")]
     assert [(one["kind"], one["metadata"]["name"]) for one in made] == [
         ("TidbCluster", "server"),
         ("Service", "server-balancer"),
@@ -391,7 +391,7 @@ def test_the_manifests_that_are_printed_can_be_given_to_another_program_as_they_
 
 def test_a_plan_names_every_resource_and_no_price():
     study = kubernetes_study.make()
-    text = preview.text("my_study", study)
+    text = plan_output.text("my_study", study)
     for kind, name in {key for one in study.arms for key in arm(one)}:
         assert any(kind in line and name in line for line in text.splitlines())
     assert "localhost/bb:1" in text
@@ -407,7 +407,7 @@ def test_settings_of_tikv_and_pd_for_one_arm_make_a_cluster_of_its_own():
             "parts": {"tikv": {"rocksdb.defaultcf.block-cache-size": "24GB", "raftstore.sync-log": False}},
         },
     )
-    chains = layout.chains(study)
+    chains = placement.chains(study)
     assert chains["shared"].server.name != chains["apart"].server.name
     first, second = (tidb.cluster(study, NAMES, name)["spec"]["tikv"]["config"] for name in study.arms)
     assert tomllib.loads(first) == {
@@ -427,12 +427,12 @@ def test_arms_whose_pd_or_tikv_are_on_other_nodes_have_clusters_of_their_own():
         one={"network": "pod", "access": "service", "placement": {"nodes": {"tikv": {"pool": "a"}}}},
         two={"network": "pod", "access": "service", "placement": {"nodes": {"tikv": {"pool": "b"}}}},
     )
-    assert len({chain.server.name for chain in layout.chains(study).values()}) == 2
+    assert len({chain.server.name for chain in placement.chains(study).values()}) == 2
 
 
 def test_sysbench_in_the_servers_container_has_no_pod():
     study = kubernetes_study.make(("pod", "guaranteed"), {"client_in": "server"})
-    chain = layout.chains(study)["guaranteed"]
+    chain = placement.chains(study)["guaranteed"]
     assert chain.clients == () and clients_inside(chain) == 1 and chain.arm.clients == 1
     made = {one["metadata"]["name"]: one for one in manifests.of_arm(study, NAMES, chain)}
     assert not any(name.startswith("client") for name in made)
@@ -470,13 +470,13 @@ def test_clusters_on_the_network_of_nodes_that_both_need_are_refused():
 
 
 def test_halves_of_a_nodes_cores_are_for_servers_and_for_clients():
-    assert {part: layout.listed(cores) for part, cores in layout.halves(2).items()} == {
+    assert {part: placement.listed(cores) for part, cores in placement.halves(2).items()} == {
         "server": "0-0",
         "client": "1-1",
         "proxy": "1-1",
     }
     # Of five the client has three: what is odd goes to it, as on one machine.
-    assert list(layout.halves(5)["server"]) == [0, 1] and list(layout.halves(5)["client"]) == [2, 3, 4]
+    assert list(placement.halves(5)["server"]) == [0, 1] and list(placement.halves(5)["client"]) == [2, 3, 4]
     with pytest.raises(ValidationError, match=r"site\.kubernetes\.split_cores: not made"):
         kubernetes_study.make(("pod", "host"), {"split_cores": True, "client_in": "server"})
 

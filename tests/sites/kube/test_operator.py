@@ -19,10 +19,10 @@ from kubernetes import client
 from ruamel.yaml import YAML
 
 from benchbook import sites
-from benchbook.core.errors import SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset
-from benchbook.measure.ledger import session
-from benchbook.sites.arms import clean
+from benchbook.measure.statement_counters import session
+from benchbook.sites.topology import teardown
 from benchbook.sites.kube import tidb
 from benchbook.sites.kube.api import Cluster, wait_for
 from tests.sites import kubernetes_study
@@ -181,7 +181,7 @@ def load(spec: Any, folder: Path, cluster: Cluster, where: Path) -> None:
                 if is_last or not re.search(r"server-ti(kv|db)-\d: CrashLoopBackOff", str(error)):
                     print(told(cluster))
                     raise
-        clean.down(folder)
+        teardown.down(folder)
         assert wait_for(
             lambda: {one.status.phase for one in volumes(cluster)} <= {"Available"}, 60, pause_s=1
         ), "volumes are not given back"
@@ -220,7 +220,7 @@ def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(ope
         again = site.identity("service")
         pods = {name for name in again if name.startswith("server-")}
         assert pods and all(again[name] == seen["direct"]["identity_after"][name] for name in pods)
-    clean.down(folder)
+    teardown.down(folder)
     assert ours(cluster, folder) == []
     # Nor are the volumes and what was in them: removed with their claims, as asked.
     assert wait_for(lambda: not volumes(cluster), 60, pause_s=1)

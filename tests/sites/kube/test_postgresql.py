@@ -8,9 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from benchbook import sites
-from benchbook.core.study import Study
+from benchbook.core.study.study import Study
 from benchbook.measure import dataset, servers
-from benchbook.measure.ledger import session
+from benchbook.measure.statement_counters import session
 from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.kube.api import VARIABLES
 from tests.sites import kubernetes_study

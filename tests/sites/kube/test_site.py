@@ -20,19 +20,19 @@ import pytest
 from sqlalchemy import text
 
 from benchbook import sites
-from benchbook.core import applied
-from benchbook.core.errors import SiteError
+from benchbook.core.artifacts import applied_config
+from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, servers
-from benchbook.measure.execute import Run, execute
-from benchbook.measure.ledger import session
+from benchbook.measure.run_executor import Run, execute
+from benchbook.measure.statement_counters import session
 from benchbook.measure.servers import sessions
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites.arms import clean
-from benchbook.sites.kube import facts, layout, preview
+from benchbook.sites.topology import teardown
+from benchbook.sites.kube import facts, placement, plan_output
 from benchbook.sites.kube import namespace as namespaces
 from benchbook.sites.kube.api import Cluster, wait_for
-from benchbook.sites.kube.layout import pod_of
+from benchbook.sites.kube.placement import pod_of
 from tests import rooms
 from tests.limits import LIMITS
 from tests.sites import kubernetes_study, ssh_hosts
@@ -73,8 +73,8 @@ def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judge
 
 def test_the_server_takes_every_manifest(cluster: Cluster):
     """A dry run on the server's side: admitted as it stands, and nothing of it is kept."""
-    names = layout.names("dry-run", os.urandom(16).hex())
-    manifests = preview.applied(study(tuple(kubernetes_study.ARMS)), names)
+    names = placement.names("dry-run", os.urandom(16).hex())
+    manifests = plan_output.applied(study(tuple(kubernetes_study.ARMS)), names)
     cluster.apply(manifests[0])
     try:
         for manifest in manifests:
@@ -107,8 +107,8 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, f
             assert judged.ledger == "agrees"
             seen[arm] = (facts, made.evidence())
             texts = dict(site.applied(arm))
-            assert applied.digest(texts["my.cnf"]) == made.evidence()["identity_before"]["config_hash"]
-            assert applied.digest(texts["study.yaml"]) == facts["moment"]["manifests"]["study.yaml"]
+            assert applied_config.digest(texts["my.cnf"]) == made.evidence()["identity_before"]["config_hash"]
+            assert applied_config.digest(texts["study.yaml"]) == facts["moment"]["manifests"]["study.yaml"]
             secrets = [file.read_text() for file in (folder / "secrets").iterdir()]
             words = [word for text in secrets for word in re.findall(r"[\w-]{30,}", text)]
             assert words and not any(word in text for word in words for text in texts.values())
@@ -144,7 +144,7 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, f
     assert sorted(left) == ["server-0", "server-2-0", "server-3-0"]
     with sites.open_site(spec, folder) as site:
         assert site.has_snapshot(dataset.label(spec))
-    clean.down(folder)
+    teardown.down(folder)
     assert ours(cluster, folder) == []
 
 
@@ -390,13 +390,13 @@ def test_a_namespace_of_somebody_else_is_left_alone(cluster: Cluster, folder: Pa
     try:
         with pytest.raises(SiteError, match="not ours"), sites.open_site(spec, folder):
             pass
-        assert not clean.down(folder).is_clean
+        assert not teardown.down(folder).is_clean
         assert namespaces.exists(cluster, name)
     finally:
         token = json.loads((folder / "lab.json").read_text())["token"]
         cluster.core.patch_namespace(name, {"metadata": {"labels": {"benchbook/lab": token}}})
     deadline = time.monotonic() + 60
-    clean.down(folder)
+    teardown.down(folder)
     while ours(cluster, folder) and time.monotonic() < deadline:
         time.sleep(1)
     assert ours(cluster, folder) == []

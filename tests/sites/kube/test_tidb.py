@@ -23,15 +23,15 @@ from kubernetes import client
 from ruamel.yaml import YAML
 
 from benchbook import sites
-from benchbook.core.errors import SettingsDiffer, SiteError
-from benchbook.measure import dataset, execute, servers
-from benchbook.measure.ledger import session
-from benchbook.sites import lab as labs
+from benchbook.core.util.errors import SettingsDiffer, SiteError
+from benchbook.measure import dataset, run_executor, servers
+from benchbook.measure.statement_counters import session
+from benchbook.sites import workspace as labs
 from benchbook.sites import settings
-from benchbook.sites.arms import clean
+from benchbook.sites.topology import teardown
 from benchbook.sites.kube import tidb, tidb_cluster
 from benchbook.sites.kube.api import Cluster, wait_for
-from benchbook.sites.kube.layout import pod_of
+from benchbook.sites.kube.placement import pod_of
 from tests.sites import kubernetes_study
 from tests.sites.kube.test_site import ours, run
 from tests.sites.operator_stand_in import Operator
@@ -263,7 +263,7 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
         site.restore(dataset.label(spec))
         with session(site) as connection:
             assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
-    clean.down(folder)
+    teardown.down(folder)
     assert ours(cluster, folder) == []
 
 
@@ -291,13 +291,13 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
         assert after["Com_select"] - before["Com_select"] == 14
         own = Cluster()
         killing = threading.Timer(0.5, lambda: own.run(site.space.namespace, "server-tikv-1", KILL))
-        begin = execute._start
+        begin = run_executor._start
 
         def begun(one: Any) -> None:
             begin(one)
             killing.start()
 
-        monkeypatch.setattr(execute, "_start", begun)
+        monkeypatch.setattr(run_executor, "_start", begun)
         _, judged = run(site, spec, "direct", into)
         killing.join()
         assert judged.status != "valid"
@@ -346,5 +346,5 @@ def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(cluster, f
     finally:
         operator.kill()
         operator.wait()
-        clean.down(folder)
+        teardown.down(folder)
         withdraw(api, {name for name in defined(api) - before if name.endswith(".pingcap.com")})

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.errors import SiteError
-from benchbook.sites.kube import layout, server, tidb, tidb_cluster, wait
+from benchbook.core.util.errors import SiteError
+from benchbook.sites.kube import placement, server, tidb, tidb_cluster, wait
 from benchbook.sites.kube.manifests import DIGEST
 from tests.sites import kubernetes_study
 
@@ -124,8 +124,8 @@ def test_a_pod_of_another_class_is_refused_at_every_try():
         spec=Of(node_name="n", containers=[Of(image="i")]),
         status=Of(qos_class="Burstable", container_statuses=[ended]),
     )
-    space: Any = Of(study=study, names=layout.names("s", "0" * 32), up=lambda *_: made, look=lambda _: made)
-    one = server.Server(space, layout.chains(study)["guaranteed"].server)
+    space: Any = Of(study=study, names=placement.names("s", "0" * 32), up=lambda *_: made, look=lambda _: made)
+    one = server.Server(space, placement.chains(study)["guaranteed"].server)
     for _ in range(2):
         with pytest.raises(SiteError, match="asked for Guaranteed, the cluster made it Burstable"):
             one.find()

@@ -15,18 +15,18 @@ import psutil
 import pytest
 
 from benchbook import sites
-from benchbook.core.study import Study
-from benchbook.sites import lab as labs
-from benchbook.sites.arms import clean
+from benchbook.core.study.study import Study
+from benchbook.sites import workspace as labs
+from benchbook.sites.topology import teardown
 from benchbook.sites.contract import Start
-from benchbook.sites.local import cgroups, network, obstacles, running
-from benchbook.sites.machine import abilities, here
+from benchbook.sites.local import cgroups, network, obstacles, runtime
+from benchbook.sites.machine import capabilities, local_machine
 from benchbook.sites.processes import procfs
 from tests import beside, ports, rooms
 from tests.sites.connection import connect
 
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
-LACKING = [ability.name for ability in (*abilities.network()[:3], abilities.cpu_quota()) if not ability.ok]
+LACKING = [ability.name for ability in (*capabilities.network()[:3], capabilities.cpu_quota()) if not ability.ok]
 pytestmark = [
     pytest.mark.server,
     pytest.mark.skipif(os.geteuid() != 0 or bool(LACKING), reason=f"needs root and {', '.join(LACKING)}"),
@@ -50,7 +50,7 @@ def arranged(make_study, folder: Path) -> Any:
     def opened(**arms: dict) -> Iterator[Any]:
         with sites.open_site(study(**arms), folder) as site:
             yield site
-        assert running.present(site.lab.token, site.lab.run) == []
+        assert runtime.present(site.lab.token, site.lab.run) == []
 
     opened.study = study
     return opened
@@ -167,7 +167,7 @@ def test_the_poor_server_shares_its_core_with_the_neighbour_and_the_guaranteed_o
                 begun = time.monotonic()
                 ask(endpoints[arm], "SELECT BENCHMARK(1500000, MD5('x'))")
                 taken[arm] = time.monotonic() - begun
-                there = clean.find_processes(site.lab.folder, set())
+                there = teardown.find_processes(site.lab.folder, set())
                 busy = [child for child in there if "sysbench" in procfs.command(child.pid)]
                 assert len(busy) == (0 if arm == "bare" else 1)
                 if busy:
@@ -284,10 +284,10 @@ def test_every_server_starts_from_the_same_prepared_bytes(arranged) -> None:
 
 
 def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, monkeypatch) -> None:
-    monkeypatch.delenv(here.variable("tiproxy"), raising=False)
-    real = here.shutil.which
+    monkeypatch.delenv(local_machine.variable("tiproxy"), raising=False)
+    real = local_machine.shutil.which
     monkeypatch.setattr(
-        here.shutil,
+        local_machine.shutil,
         "which",
         lambda name, *more, **also: None if name == "tiproxy" else real(name, *more, **also),
     )
@@ -304,7 +304,7 @@ def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, mo
         assert "tiproxy is not in the PATH" in site.missing("tiproxy")
         assert re.match(r"haproxy 1\.4: \d\.\d.* is here; put .* into BENCHBOOK_HAPROXY", site.missing("old"))
         assert f"core {absent} is not there" in site.missing("far_core")
-        lacking = abilities.Ability("iptables NAT", False, "no such table", "load it", is_needed=False)
+        lacking = capabilities.Ability("iptables NAT", False, "no such table", "load it", is_needed=False)
         known = (*abilities_but("iptables NAT"), lacking)
         monkeypatch.setattr(obstacles.abilities, "network", lambda: known)
         chain = site.chains["direct"]
@@ -313,9 +313,9 @@ def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, mo
         assert site.missing("service") == "iptables NAT: no such table; load it"
 
 
-def abilities_but(name: str) -> list[abilities.Ability]:
+def abilities_but(name: str) -> list[capabilities.Ability]:
     needed = obstacles.NEEDED_BY["service"]
-    return [abilities.Ability(one, True, "works") for one in needed if one != name]
+    return [capabilities.Ability(one, True, "works") for one in needed if one != name]
 
 
 def test_open_files_beyond_our_rights_are_known_before(arranged, monkeypatch) -> None:
@@ -329,7 +329,7 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from benchbook import sites
-from benchbook.core.study import Study
+from benchbook.core.study.study import Study
 study = Study.model_validate_json(Path(sys.argv[1]).read_text(), strict=False)
 with sites.open_site(study, Path(sys.argv[2])) as site:
     for arm in study.arms:
@@ -381,8 +381,8 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     owner.stdout.close()
-    assert beside.gone(lambda: clean.find_processes(folder, {token}), 5) == []
-    left = running.present(token, folder / "run")
+    assert beside.gone(lambda: teardown.find_processes(folder, {token}), 5) == []
+    left = runtime.present(token, folder / "run")
     assert {words.split()[0] for words in left} == {
         "rule",
         "namespace",
@@ -393,15 +393,15 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
     theirs = network.present(FOREIGN)
     assert len(theirs) == 3
     if how == "down":
-        report = clean.down(folder)
+        report = teardown.down(folder)
         assert report.is_clean and len(report.removed) >= len(left)
     else:
         with arranged(direct={}, relay={"access": "haproxy"}) as site:
-            assert running.present(token, site.lab.run) == []
-    assert running.present(token, folder / "run") == []
+            assert runtime.present(token, site.lab.run) == []
+    assert runtime.present(token, folder / "run") == []
     assert cookies.read_text() == before
     assert network.present(FOREIGN) == theirs
-    assert clean.down(folder).is_clean
+    assert teardown.down(folder).is_clean
 
 
 def test_a_proxy_has_the_settings_of_its_arm_and_arms_that_differ_in_them_have_their_own(arranged) -> None:
@@ -415,7 +415,7 @@ def test_a_proxy_has_the_settings_of_its_arm_and_arms_that_differ_in_them_have_t
 
 
 @pytest.mark.skipif(
-    here.find("tiproxy") is None, reason=f"no TiProxy in the PATH or in {here.variable('tiproxy')}"
+    local_machine.find("tiproxy") is None, reason=f"no TiProxy in the PATH or in {local_machine.variable('tiproxy')}"
 )
 def test_tiproxy_leads_to_the_server_and_listens_on_loopback_only(arranged) -> None:
     with arranged(direct={}, tiproxy={"access": "tiproxy"}) as site:

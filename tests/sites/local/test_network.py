@@ -6,11 +6,11 @@ import uuid
 
 import pytest
 
-from benchbook.core.errors import SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.local import network
-from benchbook.sites.machine import abilities
+from benchbook.sites.machine import capabilities
 
-ABLE = os.geteuid() == 0 and all(ability.ok for ability in abilities.network()[:3])
+ABLE = os.geteuid() == 0 and all(ability.ok for ability in capabilities.network()[:3])
 needs_root = pytest.mark.skipif(not ABLE, reason="needs root, network namespaces and iptables")
 
 

@@ -14,10 +14,10 @@ import pymysql
 import pytest
 
 from benchbook import sites
-from benchbook.core import traits
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
-from benchbook.sites.arms import clean
+from benchbook.core.study import descriptors
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
+from benchbook.sites.topology import teardown
 from benchbook.sites.local.site import LocalSite
 from benchbook.sites.machine import lock
 from benchbook.sites.processes import process, procfs
@@ -37,7 +37,7 @@ def query(endpoint, statement: str):
 
 def of_lab(folder: Path) -> list[int]:
     """Return the living processes that were started for a lab folder."""
-    return [child.pid for child in clean.find_processes(folder, set())]
+    return [child.pid for child in teardown.find_processes(folder, set())]
 
 
 def test_up_is_idempotent_and_both_ways_lead_to_the_same_server(make_study, lab: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_foreign_server_on_the_port_is_named_and_left_alone(make_study, lab: P
         with sites.open_site(make_study(), lab) as site, pytest.raises(sites.SiteError) as caught:
             site.up("direct")
         assert f"port {port} is taken by pid {os.getpid()}" in str(caught.value)
-        assert clean.down(lab).is_clean
+        assert teardown.down(lab).is_clean
         assert ports.holders(port) == [os.getpid()]
 
 
@@ -308,7 +308,7 @@ def test_two_labs_do_not_touch_each_other(make_study, lab, open_folder, port, tm
                 site.up("direct"), "SELECT @@datadir"
             )
             assert labs.read_secret(lab / "secrets/sysbench.cnf") != labs.read_secret(other.lab.secret)
-            stopped = clean.down(open_folder / "other")
+            stopped = teardown.down(open_folder / "other")
             assert stopped.is_clean and len(stopped.stopped) == 1
             assert query(site.up("direct"), "SELECT 1") == ((1,),)
 
@@ -317,7 +317,7 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from benchbook import sites
-from benchbook.core.study import Study
+from benchbook.core.study.study import Study
 from benchbook.sites.contract import Start
 study = Study.model_validate_json(Path(sys.argv[1]).read_text(), strict=False)
 with sites.open_site(study, Path(sys.argv[2])) as site:
@@ -364,10 +364,10 @@ def test_a_terminated_owner_shuts_the_server_down_properly(owner, lab: Path) -> 
 
 
 def test_down_ends_a_lab_at_work_and_finds_nothing_the_second_time(owner, lab: Path) -> None:
-    report = clean.down(lab)
+    report = teardown.down(lab)
     assert report.is_clean and any(f"pid {owner.pid} " in name for name in report.stopped)
     assert wait_gone(lab, 0) == []
-    assert str(clean.down(lab)) == "nothing was left"
+    assert str(teardown.down(lab)) == "nothing was left"
 
 
 def test_down_finds_an_orphan_that_still_holds_the_lock(make_study, lab: Path, own_lock: Path) -> None:
@@ -382,7 +382,7 @@ def test_down_finds_an_orphan_that_still_holds_the_lock(make_study, lab: Path, o
     own_lock.write_text('{"pid": 999999, "started": 1, "since": "yesterday"}')
     with pytest.raises(sites.LockHeld, match=rf"left behind: {orphan.pid} .*make down"):
         lock.acquire(lab)
-    assert clean.down(lab).stopped == [f"pid {orphan.pid} (/bin/sleep 60)"]
+    assert teardown.down(lab).stopped == [f"pid {orphan.pid} (/bin/sleep 60)"]
     orphan.wait()
     with sites.open_site(make_study(), lab):
         pass
@@ -406,10 +406,10 @@ def test_with_any_umask_others_write_nothing_and_read_no_secret(make_study, lab:
     shutil.rmtree(lab.parent / "deep")
 
 
-@pytest.mark.parametrize("kind", sorted(traits.proxies()))
+@pytest.mark.parametrize("kind", sorted(descriptors.proxies()))
 def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorded(open_folder, kind):
     """Ports of block 2 are others, and exchanged: the first two, of arm a, are then the last two."""
-    if (why := sites.load(traits.proxy(kind).code).obstacle()) is not None:
+    if (why := sites.load(descriptors.proxy(kind).code).obstacle()) is not None:
         pytest.skip(why)
     engine, setting = ENGINE_OF.get(kind, ("mariadb", "innodb_flush_log_at_trx_commit"))
     arms = {

@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from benchbook import sites
-from benchbook.core import traits
-from benchbook.core.study import Study
+from benchbook.core.study import descriptors
+from benchbook.core.study.study import Study
 from benchbook.measure import dataset
 from tests import rooms, small
 from tests.walks import Store, judge
@@ -53,10 +53,10 @@ def test_what_a_socket_does_not_go_with_is_refused_by_name(changes: dict[str, An
 
 @pytest.mark.server
 @pytest.mark.alone
-@pytest.mark.parametrize("engine", [name for name, one in traits.engines().items() if one.has_socket])
+@pytest.mark.parametrize("engine", [name for name, one in descriptors.engines().items() if one.has_socket])
 def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(engine, open_folder, port, tmp_path):
     asked = study(engine, port + 35)
-    ask = sites.load(traits.engine(engine).code).obstacle
+    ask = sites.load(descriptors.engine(engine).code).obstacle
     if (why := ask(asked.engine)) is not None:
         pytest.skip(why)
     with sites.open_site(asked, open_folder / f"socket-{engine}") as site:

@@ -18,14 +18,14 @@ import pymysql
 import pytest
 
 from benchbook import sites
-from benchbook.core import applied
-from benchbook.core.model import PlannedRun
-from benchbook.core.study import Study
-from benchbook.measure import dataset, execute, ledger
+from benchbook.core.artifacts import applied_config
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, run_executor, statement_counters
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
-from benchbook.sites import lab as labs
-from benchbook.sites.arms import clean
+from benchbook.sites import workspace as labs
+from benchbook.sites.topology import teardown
 from benchbook.sites.tidb import build
 from tests import rooms, small
 from tests.limits import LIMITS
@@ -88,8 +88,8 @@ def judged(site: Any, study: Study, arm: str, into: Path, meanwhile: Any = None)
 
         site.client = client
     try:
-        with ledger.session(site, arm) as connection:
-            made = execute.execute(execute.Run(run, site, arm, connection, LIMITS), into, 1)
+        with statement_counters.session(site, arm) as connection:
+            made = run_executor.execute(run_executor.Run(run, site, arm, connection, LIMITS), into, 1)
             return validity.judge(made, LIMITS)
     finally:
         site.client = begun
@@ -130,8 +130,8 @@ def test_it_is_whole_closed_and_counted_over_all_tidb(site: Any, study: Study, t
     texts = site.applied("relay")
     assert [name for name, _ in texts[:4]] == ["pd.toml", "pd.argv", "store-1.toml", "store-1.argv"]
     assert [name for name, _ in texts[-2:]] == ["haproxy.cfg", "haproxy.argv"]
-    named = {digest for _, digest in applied.digests(site.identity("relay"))} - {applied.NOTHING}
-    assert {applied.digest(text) for _, text in texts} == named
+    named = {digest for _, digest in applied_config.digests(site.identity("relay"))} - {applied_config.NOTHING}
+    assert {applied_config.digest(text) for _, text in texts} == named
     assert not any(site.lab.password() in text for _, text in texts)
 
 
@@ -197,7 +197,7 @@ def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(
         (said,) = [one for one in verdict.warnings if one.startswith("planned: ")]
         # From the moment before sysbench was started.
         assert 19 < float(said.partition("was killed at ")[2].partition(" s")[0]) <= 22, said
-    assert clean.down(open_folder / "event").is_clean
+    assert teardown.down(open_folder / "event").is_clean
 
 
 def test_leaders_that_are_evicted_from_a_store_void_the_run(site: Any, study: Study, tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_clusters_with_zones_find_their_prepared_data_in_each_others_place(study
         # What makes the distance is no other program: its time is told apart from that of the cluster.
         assert hops and sorted(site.monitored("far")["proxy"]) == sorted(hops)
     assert made[0] == made[1]
-    assert clean.down(open_folder / "zones").is_clean
+    assert teardown.down(open_folder / "zones").is_clean
 
 
 def test_prepared_data_come_back_and_nothing_is_left(study: Study, open_folder: Path) -> None:
@@ -276,4 +276,4 @@ def test_prepared_data_come_back_and_nothing_is_left(study: Study, open_folder: 
         pids = [member.child.pid for member in cluster_of(one).members]
     assert len(pids) == 6
     assert not any(psutil.pid_exists(pid) for pid in pids)
-    assert clean.down(folder).is_clean
+    assert teardown.down(folder).is_clean

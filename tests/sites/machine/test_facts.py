@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from benchbook.sites.agent import facts
-from benchbook.sites.local import layout
+from benchbook.sites.local import placement
 from benchbook.sites.machine import facts as machine
 
 
@@ -47,11 +47,11 @@ def test_what_is_mounted_over_another_is_the_disk(monkeypatch):
 
 
 def test_cores_are_halved_or_left_alone() -> None:
-    assert layout.split_cpus("split", [0, 1, 2]) == {"server": [0], "proxy": [1, 2], "client": [1, 2]}
-    assert layout.split_cpus("split", [4, 5]) == {"server": [4], "proxy": [5], "client": [5]}
+    assert placement.split_cpus("split", [0, 1, 2]) == {"server": [0], "proxy": [1, 2], "client": [1, 2]}
+    assert placement.split_cpus("split", [4, 5]) == {"server": [4], "proxy": [5], "client": [5]}
     assert (
-        set(layout.split_cpus("split", [0]).values())
-        == set(layout.split_cpus("shared", [0, 1]).values())
+        set(placement.split_cpus("split", [0]).values())
+        == set(placement.split_cpus("shared", [0, 1]).values())
         == {None}
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.errors import LockHeld, SiteError
+from benchbook.core.util.errors import LockHeld, SiteError
 from benchbook.sites.machine import lock
 
 

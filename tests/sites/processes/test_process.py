@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchbook.core.errors import SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.processes import process, procfs
-from benchbook.sites.processes.before_exec import Where
+from benchbook.sites.processes.spawn import Where
 from tests import beside, programs
 
 

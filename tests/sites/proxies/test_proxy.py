@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
 from benchbook.sites.proxies.haproxy import HAProxy
 from benchbook.sites.proxies.proxy import Proxy
 from tests.others import socat_proxy

@@ -2,11 +2,11 @@
 
 import pytest
 
-from benchbook.core import canonical
-from benchbook.core.errors import SettingsDiffer
+from benchbook.core.util import numeric_equality
+from benchbook.core.util.errors import SettingsDiffer
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import config, status
-from benchbook.sites.traits import tidb
+from benchbook.sites.descriptors import tidb
 
 METRICS = """# HELP tidb_executor_statement_total Counter of StmtNode.
 # TYPE tidb_executor_statement_total counter
@@ -121,7 +121,7 @@ def test_items_go_into_sections_that_an_old_parser_reads_and_come_back_by_dotted
         "[x]",
         "ratio=0.5",
     ]
-    assert canonical.flat({"log": {"level": "error", "file": {"max-days": 3}}}) == {
+    assert numeric_equality.flat({"log": {"level": "error", "file": {"max-days": 3}}}) == {
         "log.level": "error",
         "log.file.max-days": 3,
     }

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from benchbook.compare import words
-from benchbook.compare.arithmetic import percent, plain
-from benchbook.compare.verdicts import Band as Limits
-from benchbook.compare.verdicts import Bounds, at_least, at_most, point_band, range_band
-from benchbook.core.claim import Band, Claim, number
-from benchbook.core.errors import given
+from benchbook.compare.text import labels
+from benchbook.compare.text.worked_arithmetic import percent, plain
+from benchbook.compare.stats.equivalence import Band as Limits
+from benchbook.compare.stats.equivalence import Bounds, at_least, at_most, point_band, range_band
+from benchbook.core.published.claim import Band, Claim, number
+from benchbook.core.util.errors import given
 
 VALUE_MARGIN = 0.02
 
@@ -79,7 +79,7 @@ def published_text(claim: Claim) -> str:
     if claim.published is not None:
         return claim.published
     if claim.band is None:
-        along = words.key(claim.along or "")
+        along = labels.key(claim.along or "")
         return {
             "trend": f"{claim.direction} with {along}",
             "same_effect": f"the same effect of {along}",

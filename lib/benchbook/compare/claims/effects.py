@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchbook.compare.claims.bands import limits
-from benchbook.compare.claims.kinds import Asked
+from benchbook.compare.claims.estimands import Asked
 from benchbook.compare.claims.metrics import LOADING, is_compared, ours
-from benchbook.compare.verdicts import Band
-from benchbook.core.claim import Claim, number
-from benchbook.core.errors import given
+from benchbook.compare.stats.equivalence import Band
+from benchbook.core.published.claim import Claim, number
+from benchbook.core.util.errors import given
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchbook.compare import edges
-from benchbook.compare.claims.kinds import Asked, Board, Part, Unfit
-from benchbook.compare.intervals import Interval
-from benchbook.compare.verdicts import Bounds, Verdict, decide_verdict, holm, near
-from benchbook.core.errors import given
+from benchbook.compare.stats import tolerance
+from benchbook.compare.claims.estimands import Asked, Board, Part, Unfit
+from benchbook.compare.stats.intervals import Interval
+from benchbook.compare.stats.equivalence import Bounds, Verdict, decide_verdict, holm, near
+from benchbook.core.util.errors import given
 
 NO_SIZE = "no effect was shown, so its size has no trend"
 
@@ -59,7 +59,7 @@ def _surviving(found: Sequence[Outcome], which: str, level: float | None) -> int
     if level is None or not own:
         return len(own)
     p_values = [one.p if one.outcome == which and one.p is not None else 1.0 for one in found]
-    return sum(edges.is_below(p, 1 - level) for p in holm(p_values))
+    return sum(tolerance.is_below(p, 1 - level) for p in holm(p_values))
 
 
 def _outcome(part: Part, board: Board, is_printed: bool) -> Outcome:
@@ -70,7 +70,7 @@ def _outcome(part: Part, board: Board, is_printed: bool) -> Outcome:
         both = board.amount((*later, *earlier))
         if given(both.log_mean) < 0:
             bounds = bounds.turned
-        is_shown = edges.side(both.log_low, both.log_high) != 0
+        is_shown = tolerance.side(both.log_low, both.log_high) != 0
         reason = None if is_printed or is_shown else NO_SIZE
     if part.rule == "alike":
         theirs = given(board.amount(part.of[1]).log_mean)

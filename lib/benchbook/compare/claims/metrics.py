@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchbook.core.cells import both_metrics
+from benchbook.core.published.table_cells import both_metrics
 
 # What documents print, the column of `runs` that has it, and what that is multiplied by.
 COLUMNS = {

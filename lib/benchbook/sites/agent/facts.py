@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchbook.sites.agent import files
-from benchbook.sites.lab import free_bytes
+from benchbook.sites.workspace import free_bytes
 from benchbook.sites.processes import control_groups, procfs
 from benchbook.sites.processes.process import PLAIN
 

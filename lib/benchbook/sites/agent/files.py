@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
 from benchbook.sites.processes import procfs
 from benchbook.sites.processes.process import PATH, PLAIN
 

@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
-from benchbook.sites.processes import before_exec, procfs
-from benchbook.sites.processes.before_exec import Where
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
+from benchbook.sites.processes import spawn, procfs
+from benchbook.sites.processes.spawn import Where
 from benchbook.sites.processes.process import FOLDER, PLAIN, TOKEN
 
 GRACE_S, GENTLE = 20.0, int(signal.SIGTERM)
@@ -81,7 +81,7 @@ class Jobs:
             return self._jobs[name]
         where = Where(tuple(how["cpus"]) if how.get("cpus") else None, nofile=how.get("nofile"))
         try:
-            popen = before_exec.popen(
+            popen = spawn.popen(
                 *(argv, out, err),
                 append=bool(how.get("append")),
                 user=how.get("user"),

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
 
 SYSCTL = Path("/proc/sys")
 RECORD = "kernel.json"

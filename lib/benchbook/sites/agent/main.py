@@ -23,8 +23,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import BenchbookError, SiteError
-from benchbook.sites import lab as labs
+from benchbook.core.util.errors import BenchbookError, SiteError
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent import facts, jobs, kernel
 from benchbook.sites.agent.server import BOOK, SOCKET, Agent
 from benchbook.sites.processes import process, procfs
@@ -40,9 +40,9 @@ def main() -> None:
     try:
         if command == "drive":
             # What it needs takes time to load, and the agent itself has no use for it.
-            from benchbook.sites.agent import connector
+            from benchbook.sites.agent import connection_load
 
-            connector.main(sys.argv[2:])
+            connection_load.main(sys.argv[2:])
         elif command == "run":
             _run(folder)
         elif command == "talk":

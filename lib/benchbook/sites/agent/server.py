@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError
 from benchbook.sites.agent import jobs, kernel
 from benchbook.sites.agent.jobs import Jobs
-from benchbook.sites.agent.operations import Later, Operations, Stream
+from benchbook.sites.agent.rpc_methods import Later, Operations, Stream
 
 SOCKET = "agent.sock"
 BOOK = "agent.json"

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchbook.sites.agent import facts
-from benchbook.sites.agent.strangers import Strangers
-from benchbook.sites.processes import procfs, usage
+from benchbook.sites.agent.interference_probe import Strangers
+from benchbook.sites.processes import procfs, taskstats
 from benchbook.sites.processes.tcp_bytes import Counter, Hop
 
 # Finer ticks take more of the core that is being measured: 10 ms took 0.8 % of one, 25 ms takes 0.4 %.
@@ -75,7 +75,7 @@ class Watch:
         for thread in self._threads:
             thread.start()
         self._counters = {
-            part: usage.Counters(pids, families) for part, pids in (parts if counts_s else {}).items()
+            part: taskstats.Counters(pids, families) for part, pids in (parts if counts_s else {}).items()
         }
         self._counted: dict[str, dict[str, float]] = {}
         self._counting = threading.Timer(counts_s, self._count)
@@ -105,7 +105,7 @@ class Watch:
         )
 
     def _count(self) -> None:
-        told = {part: usage.counted(one.read()) for part, one in self._counters.items()}
+        told = {part: taskstats.counted(one.read()) for part, one in self._counters.items()}
         self._counted = {part: found for part, found in told.items() if found}
         self._end_counting()
 
@@ -116,7 +116,7 @@ class Watch:
     def _sample(self) -> None:
         last = self._began
         before = {part: procfs.cpu_s(pids, self.families) for part, pids in self.parts.items()}
-        books = {part: usage.Usage(pids, self.families, True) for part, pids in self.parts.items()}
+        books = {part: taskstats.Usage(pids, self.families, True) for part, pids in self.parts.items()}
         spent = {part: own.read() for part, own in books.items()}
         times = procfs.machine_times()
         while not self._over.wait(max(0.0, 1.0 - (time.monotonic() - last) % 1.0)):
@@ -176,10 +176,10 @@ def _costs(before: list[float], after: list[float], used: float, span: float) ->
     read from and written to disks a second, major faults a second, and threads.
     """
     grown = [(now - was) / span for was, now in zip(before, after)]  # noqa: B905
-    system = usage.split([used, *grown[usage.USER :]])[1]
-    disk = [grown[place] / 1024 for place in (usage.READ, usage.WRITTEN)]
-    switches = [grown[usage.VOLUNTARY], grown[usage.INVOLUNTARY]]
-    found = [system, *switches, grown[usage.WAIT], *disk, grown[usage.FAULTS], after[usage.THREADS]]
+    system = taskstats.split([used, *grown[taskstats.USER :]])[1]
+    disk = [grown[place] / 1024 for place in (taskstats.READ, taskstats.WRITTEN)]
+    switches = [grown[taskstats.VOLUNTARY], grown[taskstats.INVOLUNTARY]]
+    found = [system, *switches, grown[taskstats.WAIT], *disk, grown[taskstats.FAULTS], after[taskstats.THREADS]]
     return ["" if math.isnan(value) else round(value, 4) for value in found]
 
 

@@ -13,7 +13,8 @@ from typing import Any
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import traits, yamlfile
+from benchbook.core.study import descriptors
+from benchbook.core.util import yaml_file
 
 Items = dict[str, str]
 
@@ -48,7 +49,7 @@ class Dialect:
     @property
     def questions(self) -> dict[str, Any]:
         """Those of `questions.yaml`, by name."""
-        found: dict[str, Any] = yamlfile.read(QUESTIONS).data[self.family]
+        found: dict[str, Any] = yaml_file.read(QUESTIONS).data[self.family]
         return found
 
     def ask(self, connection: Connection, what: str, **given: Any) -> Any:
@@ -136,7 +137,7 @@ class Dialect:
         """Return what `traits.TEXT` names of a table's columns, as the server says it, if it has any."""
         rows = self.ask(connection, "text", name=table)
         columns = zip(*(map(str, row) for row in rows), strict=True)
-        return {about: ", ".join(sorted({*said})) for about, said in zip(traits.TEXT, columns, strict=False)}
+        return {about: ", ".join(sorted({*said})) for about, said in zip(descriptors.TEXT, columns, strict=False)}
 
     def checksum(self, connection: Connection, table: str, kind: str) -> int:
         """Return a checksum of a sysbench table.

@@ -14,13 +14,13 @@ from typing import Any
 import pymysql
 import sqlalchemy
 
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.engines import tls
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.traits.mariadb import TRAITS
+from benchbook.sites.descriptors.mariadb import TRAITS
 
 CRASH = re.compile(
     r"\[ERROR\]|got signal|Assertion|Segmentation|[Cc]orrupt|Out of memory|No space left", re.ASCII

@@ -11,9 +11,9 @@ from typing import Any
 
 import pymysql
 
-from benchbook.sites import lab as labs
+from benchbook.sites import workspace as labs
 from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
-from benchbook.sites.traits.mysql import TRAITS
+from benchbook.sites.descriptors.mysql import TRAITS
 
 FIRST = "first.sql"
 ABSENT = {

@@ -13,16 +13,16 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core.errors import SiteError
-from benchbook.core.traits import Engine as Traits
-from benchbook.sites import lab as labs
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.descriptors import Engine as Traits
+from benchbook.sites import workspace as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.agent import files
 from benchbook.sites.agent.facts import VERSION
-from benchbook.sites.machine import here, prepared
-from benchbook.sites.machine.abilities import install_command
+from benchbook.sites.machine import local_machine, data_snapshots
+from benchbook.sites.machine.capabilities import install_command
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.machine.supervised import Supervised
+from benchbook.sites.machine.supervised_process import Supervised
 
 
 class Server(Supervised, abc.ABC):
@@ -68,12 +68,12 @@ class Server(Supervised, abc.ABC):
             return
         self.stop()
         self._must_have_ports(*range(self.place.port, self.place.port + self.traits.ports))
-        prepared.make(self)
+        data_snapshots.make(self)
         self.word = uuid.uuid4().hex
         self._write_config()
         started_s = time.monotonic()
         try:
-            with prepared.first_start(self):
+            with data_snapshots.first_start(self):
                 self._begin(self._command(), self._is_ready_now, self.env)
                 self._admit(started_s)
         except BaseException:
@@ -112,7 +112,7 @@ class Server(Supervised, abc.ABC):
     @classmethod
     def _found(cls) -> str | None:
         program = cls.traits.programs[0]
-        return here.find(program) or next(iter(files.programs(program)), None)
+        return local_machine.find(program) or next(iter(files.programs(program)), None)
 
     @property
     def env(self) -> Mapping[str, str] | None:

@@ -8,7 +8,7 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-from benchbook.sites import lab as labs
+from benchbook.sites import workspace as labs
 from benchbook.sites.machine.contract import Far
 
 # The names under which sysbench looks for them in the folder that it is started in.

@@ -11,11 +11,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.core.errors import InputErrors, SiteError
-from benchbook.core.study import Study
-from benchbook.core.study_kubernetes import Gke
-from benchbook.sites import lab as labs
-from benchbook.sites.kube import layout
+from benchbook.core.util.errors import InputErrors, SiteError
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_kubernetes import Gke
+from benchbook.sites import workspace as labs
+from benchbook.sites.kube import placement
 
 RECORD = "gke.sh"
 NO_LAB = "0" * 32
@@ -69,7 +69,7 @@ def _run(folder: Path, act: str) -> int:
 
 
 def _section(study: Study) -> Gke:
-    section = layout.asked(study).gke
+    section = placement.asked(study).gke
     if section is None:
         raise InputErrors(["site.kubernetes.gke: missing; describe the cluster, or use one that is there"])
     return section
@@ -77,7 +77,7 @@ def _section(study: Study) -> Gke:
 
 def _assignments(study: Study, section: Gke, folder: Path, token: str) -> Iterator[str]:
     """Lines of shell that the script begins with."""
-    here, names, zones = layout.asked(study), layout.names("disks", token), section.zones
+    here, names, zones = placement.asked(study), placement.names("disks", token), section.zones
     place = [f"--location={zones[0] if len(zones) == 1 else section.region}"]
     if section.project is not None:
         place.insert(0, f"--project={section.project}")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from benchbook.core.errors import SiteError
-from benchbook.core.files import write_text
-from benchbook.core.inventory import Target
-from benchbook.sites.lab import lab_id
+from benchbook.core.util.errors import SiteError
+from benchbook.core.util.files import write_text
+from benchbook.core.study.inventory import Target
+from benchbook.sites.workspace import lab_id
 
 if TYPE_CHECKING:
     from benchbook.sites.hosts.host import Host

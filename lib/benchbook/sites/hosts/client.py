@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import SiteError, given
-from benchbook.core.files import sha256
+from benchbook.core.util.errors import SiteError, given
+from benchbook.core.util.files import sha256
 from benchbook.sites.agent.jobs import Told
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts.host import Host

@@ -19,18 +19,18 @@ import pymysql
 import sqlalchemy
 from pymysql.constants import ER
 
-from benchbook.core import applied
-from benchbook.core.engines import engine_of
-from benchbook.core.errors import SiteError
-from benchbook.core.study import Study
-from benchbook.core.study_hosts import Numa
+from benchbook.core.artifacts import applied_config
+from benchbook.core.study.engines import engine_of
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_hosts import Numa
 from benchbook.sites import sql
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts import tiup
-from benchbook.sites.hosts.arrange import PD_AT, TIKV_AT, Part, Place
+from benchbook.sites.hosts.placement import PD_AT, TIKV_AT, Part, Place
 from benchbook.sites.hosts.machine import OnHost
-from benchbook.sites.lab import ADMIN
-from benchbook.sites.machine import prepared
+from benchbook.sites.workspace import ADMIN
+from benchbook.sites.machine import data_snapshots
 from benchbook.sites.tidb import data
 from benchbook.sites.tidb.status import Status, threads
 
@@ -38,7 +38,7 @@ LOOK_S = 1.0
 STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"
 
 
-class Cluster(prepared.Loaded):
+class Cluster(data_snapshots.Loaded):
     """One cluster. `machines` are all of its hosts by name, `peers` as for a server."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Cluster(prepared.Loaded):
         self.config_text = self.topology
         for folder in folders.values():  # It is what it is wherever ours are.
             self.config_text = self.config_text.replace(folder, "FOLDER")
-        self.config_hash = applied.digest(self.config_text)
+        self.config_hash = applied_config.digest(self.config_text)
         self.name = f"{self.control.on.lab}-{part.name}"
         self.binary, self.env = str(self.control.program("tiup")), {"HOME": self.control.look.home}
         self.statuses = [Status(one.address, one.port + 1, machines[one.host]) for one in part.where.places]
@@ -73,7 +73,7 @@ class Cluster(prepared.Loaded):
 
     @property
     def _made(self) -> dict[str, Any]:
-        return prepared.noted(self.notes, f"{self.role}/made.json")
+        return data_snapshots.noted(self.notes, f"{self.role}/made.json")
 
     @property
     def version(self) -> str:

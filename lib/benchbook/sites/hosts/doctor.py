@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from benchbook.core import inventory, load, paths, traits
-from benchbook.core.errors import InputErrors, SiteError
-from benchbook.core.inventory import Target
-from benchbook.core.study import Study
+from benchbook.core.study import inventory, load, descriptors
+from benchbook.core.util import paths
+from benchbook.core.util.errors import InputErrors, SiteError
+from benchbook.core.study.inventory import Target
+from benchbook.core.study.study import Study
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts import roles
-from benchbook.sites.machine.abilities import Ability, judge
+from benchbook.sites.machine.capabilities import Ability, judge
 
 FREE_MIB = 5 << 10
 OPEN_FILES = 8192
@@ -98,12 +99,12 @@ def _judged(
         yield Ability(f"{name}: ssh", False, said or asked, remedy, is_needed=False)
         return
     found, late_s = asked
-    names = {one["programs"][0]: name for name, one in traits.asked_of_hosts().items()}
+    names = {one["programs"][0]: name for name, one in descriptors.asked_of_hosts().items()}
     facts, held = found.facts, ", ".join(target.roles)
     detail = f"{target.user}@{target.host}, {facts['system']}, {facts['cores']} cores, {held}"
     yield Ability(f"{name}: ssh", True, detail, is_needed=False)
     for tool in dict.fromkeys(one for role in target.roles for one in wanted.get(role, ())):
-        path, package = found.tools.get(tool), traits.installing(tool).get("apt-get", tool)
+        path, package = found.tools.get(tool), descriptors.installing(tool).get("apt-get", tool)
         version = facts.get(names.get(tool, "")) or path
         remedy = f"`apt-get install {package}` on {name}, or name its path under `programs`"
         yield judge(f"{name}: {tool}", path is not None, version or "not installed", remedy, False)

@@ -20,13 +20,13 @@ from typing import Any
 import fabric
 import paramiko
 
-from benchbook.core import traits
-from benchbook.core.errors import SiteError
-from benchbook.core.inventory import Target
+from benchbook.core.study import descriptors
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.inventory import Target
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.jobs import Told
-from benchbook.sites.hosts import archive
-from benchbook.sites.lab import SOCKET_BYTES
+from benchbook.sites.hosts import agent_zipapp
+from benchbook.sites.workspace import SOCKET_BYTES
 
 COMMAND_S = 120.0
 # A cluster takes its time to end.
@@ -88,12 +88,12 @@ class Host:
 
     def look(self) -> Look:
         """Return what the host is; nothing but the agent's file is left there."""
-        order = {"programs": dict(self.target.programs), "asked": traits.asked_of_hosts()}
+        order = {"programs": dict(self.target.programs), "asked": descriptors.asked_of_hosts()}
         return Look(**self.command("look", order))
 
     def look_again(self) -> Look:
         """Return what the host is now, as its agent sees it."""
-        asked = traits.asked_of_hosts()
+        asked = descriptors.asked_of_hosts()
         return Look(**self.call("look", programs=dict(self.target.programs), asked=asked))
 
     def job(self, do: str, name: str, **arguments: Any) -> Told:
@@ -239,7 +239,7 @@ class Host:
         return self._channel
 
     def _run(self, command: str, order: dict[str, Any] | None) -> str:
-        archive.install(self._open().sftp(), self.folder.rpartition("/")[0], self.name)
+        agent_zipapp.install(self._open().sftp(), self.folder.rpartition("/")[0], self.name)
         with self._open().transport.open_session(timeout=self.target.timeout_s) as channel:
             channel.settimeout(LAST_S if command in ("end", "purge", "serve") else COMMAND_S)
             channel.set_combine_stderr(True)
@@ -250,7 +250,7 @@ class Host:
 
     def _line(self, command: str) -> str:
         """Return the command line: two paths of ours and a word; all else goes over stdin."""
-        path = f"{self.folder.rpartition('/')[0]}/{archive.name()}"
+        path = f"{self.folder.rpartition('/')[0]}/{agent_zipapp.name()}"
         return f"exec python3 {shlex.quote(path)} {command} {shlex.quote(self.folder)}"
 
     def _get(self, path: str) -> bytes:

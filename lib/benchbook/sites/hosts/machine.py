@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 from pymysql.constants import CR
 
-from benchbook.core.errors import SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.files import Files
 from benchbook.sites.hosts.host import AgentGone, Host, Unreachable
-from benchbook.sites.lab import Lab
-from benchbook.sites.machine import prepared
+from benchbook.sites.workspace import Lab
+from benchbook.sites.machine import data_snapshots
 from benchbook.sites.machine.contract import WAIT_S, Env, Far, Machine, Request, fetch
-from benchbook.sites.processes.before_exec import Where
+from benchbook.sites.processes.spawn import Where
 
 if TYPE_CHECKING:
     import psycopg
@@ -215,7 +215,7 @@ class OnHost(FilesThere, Machine):
         # Loaded here: most studies have no use for it.
         import psycopg
 
-        from benchbook.sites.engines import postgresql_carried as carried
+        from benchbook.sites.engines import postgresql_tunnel as carried
 
         try:
             link = FarSocket(self.on, target)
@@ -230,7 +230,7 @@ class OnHost(FilesThere, Machine):
         for machine in (self, to):
             machine.remove(PACKED)
             machine.private_folder("run")
-        prepared.remove_copy(to, name)
+        data_snapshots.remove_copy(to, name)
         to.private_folder(name, user)
         packed = f"{self.folder}/{PACKED}"
         argv = ["tar", "-C", f"{self.folder}/{name}", "-cf", packed, "data", "snapshot.json"]

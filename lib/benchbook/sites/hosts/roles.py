@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from benchbook.core import inventory, registry, traits
-from benchbook.core.engines import engine_of
-from benchbook.core.errors import InputErrors
-from benchbook.core.inventory import Target
-from benchbook.core.study import Study
-from benchbook.core.study_arm import Arm
+from benchbook.core.study import inventory, registry, descriptors
+from benchbook.core.study.engines import engine_of
+from benchbook.core.util.errors import InputErrors
+from benchbook.core.study.inventory import Target
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_arm import Arm
 from benchbook.sites.agent.facts import Look
-from benchbook.sites.arms.loads import too_few_files
+from benchbook.sites.topology.background_load import too_few_files
 
 # What a host needs for its role; what a server needs depends on the engine.
 TOOLS = {"client": ("sysbench",), "control": ("tiup",)}
@@ -21,8 +21,8 @@ def needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
     """Return the programs that a host needs for a role of an arm; `server-2` is a server too."""
     role = role.partition("-")[0]
     if role == "server":
-        return () if study.site.tiup is not None else traits.engine(engine_of(study, arm).name).programs
-    return traits.proxy(study.arms[arm].access).programs if role == "proxy" else TOOLS.get(role, ())
+        return () if study.site.tiup is not None else descriptors.engine(engine_of(study, arm).name).programs
+    return descriptors.proxy(study.arms[arm].access).programs if role == "proxy" else TOOLS.get(role, ())
 
 
 def programs(
@@ -41,7 +41,7 @@ def roles(study: Study, arm: Arm) -> dict[str, int]:
     """Return how many hosts of each role an arm needs; one host may have several roles."""
     tiup = study.site.tiup
     found = {"server": arm.servers if tiup is None else tiup.tidb.hosts, "client": 1}
-    if arm.access in traits.proxies():
+    if arm.access in descriptors.proxies():
         found["proxy"] = 1
     if tiup is not None:
         found |= {"tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}

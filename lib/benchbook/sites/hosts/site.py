@@ -10,24 +10,24 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core import inventory, traits
-from benchbook.core.engines import engine_of
-from benchbook.core.errors import InputErrors, SiteError
-from benchbook.core.model import Endpoint
-from benchbook.core.study import Study
-from benchbook.sites import lab as labs
-from benchbook.sites.agent import probes
+from benchbook.core.study import inventory, descriptors
+from benchbook.core.study.engines import engine_of
+from benchbook.core.util.errors import InputErrors, SiteError
+from benchbook.core.study.model import Endpoint
+from benchbook.core.study.study import Study
+from benchbook.sites import workspace as labs
+from benchbook.sites.agent import microbenchmarks
 from benchbook.sites.agent.facts import TOLD
-from benchbook.sites.arms.parts import Part, of_others
-from benchbook.sites.arms.site import ArrangedSite
+from benchbook.sites.topology.parts import Part, of_others
+from benchbook.sites.topology.site import ArrangedSite
 from benchbook.sites.contract import Start
 from benchbook.sites.engines import tls
-from benchbook.sites.hosts import arrange, machine, roles
-from benchbook.sites.hosts.arrange import OnHosts
+from benchbook.sites.hosts import placement, machine, roles
+from benchbook.sites.hosts.placement import OnHosts
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Refused
 from benchbook.sites.hosts.roles import summary
-from benchbook.sites.hosts.running import Running
+from benchbook.sites.hosts.runtime import Running
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock
 from benchbook.sites.tidb.status import pools_spent
@@ -40,7 +40,7 @@ class HostsSite(ArrangedSite[OnHosts]):
         super().__init__(study, lab)
         assert study.site.inventory is not None
         self.targets = inventory.load(study.site.inventory)
-        self.chains = arrange.chains(study, self.targets)
+        self.chains = placement.chains(study, self.targets)
 
     def _is_here(self) -> bool:
         return any(lock.is_own(one.host) for one in self.targets.values())
@@ -68,7 +68,7 @@ class HostsSite(ArrangedSite[OnHosts]):
         """Raise Refused where a host refuses our login or can't be trusted: no reason to leave an arm out."""
         if found := list(roles.obstacles(self.study, arm, self.targets)):
             return found
-        for role, name in arrange.hosts_of(self._chain(arm)).items():
+        for role, name in placement.hosts_of(self._chain(arm)).items():
             try:
                 look = self._running.look(name)
             except Refused:
@@ -86,13 +86,13 @@ class HostsSite(ArrangedSite[OnHosts]):
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
         self._running.persevere(lambda: self._running.ensure(chain))
-        driver = traits.engine(engine_of(self.study, arm).name).driver
+        driver = descriptors.engine(engine_of(self.study, arm).name).driver
         secret = self.lab.secret_of(driver)
         return [
             Endpoint(
                 *(place.address, place.port, labs.SCHEMA, secret), tls=self.study.site.tls, driver=driver
             )
-            for place in arrange.endpoints(chain)
+            for place in placement.endpoints(chain)
         ]
 
     def down(self) -> None:
@@ -101,24 +101,24 @@ class HostsSite(ArrangedSite[OnHosts]):
     def machines(self) -> dict[str, Any]:
         """Return what each host of the arms is like; one that can't be reached is left out."""
         found: dict[str, Any] = {}
-        names = {name for chain in self.chains.values() for name in arrange.hosts_of(chain).values()}
+        names = {name for chain in self.chains.values() for name in placement.hosts_of(chain).values()}
         for name in sorted(names):
             with contextlib.suppress(SiteError):
                 there = self._running.machine(name)
-                found[name] = {"probes": probes.read(there.says(probes.argv(str(there.folder), "python3")))}
-        servers = [arrange.server_hosts(chain)[0] for chain in self.chains.values()]
+                found[name] = {"probes": microbenchmarks.read(there.says(microbenchmarks.argv(str(there.folder), "python3")))}
+        servers = [placement.server_hosts(chain)[0] for chain in self.chains.values()]
         first = next((name for name in servers if name in found), None)
         return {**found[first], "hosts": found} if first is not None else {}
 
     def facts(self, arm: str) -> dict[str, Any]:
         """`machine` is the server's, `servers` are those after it."""
         chain, setting, site = self._chain(arm), self.study.arms[arm], self.study.site
-        roles = arrange.hosts_of(chain)
+        roles = placement.hosts_of(chain)
         looks = {role: self._running.host(name).look_again() for role, name in roles.items()}
         parts = {part.kind: self._running.part(part).facts() for part in reversed(chain.parts)}
         others = of_others({part.name: self._running.part(part).facts() for part in chain.others})
         server = looks["server"].facts
-        cluster, entry = parts["server"].pop("cluster", None), arrange.endpoints(chain)[0]
+        cluster, entry = parts["server"].pop("cluster", None), placement.endpoints(chain)[0]
         return {
             "arm": arm,
             "access": setting.access,
@@ -177,7 +177,7 @@ class HostsSite(ArrangedSite[OnHosts]):
 
     def allowance(self, arm: str) -> float:
         chain = self._chain(arm)
-        cores = (self._running.look(name).facts["cores"] for name in arrange.client_hosts(chain))
+        cores = (self._running.look(name).facts["cores"] for name in placement.client_hosts(chain))
         return float(len(chain.client.cpus or ()) or sum(cores))
 
     def client(self, start: Start) -> RemoteClient:
@@ -191,15 +191,15 @@ class HostsSite(ArrangedSite[OnHosts]):
 
     def watch(self, arm: str, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
         chain = self._chain(arm)
-        roles = {role: self._running.host(name) for role, name in arrange.hosts_of(chain).items()}
-        pids, hops = self._running.processes(chain), arrange.hops(chain)
+        roles = {role: self._running.host(name) for role, name in placement.hosts_of(chain).items()}
+        pids, hops = self._running.processes(chain), placement.hops(chain)
         return RemoteWatch(roles, pids, clients, path, hops, self._running.families(chain))
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
         """Note beside a run whether connections to the hosts were lost, and how far their clocks were off."""
         chain = self._chain(arm)
-        roles = arrange.hosts_of(chain)
+        roles = placement.hosts_of(chain)
         before = {name: len(self._running.host(name).outages) for name in roles.values()}
         record: dict[str, Any] = {"hosts": roles}
         self._errors_ms.clear()
@@ -229,7 +229,7 @@ class HostsSite(ArrangedSite[OnHosts]):
             if part.child is not None:
                 part.running()
 
-    def _chain(self, arm: str | None) -> arrange.Chain:
+    def _chain(self, arm: str | None) -> placement.Chain:
         name = self.study.baseline if arm is None else arm
         if name not in self.chains:
             why = "; ".join(roles.obstacles(self.study, name, self.targets))

@@ -8,11 +8,11 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from benchbook.core.engines import engine_of
-from benchbook.core.inventory import Target
-from benchbook.core.study import Study
-from benchbook.core.study_hosts import Numa
-from benchbook.sites.hosts.arrange import EXPORTERS_AT, PD_AT, TIKV_AT, Part
+from benchbook.core.study.engines import engine_of
+from benchbook.core.study.inventory import Target
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_hosts import Numa
+from benchbook.sites.hosts.placement import EXPORTERS_AT, PD_AT, TIKV_AT, Part
 from benchbook.sites.tidb import config
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from benchbook.core.errors import SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent.watch import Seen
 from benchbook.sites.contract import Watch
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Host
-from benchbook.sites.machine.here import COLUMNS
+from benchbook.sites.machine.local_machine import COLUMNS
 
 # Added up where a part is on several hosts; all else of a row is of each host alone.
 ADDED = ("cpu_cores", "rss_mib", *COLUMNS[COLUMNS.index("received_mib_s") :])

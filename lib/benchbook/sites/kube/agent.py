@@ -15,16 +15,16 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 from websocket import ABNF, WebSocketTimeoutException
 
-from benchbook.core.errors import SiteError
-from benchbook.core.inventory import Target
-from benchbook.core.study_kubernetes import Kubernetes
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.inventory import Target
+from benchbook.core.study.study_kubernetes import Kubernetes
 from benchbook.sites.agent.facts import Look
-from benchbook.sites.hosts import archive
+from benchbook.sites.hosts import agent_zipapp
 from benchbook.sites.hosts.host import AgentGone, Host
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.api import LOST, OUT, Cluster, wait_for
 from benchbook.sites.kube.manifests import HOME, IDLE
-from benchbook.sites.lab import Lab, lab_id
+from benchbook.sites.workspace import Lab, lab_id
 
 # What is asked of a host beforehand; a pod's programs are its image's, and it is all a server's.
 LOOK = Look({"cores": 1}, {}, {}, "root", "/", True, "", 0.0, -1)
@@ -159,12 +159,12 @@ class PodHost(Host):
 
     def _run(self, command: str, order: dict[str, Any] | None) -> str:
         path = self._argv(command)[1]
-        said = self._exec("python3", "-c", INSTALL, path, stdin=base64.b64encode(archive.pack()) + b"\n")
+        said = self._exec("python3", "-c", INSTALL, path, stdin=base64.b64encode(agent_zipapp.pack()) + b"\n")
         said += self._exec(*self._argv(command), stdin=json.dumps(order or {}).encode() + b"\n")
         return said.decode("utf-8", "replace")
 
     def _argv(self, command: str) -> list[str]:
-        return ["python3", f"{HOME}/{archive.name()}", command, self.folder]
+        return ["python3", f"{HOME}/{agent_zipapp.name()}", command, self.folder]
 
     def _get(self, path: str) -> bytes:
         return self._exec("cat", path)

@@ -19,8 +19,8 @@ from kubernetes.dynamic.exceptions import DynamicApiError, ResourceNotFoundError
 from kubernetes.stream import stream
 from websocket import WebSocketException
 
-from benchbook.core.errors import SiteError
-from benchbook.sites.kube.layout import MANAGER
+from benchbook.core.util.errors import SiteError
+from benchbook.sites.kube.placement import MANAGER
 
 VARIABLES = ("BENCHBOOK_KUBECONFIG", "KUBECONFIG")
 # The ways in which a connection to the API ends before its work is done.

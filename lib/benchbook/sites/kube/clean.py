@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import SiteError
-from benchbook.sites.kube.layout import RECORD
+from benchbook.core.util.errors import SiteError
+from benchbook.sites.kube.placement import RECORD
 
 # A namespace, and a cluster that was made for a lab.
 RECORDS = (RECORD, "gke.sh")

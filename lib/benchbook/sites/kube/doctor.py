@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchbook.core.errors import SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import facts
 from benchbook.sites.kube.api import VARIABLES, Cluster, kubeconfig
-from benchbook.sites.machine.abilities import Ability, judge
+from benchbook.sites.machine.capabilities import Ability, judge
 
 # What a study does there, as the API's review of rights asks for it.
 RIGHTS = (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchbook.core import applied, traits
-from benchbook.core.errors import SiteError
+from benchbook.core.artifacts import applied_config
+from benchbook.core.study import descriptors
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent.facts import VERSION, first
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.facts import cluster
-from benchbook.sites.kube.layout import Chain, clients_outside, in_pods, pod_of, service_of
-from benchbook.sites.kube.running import Arms
+from benchbook.sites.kube.placement import Chain, clients_outside, in_pods, pod_of, service_of
+from benchbook.sites.kube.runtime import Arms
 from benchbook.sites.processes import procfs
 
 # Told of every server, since the sources set them.
@@ -57,7 +58,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         },
         "kernel": _kernel(arms, server, setting.network),
         "moment": {
-            "manifests": {name: applied.digest(text) for name, text in manifests(arms, chain)},
+            "manifests": {name: applied_config.digest(text) for name, text in manifests(arms, chain)},
             "server_node": lives.spec.node_name,
             "client_node": mine.spec.node_name if mine is not None else None,
             "image": lives.status.container_statuses[0].image_id,
@@ -107,7 +108,7 @@ def _several(arms: Arms, chain: Chain, node: str) -> dict[str, Any]:
 def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
     if chain.proxy is None:
         return None
-    pod, of = arms.pod(chain.proxy), traits.proxy(chain.proxy.program)
+    pod, of = arms.pod(chain.proxy), descriptors.proxy(chain.proxy.program)
     return {
         "name": of.name,
         "version": first(VERSION, arms.space.run(pod.metadata.name, of.programs[0], *of.version_by)),

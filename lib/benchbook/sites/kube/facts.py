@@ -14,7 +14,7 @@ from typing import Any
 from kubernetes import client
 from kubernetes.utils import parse_quantity
 
-from benchbook.core.errors import SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube.api import Cluster
 
 TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")

@@ -16,9 +16,9 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
-from benchbook.core.study import Study
-from benchbook.core.study_kubernetes import Kubernetes
-from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, Resources, asked, service_of
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_kubernetes import Kubernetes
+from benchbook.sites.kube.placement import SERVICE_PORT, Chain, Names, Part, Resources, asked, service_of
 from benchbook.sites.proxies.proxy import pod as proxy_pod
 
 HOME = "/var/lib/benchbook"

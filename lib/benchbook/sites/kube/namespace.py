@@ -13,14 +13,14 @@ from typing import Any
 
 from kubernetes import client
 
-from benchbook.core.errors import SiteError
-from benchbook.core.study import Study
-from benchbook.sites import lab as labs
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study import Study
+from benchbook.sites import workspace as labs
 from benchbook.sites.hosts.machine import OnHost
-from benchbook.sites.kube import layout, manifests, wait
+from benchbook.sites.kube import placement, manifests, wait
 from benchbook.sites.kube.agent import LOOK, PodHost
 from benchbook.sites.kube.api import Cluster, wait_for
-from benchbook.sites.kube.layout import Part, pod_of
+from benchbook.sites.kube.placement import Part, pod_of
 from benchbook.sites.kube.manifests import DIGEST
 
 GONE_S = 180.0
@@ -31,9 +31,9 @@ class StudyNamespace:
 
     def __init__(self, study: Study, lab: labs.Lab) -> None:
         self.study, self.lab = study, lab
-        self.here = layout.asked(study)
+        self.here = placement.asked(study)
         self.cluster = Cluster(self.here.context)
-        self.names = layout.names(lab.folder.name, lab.token)
+        self.names = placement.names(lab.folder.name, lab.token)
         self.applied: dict[str, list[dict[str, Any]]] = {}
         self._hosts: dict[str, PodHost] = {}
         self._over = threading.Event()
@@ -59,7 +59,7 @@ class StudyNamespace:
             "namespace": self.namespace,
             "token": self.lab.token,
         }
-        labs.write_private(self.lab.folder / layout.RECORD, json.dumps(record))
+        labs.write_private(self.lab.folder / placement.RECORD, json.dumps(record))
         self.apply("study", manifests.of_study(self.names))
 
     def apply(self, what: str, objects: list[dict[str, Any]]) -> None:

@@ -12,20 +12,20 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
-from benchbook.core import traits
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
+from benchbook.core.study import descriptors
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
 from benchbook.sites import load
 from benchbook.sites.agent.files import OF_VERSIONS
 from benchbook.sites.hosts.host import AgentGone
 from benchbook.sites.hosts.machine import Job, OnHost
-from benchbook.sites.kube import layout, manifests, wait
+from benchbook.sites.kube import placement, manifests, wait
 from benchbook.sites.kube.agent import LOOK, PodHost
 from benchbook.sites.kube.api import Done, wait_for
-from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part, pod_of, service_of
+from benchbook.sites.kube.placement import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.machine.contract import Env
-from benchbook.sites.processes.before_exec import Where
+from benchbook.sites.processes.spawn import Where
 
 
 class Server:
@@ -55,7 +55,7 @@ class Server:
             peers = [labs.ANYWHERE_AT, *([labs.OVER_SOCKET] if self.space.here.client_in == "server" else [])]
             place = labs.Place("server", str(host.pod.status.pod_ip), self.port, peers=lambda: peers)
             engine = self.space.study.engine
-            self._inner = load(traits.engine(engine.name).code)(machine, engine, place)
+            self._inner = load(descriptors.engine(engine.name).code)(machine, engine, place)
             self._host = host
         return self._inner
 
@@ -85,7 +85,7 @@ class Server:
         is_split = self.space.here.split_cores and not server.is_up
         # The pod's first process, and the server that it will start, keep to the servers' half.
         if is_split and (cores := int(self.run("nproc", "--all"))) > 1:
-            self.run("taskset", "-acp", layout.listed(layout.halves(cores)["server"]), "1")
+            self.run("taskset", "-acp", placement.listed(placement.halves(cores)["server"]), "1")
         server.ensure()
         return self._pod
 

@@ -8,23 +8,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import several, traits
-from benchbook.core.errors import SiteError
-from benchbook.core.model import Endpoint
-from benchbook.core.study import Study
-from benchbook.sites import lab as labs
-from benchbook.sites.arms import clock
-from benchbook.sites.arms.site import ArrangedSite
-from benchbook.sites.arms.turns import ask
+from benchbook.core.study import client_sharding, descriptors
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.model import Endpoint
+from benchbook.core.study.study import Study
+from benchbook.sites import workspace as labs
+from benchbook.sites.topology import clock
+from benchbook.sites.topology.site import ArrangedSite
+from benchbook.sites.topology.turns import ask
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts import machine
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import api, evidence, layout, preview, running
-from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
+from benchbook.sites.kube import api, evidence, placement, plan_output, runtime
+from benchbook.sites.kube.placement import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.kube.outside import Outside
-from benchbook.sites.machine import lock, prepared
+from benchbook.sites.kube.external_clients import Outside
+from benchbook.sites.machine import lock, data_snapshots
 from benchbook.sites.tidb.status import pools_spent
 
 READY_S, END_S = 1.5, 10.0
@@ -41,19 +41,19 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
-        self.chains = layout.chains(study)
+        self.chains = placement.chains(study)
         # Each client is asked for over the API, and its node's clock is read.
         self.ready_s = READY_S * (1 + max(arm.clients for arm in study.arms.values()))
 
     def _is_here(self) -> bool:
         # A cluster whose API answers on this machine has a node here.
-        return lock.is_own(api.Cluster(layout.asked(self.study).context).host)
+        return lock.is_own(api.Cluster(placement.asked(self.study).context).host)
 
     def _open(self) -> None:
         self.space = StudyNamespace(self.study, self.lab)
         name, is_outside = self.space.here.outside, any(map(clients_outside, self.chains.values()))
         self._outside = Outside(self.study, self.lab, name) if name is not None and is_outside else None
-        self._arms = running.Arms(self.space, self.chains, self._outside)
+        self._arms = runtime.Arms(self.space, self.chains, self._outside)
         self.space.prepare()
         # What a killed owner left: load that goes on, and pods of arms that are no more.
         self.space.sweep()
@@ -80,15 +80,15 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     @classmethod
     def needs(cls, name: str, study: Study) -> str:
-        return preview.text(name, study)
+        return plan_output.text(name, study)
 
     @classmethod
     def manifests(cls, name: str, study: Study) -> str:
-        return preview.yaml(name, study)
+        return plan_output.yaml(name, study)
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
-        return list(preview.obstacles(study, layout.chains(study)[arm]))
+        return list(plan_output.obstacles(study, placement.chains(study)[arm]))
 
     def obstacles(self, arm: str) -> list[str]:
         return self._arms.obstacles(self._chain(arm))
@@ -103,7 +103,7 @@ class KubernetesSite(ArrangedSite[InPod]):
             server = self._arms.server(part)
             inside = server if clients_inside(chain) else None
             places.append(self._endpoint(server.place.address, part.port, inside))
-        return [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
+        return [places[client_sharding.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> PodClock:
         """Start it in the pod of all clients, where the logs are that it reads; it lets them begin."""
@@ -161,7 +161,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         if clients_outside(chain):
             return self._clients_outside().client(start)
         if clients_inside(chain):
-            server = chain.servers[several.server_of(start.number, len(chain.servers))]
+            server = chain.servers[client_sharding.server_of(start.number, len(chain.servers))]
             return RemoteClient(self._arms.server(server).machine.on, start)
         pod = self._arms.pod(chain.clients[start.number])
         cores = self._arms.cores_of("client", pod.spec.node_name)
@@ -174,7 +174,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""
         if self.space.here.tidb is None:
             return super().data_groups()
-        found: dict[layout.Part, list[str]] = {}
+        found: dict[placement.Part, list[str]] = {}
         for arm, chain in self.chains.items():
             found.setdefault(chain.server, []).append(arm)
         return list(found.values())
@@ -182,7 +182,7 @@ class KubernetesSite(ArrangedSite[InPod]):
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         # A pod that was lost has lost its copy; a TiDB cluster has its own tables.
         servers = self._servers() if self.space.here.tidb is None else [self._server(arm)]
-        return all(prepared.is_kept(server, label) for server in servers)
+        return all(data_snapshots.is_kept(server, label) for server in servers)
 
     def chill(self, arm: str) -> None:
         # A pod's node has a memory of its own for files, which others use too.
@@ -201,11 +201,11 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     def _endpoint(self, host: str, port: int, inside: Any) -> Endpoint:
         """Return what a client connects to: the socket of the server that it is beside, if it is."""
-        driver = traits.engine(self.study.engine.name).driver
+        driver = descriptors.engine(self.study.engine.name).driver
         path = Path(inside.socket_path) if inside is not None else None
         return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(driver), path, driver=driver)
 
-    def _made(self, part: layout.Part) -> Any:
+    def _made(self, part: placement.Part) -> Any:
         return self._arms.server(part)
 
     def _servers(self) -> list[Any]:

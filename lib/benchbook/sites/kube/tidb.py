@@ -11,11 +11,11 @@ import hashlib
 import json
 from typing import Any
 
-from benchbook.core.errors import SiteError
-from benchbook.core.study import Study
-from benchbook.core.study_kubernetes import Kubernetes, Role, release
-from benchbook.sites.kube import layout, manifests
-from benchbook.sites.kube.layout import Chain, Names, asked, asked_resources, service_of
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_kubernetes import Kubernetes, Role, release
+from benchbook.sites.kube import placement, manifests
+from benchbook.sites.kube.placement import Chain, Names, asked, asked_resources, service_of
 from benchbook.sites.kube.manifests import HOSTNAME, resources, tolerations
 from benchbook.sites.settings import must_be_free
 from benchbook.sites.tidb import config
@@ -45,7 +45,7 @@ def of_arm(study: Study, names: Names, name: str, chain: Chain) -> list[dict[str
 
 def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     """Return the TidbCluster of an arm; SiteError where the study asks for none, or for what it can't be."""
-    here, arm, server = asked(study), study.arms[name], layout.chains(study)[name].server
+    here, arm, server = asked(study), study.arms[name], placement.chains(study)[name].server
     if here.tidb is None:
         raise SiteError("site.kubernetes.tidb: missing; say how many PD, TiKV and TiDB there are to be")
     if arm.access not in ("direct", "service", "load_balancer"):
@@ -67,7 +67,7 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     }
     if arm.placement is not None and arm.placement.spread:
         spec["topologySpreadConstraints"] = [{"topologyKey": ZONE}]
-    wanted, nodes = config.of_parts(here.tidb, arm.parts), layout.nodes_of(here, arm)
+    wanted, nodes = config.of_parts(here.tidb, arm.parts), placement.nodes_of(here, arm)
     for part, role in PARTS.items():
         pods = getattr(here.tidb, part).replicas
         spec[part] = _part(server.name, part, pods, wanted[part], here, dict(nodes.get(role, ())))

@@ -14,8 +14,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchbook.core.errors import SiteError
-from benchbook.sites.lab import lab_id
+from benchbook.core.util.errors import SiteError
+from benchbook.sites.workspace import lab_id
 from benchbook.sites.machine import facts as machine
 
 ROOT = Path("/sys/fs/cgroup")

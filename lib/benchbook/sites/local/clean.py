@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import SiteError
-from benchbook.sites.local import running
+from benchbook.core.util.errors import SiteError
+from benchbook.sites.local import runtime
 
 RECORDS = ()
 
@@ -20,7 +20,7 @@ def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> N
     if token is None or report.left or os.geteuid() != 0:
         return
     try:
-        report.removed += running.clear(token, folder / "run")
+        report.removed += runtime.clear(token, folder / "run")
     except (SiteError, OSError) as error:
         report.left.append(str(error))
-    report.left += running.present(token, folder / "run")
+    report.left += runtime.present(token, folder / "run")

@@ -13,15 +13,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import record, traits
+from benchbook.core.artifacts import record
+from benchbook.core.study import descriptors
 from benchbook.sites import load
-from benchbook.sites.agent import files, probes
+from benchbook.sites.agent import files, microbenchmarks
 from benchbook.sites.agent.facts import VERSION, first
-from benchbook.sites.arms import loads
-from benchbook.sites.lab import free_bytes, lab_root, nearest
-from benchbook.sites.machine import abilities, here, lock
+from benchbook.sites.topology import background_load
+from benchbook.sites.workspace import free_bytes, lab_root, nearest
+from benchbook.sites.machine import capabilities, local_machine, lock
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.machine.abilities import Ability, install_command, judge, manager
+from benchbook.sites.machine.capabilities import Ability, install_command, judge, manager
 from benchbook.sites.processes import procfs
 
 GIB = 1 << 30
@@ -35,13 +36,13 @@ def examine(port: int = 23060) -> list[Ability]:
     found = [*_anywhere(known)]
     if sys.platform == "linux":
         found += [*_rights(), *map(_port, (port, port + 1)), *_shared(known), _machine()]
-        found += [*abilities.network(), abilities.cpu_quota()]
+        found += [*capabilities.network(), capabilities.cpu_quota()]
     go = first(VERSION, files.says(["go", "version"], os.environ))
     detail = f"{go or 'not installed'}; only for TiDB, which is built from its Go module"
     found += [
         judge("go", go is not None, detail, install_command("go"), is_needed=False),
-        *(_engine(one) for one in traits.engines().values() if "local" in one.sites),
-        *map(_proxy, traits.proxies().values()),
+        *(_engine(one) for one in descriptors.engines().values() if "local" in one.sites),
+        *map(_proxy, descriptors.proxies().values()),
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
     ]
     return sorted(found, key=lambda ability: not ability.is_needed)
@@ -76,7 +77,7 @@ def _rights() -> Iterator[Ability]:
     ordinary = f"an ordinary user, servers run as you; sudo is {sudo}"
     yield Ability("rights", True, "root; servers run as their own users" if is_root else ordinary)
     hard = files.open_files()
-    behind = (hard - loads.OTHER_FILES) // 2
+    behind = (hard - background_load.OTHER_FILES) // 2
     detail = f"{hard} allowed, {behind} connections of a load behind a proxy" if hard >= 0 else "no limit"
     line = "* hard nofile 65536"
     remedy = f"as root, put the line `{line}` into /etc/security/limits.d/benchbook.conf; then log in again"
@@ -105,20 +106,20 @@ def _shared(known: Mapping[str, Any]) -> Iterator[Ability]:
     yield judge("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
     # BBR paces on loopback too: results of a MiB came at half the speed when we looked.
     used = known["congestion_control"]
-    command = abilities.as_root("sysctl -w net.ipv4.tcp_congestion_control=cubic")
+    command = capabilities.as_root("sysctl -w net.ipv4.tcp_congestion_control=cubic")
     remedy = f"{command}; large results wait for the pace otherwise"
     yield judge("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
 
 
 def _machine() -> Ability:
     """Say what the machine is like: what differs between machines with the same processor's name."""
-    found = probes.here(nearest(lab_root(Path.cwd())))
+    found = microbenchmarks.here(nearest(lab_root(Path.cwd())))
     known = [
         session.machine.probes
         for study in record.read().studies.values()
         for session in study.sessions.values()
     ]
-    told = ", ".join(probes.words(found, known))
+    told = ", ".join(microbenchmarks.words(found, known))
     wakes = [one["wake_other_core_us"] for one in known if "wake_other_core_us" in one]
     if wakes and (found.get("wake_other_core_us") or 0.0) > max(wakes):
         told += "; waking takes longer than on those: what depends on the machine may differ"
@@ -126,12 +127,12 @@ def _machine() -> Ability:
     return judge("machine", bool(told), told or "it can't be measured", remedy, is_needed=False)
 
 
-def _proxy(of: traits.Proxy) -> Ability:
+def _proxy(of: descriptors.Proxy) -> Ability:
     kind, name = load(of.code), of.name
     if of.is_basic:
         found = kind.installed()
         return judge(name, found is not None, found or "not installed", install_command(of.programs[0]))
-    path, why = here.find(of.programs[0]), kind.obstacle()
+    path, why = local_machine.find(of.programs[0]), kind.obstacle()
     is_old = path is not None and kind.unable_to_capture(Path(path).resolve()) is not None
     detail = f"{path}{'; too old to capture traffic' if is_old else ''}"
     remedy = f"{(why or '').partition('; ')[2]}; without it such arms are skipped"
@@ -139,7 +140,7 @@ def _proxy(of: traits.Proxy) -> Ability:
     return judge(name, path is not None, detail if path else missing, remedy, is_needed=False)
 
 
-def _engine(of: traits.Engine) -> Ability:
+def _engine(of: descriptors.Engine) -> Ability:
     found, brings = load(of.code).standing()
     told = found or "not installed"
     if of.is_basic:

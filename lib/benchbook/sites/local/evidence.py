@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.errors import SiteError
-from benchbook.core.study import Study
-from benchbook.sites import lab as labs
-from benchbook.sites.arms import loads
-from benchbook.sites.arms.parts import of_others
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study import Study
+from benchbook.sites import workspace as labs
+from benchbook.sites.topology import background_load
+from benchbook.sites.topology.parts import of_others
 from benchbook.sites.local import cgroups
-from benchbook.sites.local.layout import Chain, Part
-from benchbook.sites.local.running import Parts
+from benchbook.sites.local.placement import Chain, Part
+from benchbook.sites.local.runtime import Parts
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import procfs
 
@@ -101,7 +101,7 @@ def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
 
 def neighbour_of(arm: str) -> str:
     """Role of an arm's neighbour: arms in turns have theirs at the same time."""
-    return f"{loads.NEIGHBOUR}-{arm}"
+    return f"{background_load.NEIGHBOUR}-{arm}"
 
 
 @contextlib.contextmanager
@@ -115,11 +115,11 @@ def during(parts: Parts, chain: Chain, arm: str) -> Iterator[dict[str, Any]]:
     asked, group = chain.arm.neighbour, None
     if asked is not None:
         group = cgroups.make(parts.lab.token, neighbour_of(arm), quota=None, shares=asked.shares).folder
-    busy = loads.neighbour(parts.lab, asked, chain.server.cpus, group, neighbour_of(arm))
+    busy = background_load.neighbour(parts.lab, asked, chain.server.cpus, group, neighbour_of(arm))
     entry = parts.address(chain.entry)
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
-    load = loads.connections(parts.lab, chain.arm.load, entry, chain.client.cpus)
-    caught = loads.capture(proxy, chain.arm.capture)
+    load = background_load.connections(parts.lab, chain.arm.load, entry, chain.client.cpus)
+    caught = background_load.capture(proxy, chain.arm.capture)
     whole = parts.get(chain.server).beside()
     with busy as beside, load as borne, caught as captured, whole as cluster:
         record |= {"cluster": cluster} if cluster else {}

@@ -27,14 +27,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import SiteError
-from benchbook.core.study_arm import Kernel
-from benchbook.sites import lab as labs
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study_arm import Kernel
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent import kernel
-from benchbook.sites.lab import lab_id
-from benchbook.sites.machine import steps
+from benchbook.sites.workspace import lab_id
+from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.machine.supervised import Supervised
+from benchbook.sites.machine.supervised_process import Supervised
 from benchbook.sites.processes.process import PATH
 
 NAMESPACES = Path("/run/netns")
@@ -218,16 +218,16 @@ class Delay(Supervised):
 
     def ensure(self) -> None:
         """Start the relay if it does not run, and prove that the port is its own without connecting."""
-        steps.walk(self.starting(), self.machine.look_s)
+        concurrent_steps.walk(self.starting(), self.machine.look_s)
 
-    def starting(self) -> steps.Steps:
+    def starting(self) -> concurrent_steps.Steps:
         """Start as `ensure` does, and yield until the port is its own."""
         if self.is_up:
             return
         self._must_have_ports(self.place.port)
         listen = f"{self.place.address}:{self.place.port}"
         yield from self._beginning(
-            [sys.executable, "-m", "benchbook.sites.local.relay", listen, self.server, str(self.latency_ms)],
+            [sys.executable, "-m", "benchbook.sites.local.delay_proxy", listen, self.server, str(self.latency_ms)],
             self.holds_port,
         )
 

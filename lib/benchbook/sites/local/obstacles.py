@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchbook.core import traits
-from benchbook.core.engines import program_of
-from benchbook.core.study_arm import Arm, Kernel, Load
-from benchbook.core.study_sections import Engine
+from benchbook.core.study import descriptors
+from benchbook.core.study.engines import program_of
+from benchbook.core.study.study_arm import Arm, Kernel, Load
+from benchbook.core.study.study_sections import Engine
 from benchbook.sites import load
 from benchbook.sites.agent import files, kernel
-from benchbook.sites.arms import loads
-from benchbook.sites.engines import versions
-from benchbook.sites.local.layout import Chain, suits_netem
-from benchbook.sites.machine import abilities, here
+from benchbook.sites.topology import background_load
+from benchbook.sites.engines import packages
+from benchbook.sites.local.placement import Chain, suits_netem
+from benchbook.sites.machine import capabilities, local_machine
 from benchbook.sites.processes import procfs
 
 CLIENT_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -36,7 +36,7 @@ def of(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:
     found = list(_of_arm(arm, chain))
     if engine is not None and engine.cluster is not None and engine.cluster.zones_ms is not None:
         found += _lacking(*NEEDED_BY["service"])
-    if engine is not None and (why := versions.obstacle(engine)) is not None:
+    if engine is not None and (why := packages.obstacle(engine)) is not None:
         return [*found, why]
     if engine is not None and engine.build is None and (reason := load(program_of(engine)).obstacle(engine)):
         found.append(reason)
@@ -45,7 +45,7 @@ def of(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:
 
 def has_netem(arms: Mapping[str, Arm]) -> bool:
     """Say whether the kernel can make the distance of all arms itself; asked only where there is any."""
-    return suits_netem(arms) and any(one.ok for one in abilities.network() if one.name == "netem")
+    return suits_netem(arms) and any(one.ok for one in capabilities.network() if one.name == "netem")
 
 
 def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
@@ -55,11 +55,11 @@ def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
     for need, is_asked in needs.items():
         if is_asked:
             yield from _lacking(*NEEDED_BY[need])
-    proxy = traits.between(arm.access)
+    proxy = descriptors.between(arm.access)
     if proxy is not None and (reason := load(proxy.code).obstacle(arm.proxy)):
         yield reason
     elif proxy is not None and arm.capture:
-        program = Path(here.find(proxy.programs[0]) or "").resolve()
+        program = Path(local_machine.find(proxy.programs[0]) or "").resolve()
         yield from filter(None, [load(proxy.code).unable_to_capture(program)])
     if arm.load is not None:
         yield from _load(arm.load, chain)
@@ -82,12 +82,12 @@ def _load(load: Load, chain: Chain) -> Iterator[str]:
             f"and up to {taken} of these are taken; write one below {first}"
         )
     is_proxied = chain.proxy is not None or chain.hop("relay") is not None
-    if why := loads.too_few_files(load, is_proxied, files.open_files(), "where you log in"):
+    if why := background_load.too_few_files(load, is_proxied, files.open_files(), "where you log in"):
         yield why
 
 
 def _lacking(*names: str) -> Iterator[str]:
-    known = {ability.name: ability for ability in (*abilities.network(), abilities.cpu_quota())}
+    known = {ability.name: ability for ability in (*capabilities.network(), capabilities.cpu_quota())}
     for name in names:
         if not known[name].ok:
             yield f"{name}: {known[name].detail}; {known[name].remedy}"

@@ -9,22 +9,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import several, traits
-from benchbook.core.engines import engine_of
-from benchbook.core.errors import SiteError
-from benchbook.core.model import Endpoint
-from benchbook.core.study import Study
-from benchbook.sites import lab as labs
-from benchbook.sites.agent import probes
-from benchbook.sites.arms import loads, turns
-from benchbook.sites.arms.parts import HOPS
-from benchbook.sites.arms.site import ArrangedSite
+from benchbook.core.study import client_sharding, descriptors
+from benchbook.core.study.engines import engine_of
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.model import Endpoint
+from benchbook.core.study.study import Study
+from benchbook.sites import workspace as labs
+from benchbook.sites.agent import microbenchmarks
+from benchbook.sites.topology import background_load, turns
+from benchbook.sites.topology.parts import HOPS
+from benchbook.sites.topology.site import ArrangedSite
 from benchbook.sites.contract import Start, Taker
-from benchbook.sites.local import evidence, layout, obstacles, running
-from benchbook.sites.local.layout import InLab, Part
-from benchbook.sites.machine import here, prepared
+from benchbook.sites.local import evidence, placement, obstacles, runtime
+from benchbook.sites.local.placement import InLab, Part
+from benchbook.sites.machine import local_machine, data_snapshots
 from benchbook.sites.processes import process
-from benchbook.sites.processes.before_exec import Where
+from benchbook.sites.processes.spawn import Where
 
 
 class LocalSite(ArrangedSite[InLab]):
@@ -36,14 +36,14 @@ class LocalSite(ArrangedSite[InLab]):
 
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
-        self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
+        self.cpus = placement.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
         self._arms = dict(study.arms)
         self.chains = self._laid_out()
 
     def _open(self) -> None:
         self._looked = time.time()
-        self._parts = running.Parts(self.lab, self.study, self.chains)
-        if running.present(self.lab.token, self.lab.run):
+        self._parts = runtime.Parts(self.lab, self.study, self.chains)
+        if runtime.present(self.lab.token, self.lab.run):
             self._parts.clear()
         me = process.known("owner", os.getpid(), self.lab.token)
         process.write_pidfile(self.lab.pidfile("owner"), me)
@@ -51,7 +51,7 @@ class LocalSite(ArrangedSite[InLab]):
     def _close(self, error: BaseException | None) -> None:
         try:
             self.down()
-            if running.present(self.lab.token, self.lab.run):
+            if runtime.present(self.lab.token, self.lab.run):
                 self._parts.clear()
         finally:
             self.lab.pidfile("owner").unlink(missing_ok=True)
@@ -85,27 +85,27 @@ class LocalSite(ArrangedSite[InLab]):
         chain, engine = self._chain(arm), engine_of(self.study, self.study.deployed(arm))
         if engine.cluster is not None and not self._parts.get(chain.server).is_up:
             # Each waits as long alone, and none is to be loaded while fewer are up than for the others.
-            prepared.start(self._servers())
+            data_snapshots.start(self._servers())
         self._parts.ensure(chain)
-        driver = traits.engine(engine.name).driver
+        driver = descriptors.engine(engine.name).driver
         places = [self._endpoint(chain, part, driver) for part in (chain.entry, *chain.others)]
         clients = self._arms[arm].clients
-        return [places[several.server_of(number, len(places))] for number in range(clients)]
+        return [places[client_sharding.server_of(number, len(places))] for number in range(clients)]
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
         parts = {name: self.monitored(taker.arm) for name, taker in takers.items()}
         cpus = self._chain(next(iter(takers.values())).arm).client.cpus
         families = sorted({pid for taker in takers.values() for pid in self._families(taker.arm)})
         beside = {
-            name: {loads.NEIGHBOUR: [pid]}
+            name: {background_load.NEIGHBOUR: [pid]}
             for name, taker in takers.items()
-            if (pid := loads.pid(self.lab, evidence.neighbour_of(taker.arm))) is not None
+            if (pid := background_load.pid(self.lab, evidence.neighbour_of(taker.arm))) is not None
         }
         more = {**asked, "families": families}
         return turns.Clock(self.lab, takers, parts, more, Where(cpus=cpus), beside)
 
     def machines(self) -> dict[str, Any]:
-        return {"probes": probes.here(self.lab.folder)}
+        return {"probes": microbenchmarks.here(self.lab.folder)}
 
     def facts(self, arm: str) -> dict[str, Any]:
         return evidence.facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
@@ -143,13 +143,13 @@ class LocalSite(ArrangedSite[InLab]):
 
     def client(self, start: Start) -> process.Child:
         where = self._parts.where(self._chain(start.arm).client)
-        return loads.client(self.lab, start, where)
+        return background_load.client(self.lab, start, where)
 
-    def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> here.Monitor:
-        driver, pids = loads.pid(self.lab), [one.pid for one in clients]
+    def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> local_machine.Monitor:
+        driver, pids = background_load.pid(self.lab), [one.pid for one in clients]
         watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
         hops = self._parts.hops(self._chain(arm))
-        return here.Monitor(watched, path, *pids, hops=hops, families=self._families(arm))
+        return local_machine.Monitor(watched, path, *pids, hops=hops, families=self._families(arm))
 
     def _families(self, arm: str) -> list[int]:
         """Return the processes of an arm's parts whose children do their work."""
@@ -173,17 +173,17 @@ class LocalSite(ArrangedSite[InLab]):
     def down(self) -> None:
         self._parts.stop()
 
-    def _laid_out(self, first: int = 0) -> dict[str, layout.Chain]:
+    def _laid_out(self, first: int = 0) -> dict[str, placement.Chain]:
         twins = self._arms.keys() - self.study.arms.keys()
         has_netem, port = obstacles.has_netem(self.study.arms), self.study.site.port
         asked = {arm: engine_of(self.study, self.study.deployed(arm)) for arm in self._arms}
-        ports = {arm: (one.cluster or traits.engine(one.name)).ports for arm, one in asked.items()}
-        return layout.chains(self._arms, port, self.cpus, has_netem, first, ports, twins)
+        ports = {arm: (one.cluster or descriptors.engine(one.name)).ports for arm, one in asked.items()}
+        return placement.chains(self._arms, port, self.cpus, has_netem, first, ports, twins)
 
     def _made(self, part: Part) -> Any:
         return self._parts.get(part)
 
-    def _endpoint(self, chain: layout.Chain, part: Part, driver: str) -> Endpoint:
+    def _endpoint(self, chain: placement.Chain, part: Part, driver: str) -> Endpoint:
         host, port = self._parts.address(part)
         socket = Path(self._parts.get(part).socket_path) if chain.by_socket else None
         return Endpoint(*(host, port, labs.SCHEMA, self.lab.secret_of(driver), socket), driver=driver)

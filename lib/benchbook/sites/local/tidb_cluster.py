@@ -17,16 +17,16 @@ from typing import Any
 import pymysql
 import sqlalchemy
 
-from benchbook.core import files
-from benchbook.core.errors import SiteError
-from benchbook.core.study_cluster import Cluster as Asked
-from benchbook.sites import lab as labs
+from benchbook.core.util import files
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study_cluster import Cluster as Asked
+from benchbook.sites import workspace as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.local import tidb_members
 from benchbook.sites.local.network import Delay, Zones
-from benchbook.sites.machine import prepared, steps
-from benchbook.sites.machine.here import Here
-from benchbook.sites.machine.supervised import Made
+from benchbook.sites.machine import data_snapshots, concurrent_steps
+from benchbook.sites.machine.local_machine import Here
+from benchbook.sites.machine.supervised_process import Made
 from benchbook.sites.tidb import build, config, data, status
 
 STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
@@ -151,23 +151,23 @@ class Cluster(Made):
 
     def ensure(self) -> None:
         """Start the parts that don't run, in their order, making data at need; wait until it is whole."""
-        steps.walk(self.starting(), LOOK_S)
+        concurrent_steps.walk(self.starting(), LOOK_S)
 
-    def starting(self) -> steps.Steps:
+    def starting(self) -> concurrent_steps.Steps:
         """Start as `ensure` does, and yield while a part comes up or leaders move."""
         if self.is_up:
             return
         self.stop()
-        yield from prepared.making(self)
+        yield from data_snapshots.making(self)
         try:
-            with prepared.first_start(self):
+            with data_snapshots.first_start(self):
                 hops = (hop.starting() for hop in self.hops.values())
-                yield from steps.together(self.pd.starting(), *hops)
-                yield from steps.together(*(store.starting() for store in self.stores.values()))
+                yield from concurrent_steps.together(self.pd.starting(), *hops)
+                yield from concurrent_steps.together(*(store.starting() for store in self.stores.values()))
                 # TiDB would wait for leaders as well, and say less of why.
                 yield from self._resting(READY_S, 0.0)
-                served = steps.together(*(one.starting() for one in self.servers))
-                yield from steps.together(served, self._resting(READY_S, QUIET_S, EVEN_S))
+                served = concurrent_steps.together(*(one.starting() for one in self.servers))
+                yield from concurrent_steps.together(served, self._resting(READY_S, QUIET_S, EVEN_S))
                 # Each port is proven to be of the TiDB that was started for it.
                 data.admit(self._connect, self.asked.variables, self.lab.password(), self.place.peers())
                 for one in self.servers:
@@ -182,7 +182,7 @@ class Cluster(Made):
         """End all parts, TiDB first and PD last; say whether all went by themselves."""
         went: list[bool] = []
         for parts in (self.servers, self.stores.values(), (self.pd, *self.hops.values())):
-            went += steps.at_once([part.stop for part in parts])
+            went += concurrent_steps.at_once([part.stop for part in parts])
         return all(went)
 
     def running(self) -> Any:
@@ -262,7 +262,7 @@ class Cluster(Made):
     def beside(self) -> Iterator[dict[str, Any]]:
         """Look at stores and leaders before and after, and carry out what is asked to happen meanwhile."""
         with contextlib.suppress(SiteError):
-            steps.walk(self._resting(SETTLE_S, STILL_S), LOOK_S)
+            concurrent_steps.walk(self._resting(SETTLE_S, STILL_S), LOOK_S)
         record = {"before": self.look()}
         with tidb_members.event(self, self.size.event) as event:
             yield record
@@ -285,7 +285,7 @@ class Cluster(Made):
         used = {rank % self.size.stores for rank in range(self.size.tidb)}
         return ["localhost", *(one for zone in sorted(used) for one in self.zones.addresses(zone))]
 
-    def creating(self) -> steps.Steps:
+    def creating(self) -> concurrent_steps.Steps:
         """Make new data, some times over where a store ends by itself; yield while parts come up."""
         for tries_left in reversed(range(TRIES)):
             try:
@@ -299,7 +299,7 @@ class Cluster(Made):
                     f"{self.role}: a new cluster's store ended by itself; making its data again", flush=True
                 )
 
-    def _first_start(self) -> steps.Steps:
+    def _first_start(self) -> concurrent_steps.Steps:
         """Make the data: a cluster whose first TiDB listens on a socket alone until its account is closed."""
         self.lies_in = "new"
         self.machine.remove(f"{self.role}/new")
@@ -319,7 +319,7 @@ class Cluster(Made):
             self.stop()
             self.lies_in = "data"
 
-    def _resting(self, wait_s: float, still_s: float, even_s: float = 0.0) -> steps.Steps:
+    def _resting(self, wait_s: float, still_s: float, even_s: float = 0.0) -> concurrent_steps.Steps:
         """Yield until nothing is missing and leaders rest, uneven where PD can't even them out in time."""
         begun, seen, since = time.monotonic(), None, 0.0
         while True:

@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from benchbook.core.canonical import flat
-from benchbook.core.errors import SettingsDiffer, SiteError
-from benchbook.core.study_cluster import Event
-from benchbook.sites import lab as labs
-from benchbook.sites.machine import steps
+from benchbook.core.util.numeric_equality import flat
+from benchbook.core.util.errors import SettingsDiffer, SiteError
+from benchbook.core.study.study_cluster import Event
+from benchbook.sites import workspace as labs
+from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Request
-from benchbook.sites.machine.supervised import Supervised
+from benchbook.sites.machine.supervised_process import Supervised
 from benchbook.sites.settings import Value, not_taken, text
 from benchbook.sites.tidb import config
 from benchbook.sites.tidb.status import Placement, Status
@@ -72,7 +72,7 @@ class Member(Supervised, abc.ABC):
             return {"ended": True}
         return self.seen()
 
-    def starting(self) -> steps.Steps:
+    def starting(self) -> concurrent_steps.Steps:
         """Start it unless it runs, and yield until it answers."""
         if self.is_up:
             return
@@ -109,7 +109,7 @@ class PD(Member):
         names = {one.at: one.name for one in self.cluster.stores.values()}
         return Placement(self.place.address, self.place.port, names, self.machine)
 
-    def starting(self) -> steps.Steps:
+    def starting(self) -> concurrent_steps.Steps:
         """Start it unless it runs, and set what it keeps with its data."""
         yield from super().starting()
         self.placement.set(self.asked)
@@ -253,6 +253,6 @@ def _steps(cluster: Cluster, asked: Event, record: dict[str, Any]) -> Iterator[f
     record |= {"killed_s": time.monotonic(), "error": f"the run ended before {name} was started again"}
     yield asked.back_after_s
     record["started_s"] = time.monotonic()
-    steps.walk(store.starting(), store.machine.look_s)
+    concurrent_steps.walk(store.starting(), store.machine.look_s)
     record |= {"ready_s": time.monotonic(), "pid_after": store.running().pid}
     del record["error"]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pymysql
 
-from benchbook.sites.lab import Lab
-from benchbook.sites.processes.before_exec import Where
+from benchbook.sites.workspace import Lab
+from benchbook.sites.processes.spawn import Where
 
 if TYPE_CHECKING:
     import psycopg

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from benchbook.core.wording import count
+from benchbook.core.util.plural import count
 from benchbook.sites.agent import facts as agent
 from benchbook.sites.agent.facts import SOME, first, read
 from benchbook.sites.agent.files import says

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import psutil
 
-from benchbook.core.errors import LockHeld, SiteError
-from benchbook.sites.lab import noted
+from benchbook.core.util.errors import LockHeld, SiteError
+from benchbook.sites.workspace import noted
 from benchbook.sites.processes import procfs
 
 PATIENCE_S = 0.5

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchbook.sites.processes.tcp_bytes import answers
-from benchbook.sites.processes.usage import attributes
+from benchbook.sites.processes.taskstats import attributes
 
 PROC = Path("/proc")
 OURS = b"benchbook "

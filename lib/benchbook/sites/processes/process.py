@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import SiteError
-from benchbook.sites.processes import before_exec, procfs
-from benchbook.sites.processes.before_exec import ANYWHERE, Where
+from benchbook.core.util.errors import SiteError
+from benchbook.sites.processes import spawn, procfs
+from benchbook.sites.processes.spawn import ANYWHERE, Where
 
 TOKEN = "BENCHBOOK_LAB"
 FOLDER = "BENCHBOOK_LAB_FOLDER"
@@ -90,7 +90,7 @@ def start(
             "call this directly in a cell or a script"
         )
     try:
-        popen = before_exec.popen(
+        popen = spawn.popen(
             *(argv, out, err),
             append=append,
             user=user,

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchbook.sites.processes import control_groups, firewall, usage
+from benchbook.sites.processes import control_groups, firewall, taskstats
 
 PROC = Path("/proc")
 MIB = 1024 * 1024
@@ -295,7 +295,7 @@ def cpu_s(pids: Sequence[int], families: Collection[int] = ()) -> float | None:
     for pid in pids:
         if pid in families:
             # Once a child is waited for, what it used is in its parent's account.
-            ticks += sum(one.used for one in map(stat, usage.children_of(pid)) if one and one.lives)
+            ticks += sum(one.used for one in map(stat, taskstats.children_of(pid)) if one and one.lives)
         its = stat(pid)
         if its is None or not its.lives:
             return None

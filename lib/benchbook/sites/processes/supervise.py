@@ -19,8 +19,8 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchbook.sites.processes import before_exec, procfs
-from benchbook.sites.processes.before_exec import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
+from benchbook.sites.processes import spawn, procfs
+from benchbook.sites.processes.spawn import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
 
 OWNER = "BENCHBOOK_OWNER"
 GRACE_S = 3.0
@@ -52,7 +52,7 @@ def _watch(argv: Sequence[str], log: Path | None, signals: Signals, watched: lis
     env = {**os.environ, OWNER: str(os.getpid())}
     with log.open("wb") if log else contextlib.nullcontext() as errors:
         try:
-            child = before_exec.popen(
+            child = spawn.popen(
                 argv, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True, env=env
             )
         except OSError as error:

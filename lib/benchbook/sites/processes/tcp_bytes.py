@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchbook.sites.processes.usage import attributes
+from benchbook.sites.processes.taskstats import attributes
 
 SOCK_DIAG = 4
 BY_FAMILY, DONE, ERROR = 20, 3, 2

@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchbook.core.errors import SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.proxies.proxy import Pod, Proxy
-from benchbook.sites.traits.haproxy import FOR_SYSBENCH, TRAITS, WORDS
+from benchbook.sites.descriptors.haproxy import FOR_SYSBENCH, TRAITS, WORDS
 
 MAX_CONNECTIONS = 4096
 SOCKET = "p.sock"

@@ -12,15 +12,15 @@ from typing import Any
 
 import psycopg
 
-from benchbook.core import traits
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
+from benchbook.core.study import descriptors
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.proxies.proxy import Proxy
-from benchbook.sites.traits.pgbouncer import TRAITS
+from benchbook.sites.descriptors.pgbouncer import TRAITS
 
 USERS = "users.txt"
-DRIVER = traits.PGSQL
+DRIVER = descriptors.PGSQL
 MAX_CONNECTIONS = 4096
 # The administrator of its own console.
 CONSOLE = "pgbouncer"

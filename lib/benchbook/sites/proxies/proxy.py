@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import traits
-from benchbook.core.errors import SiteError
-from benchbook.core.study_hosts import HostProxy
-from benchbook.core.traits import Proxy as Traits
-from benchbook.sites import lab as labs
+from benchbook.core.study import descriptors
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study_hosts import HostProxy
+from benchbook.core.study.descriptors import Proxy as Traits
+from benchbook.sites import workspace as labs
 from benchbook.sites import load, sql
 from benchbook.sites.agent import files
 from benchbook.sites.agent.facts import VERSION
-from benchbook.sites.machine import here
-from benchbook.sites.machine.abilities import install_command
+from benchbook.sites.machine import local_machine
+from benchbook.sites.machine.capabilities import install_command
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.machine.supervised import Supervised
+from benchbook.sites.machine.supervised_process import Supervised
 
 NOTHING = HostProxy()
 WAY_ON_HOSTS = "`programs` in the inventory"
@@ -72,19 +72,19 @@ class Proxy(Supervised, abc.ABC):
     def obstacle(cls, asked: HostProxy | None = None) -> str | None:
         """Return why this machine has no such proxy, or none of the version asked for, or None."""
         program = cls.traits.programs[0]
-        if here.find(program) is None:
-            return cls._missing(f"its path into {here.variable(program)}")
+        if local_machine.find(program) is None:
+            return cls._missing(f"its path into {local_machine.variable(program)}")
         version = asked.version if asked is not None else None
         if version is None or sql.is_version((found := cls.installed()) or "", version):
             return None
         return (
-            f"{program} {version}: {found} is here; put the path of {version} into {here.variable(program)}"
+            f"{program} {version}: {found} is here; put the path of {version} into {local_machine.variable(program)}"
         )
 
     @classmethod
     def installed(cls) -> str | None:
         """Return the version that this machine has, or None."""
-        if (path := here.find(cls.traits.programs[0])) is None:
+        if (path := local_machine.find(cls.traits.programs[0])) is None:
             return None
         match = cls.version_words.search(files.says([path, *cls.traits.version_by]))
         return match[1] if match else None
@@ -135,7 +135,7 @@ class Proxy(Supervised, abc.ABC):
     def _way(self) -> str:
         """What tells its program apart from the one in the PATH."""
         is_here = self.machine.host is None
-        return f"its path into {here.variable(self.traits.programs[0]) if is_here else WAY_ON_HOSTS}"
+        return f"its path into {local_machine.variable(self.traits.programs[0]) if is_here else WAY_ON_HOSTS}"
 
     @classmethod
     def _missing(cls, way: str) -> str:
@@ -161,4 +161,4 @@ class Pod(abc.ABC):
 
 def pod(program: str) -> type[Pod]:
     """Return what makes the pod of a proxy that has one."""
-    return load(str(traits.proxy(program).pod))  # type: ignore[no-any-return]
+    return load(str(descriptors.proxy(program).pod))  # type: ignore[no-any-return]

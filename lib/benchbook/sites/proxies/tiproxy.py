@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import SiteError
-from benchbook.sites.lab import LOOPBACK
+from benchbook.core.util.errors import SiteError
+from benchbook.sites.workspace import LOOPBACK
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.proxies.proxy import Proxy
 from benchbook.sites.settings import Value
 from benchbook.sites.tidb.config import toml
-from benchbook.sites.traits.tiproxy import TRAITS
+from benchbook.sites.descriptors.tiproxy import TRAITS
 
 COMMIT = re.compile(r"commit\s+(\S+)")
 FORM = "application/x-www-form-urlencoded"

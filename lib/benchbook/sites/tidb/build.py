@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchbook.core import files, surroundings
-from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
+from benchbook.core.util import files, process_env
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent import files as agent_files
-from benchbook.sites.machine.supervised import tail
+from benchbook.sites.machine.supervised_process import tail
 from benchbook.sites.processes import process
 from benchbook.sites.settings import numbers
 
@@ -253,8 +253,8 @@ def _wait(child: process.Child, what: str, begun: float) -> int:
 
 def main() -> None:
     """Build the versions given, or all, as `make tidb` does; with `--cluster` the parts of a cluster too."""
-    surroundings.close()
-    surroundings.hide()
+    process_env.close()
+    process_env.hide()
     asked = [word for word in sys.argv[1:] if word != CLUSTER_FLAG]
     try:
         folder = engines()

@@ -1,0 +1,116 @@
+"""What the recorded sessions of a study say together, as tables and as an object that shows itself."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import pandas as pd
+
+from benchbook.api.columns import Table, documented
+from benchbook.api.lookup import Named, NotThere
+from benchbook.compare.text import cpu_models
+from benchbook.compare.meta.moderators import moderators
+from benchbook.core.artifacts import meta_analysis as core
+from benchbook.show import forest, sessions
+from benchbook.show.markup import Html, join
+
+_IN_OTHER_WORDS = {"seen", "sessions", "occasions", "tau_pct", "within_tau_pct", "q_p", "short", "elsewhere"}
+
+
+class Pooled:
+    """All recorded sessions of a study: `effects` over them, `sessions` one by one, `left_out`."""
+
+    def __init__(self, name: str) -> None:
+        found = core.of(name)
+        if found is None:
+            raise NotThere(f"{name}: no sessions are recorded, or not made yet; run `make pages` first")
+        self.name, self.data = name, found
+
+    @cached_property
+    def effects(self) -> pd.DataFrame:
+        """A row for each effect over sessions: mean, where a further session is expected, label."""
+        return documented("pooled", effect_rows(self.data))
+
+    @cached_property
+    def sessions(self) -> pd.DataFrame:
+        """A row for each effect in each session, with processor, kernel, steal and the rest beside it."""
+        frame = Table(session_rows(self.data))
+        frame.attrs["table"] = "pooled_sessions"
+        return frame
+
+    def plot(self) -> forest.Forest:
+        """Draw every effect: its sessions, their mean, and where a further session is expected."""
+        return forest.over_sessions(self.data)
+
+    @property
+    def by_session(self) -> Named[forest.Forest]:
+        """A forest of each contrast, session by session: `by_session[0]`, or by its id."""
+        drawn = {one.id: one for one in self.data.contrasts if any(part.sessions for part in one.told)}
+        return Named("contrast", list(drawn), lambda name: forest.by_session(self.data, [drawn[name]]))
+
+    @property
+    def left_out(self) -> pd.DataFrame:
+        """The sessions that are not pooled, each with its reason; of those not recorded their begin."""
+        rows = [{"session": one.session.id, "reason": one.reason} for one in self.data.left_out]
+        missed = self.data.not_recorded
+        rows += [{"session": one.begun, "reason": f"not recorded: {one.why}"} for one in missed]
+        return documented("left_out", pd.DataFrame(rows))
+
+    def __repr__(self) -> str:
+        lines = (
+            f"  {effect.standing}: {effect.headline}"
+            for contrast in self.data.contrasts
+            for effect in contrast.told
+        )
+        return "\n".join([f"{self.name}: {len(self.data.sessions)} sessions", *lines])
+
+    def _repr_html_(self) -> str:
+        shown = (one._repr_html_() for one in sessions.evidence(self.data))
+        return join([sessions.answer(self.data), *map(Html, shown)]).text
+
+
+def pooled(name: str) -> Pooled:
+    """Return what the recorded sessions of a study say together; NotThere where none are recorded or made."""
+    return Pooled(name)
+
+
+def effect_rows(pooled: core.Pooled) -> pd.DataFrame:
+    """Return a row for each contrast over all threads (`threads` is missing) and at each level."""
+    rows = [
+        {
+            **{key: getattr(contrast, key) for key in ("id", "workload", "treatment", "baseline", "metric")},
+            **one.model_dump(exclude=_IN_OTHER_WORDS),
+            "tau": None if one.tau_pct is None else one.tau_pct / 100,
+            "within_tau": None if one.within_tau_pct is None else one.within_tau_pct / 100,
+            "occasions": one.k,
+            "sessions": len(one.sessions),
+        }
+        for contrast, one in _each(pooled)
+    ]
+    return pd.DataFrame(rows, columns=None if rows else ["threads"]).astype({"threads": "Int64"})
+
+
+def session_rows(pooled: core.Pooled) -> pd.DataFrame:
+    """Return a row for each effect in each session, with what may explain it beside it.
+
+    Effects are fractions, `steal_pct` is per cent, `hour` that of UTC. Each probe of a machine is a column.
+    """
+    rows = [
+        {
+            "id": contrast.id,
+            "threads": one.threads,
+            "session": seen.session,
+            "processor": cpu_models.name(pooled.session(seen.session).processor),
+            "label": seen.label,
+            **seen.model_dump(),
+            "measured": pooled.session(seen.session).measured,
+            **moderators(pooled.session(seen.session)),
+        }
+        for contrast, one in _each(pooled)
+        for seen in one.seen
+    ]
+    return pd.DataFrame(rows).astype({"threads": "Int64"}) if rows else pd.DataFrame()
+
+
+def _each(pooled: core.Pooled) -> list[tuple[core.Contrast, core.PooledEffect]]:
+    return [(contrast, one) for contrast in pooled.contrasts for one in (contrast.whole, *contrast.levels)]

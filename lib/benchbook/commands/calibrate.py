@@ -1,0 +1,242 @@
+"""The command `benchbook calibrate`: campaigns, each whole or made again, and their record.
+
+Three questions whose answer is known: a server against itself; a difference made on purpose, by turns and by
+whole runs; and how the error depends on the length of a turn.
+"""
+
+from __future__ import annotations
+
+import datetime
+import lzma
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count, product
+from pathlib import Path
+from typing import Any
+
+from benchbook.api import calibration as api
+from benchbook.commands import calibration_report, stage
+from benchbook.commands import record as recording
+from benchbook.compare.stats.calibration import KINDS, KNOWN, LENGTHS, ROWS, SAME, sentences
+from benchbook.core.artifacts import calibration_store
+from benchbook.core.util import numeric_equality, files
+from benchbook.core.util.errors import BenchbookError, InputErrors, LockHeld
+from benchbook.core.study.params import Limits
+from benchbook.core.study.study import Study
+from benchbook.core.study.interleaving import RUNS, TURNS
+from benchbook.core.util.plural import count as counted
+from benchbook.evidence import tarball
+from benchbook.sites.machine import facts
+
+FORMAT = 1
+BLOCKS, RUN_S = 5, 2
+"""Blocks of a campaign, and active seconds of a run in turns; a whole run has twice as many."""
+TURN_MS = (20, 50, 100, 250, 500)
+MADE_OF = calibration_report.MADE_OF
+EFFECTS: dict[str, dict[str, dict[str, Any]]] = MADE_OF["effects"]
+"""What the other arm has, by engine and effect."""
+FIRST_PORT, PORTS_EACH, PORT_RANGE = 24000, 10, 100
+# `xz -7e` remembers 16 MB, as much as an archive holds, and makes a tenth less of it than `xz -6`.
+PRESET = 7 | lzma.PRESET_EXTREME
+OF_AN_ARCHIVE = 40
+"""Campaigns of an archive, 16 kB each: no file in git is larger than 1 MB."""
+
+# Campaigns of equal arms in all; repetitions of each known effect, and of each length of a turn.
+USUAL = {"same": 100, "known": 1, "lengths": 5}
+Say = Callable[[str], None]
+
+
+def command(what: str, campaigns: int | None, minutes: float | None, engine: list[str] | None) -> int | str:
+    """Make, record or check campaigns; return an exit code, or what was recorded or checked."""
+    if campaigns is not None and campaigns < 1:
+        raise InputErrors([f"--campaigns: {campaigns}: write a number from 1 on"])
+    if what in USUAL:
+        return run(what, campaigns or USUAL[what], minutes, tuple(engine or EFFECTS))
+    return record() if what == "record" else check()
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """One study whose answer is known; `what` is the known effect, empty for equal arms."""
+
+    name: str
+    kind: str
+    what: str
+    of: Study
+
+
+def same() -> Iterator[Campaign]:
+    """Yield campaigns of equal arms without end."""
+    for number in count(1):
+        of = calibration_report.study(port=_port(number), order=TURNS, blocks=BLOCKS, run_s=RUN_S, seed=100 + number)
+        yield Campaign(f"same-turns-{number}", SAME, "", of)
+
+
+def known(repetitions: int, engines: tuple[str, ...] = tuple(EFFECTS)) -> Iterator[Campaign]:
+    """Yield campaigns of known effects, each by turns and next by whole runs, repetition by repetition."""
+    places = count()
+    for number in range(1, repetitions + 1):
+        for engine in engines:
+            asked: list[tuple[str, str, dict[str, Any]]] = [
+                (what, f"{what}-{load}", {"arms": {"one": {}, "other": other}, "workloads": {load: {}}})
+                for (what, other), load in product(EFFECTS[engine].items(), MADE_OF["workloads"])
+            ]
+            if rows := MADE_OF["rows"].get(engine):
+                asked.append((ROWS, ROWS, {"workloads": rows}))
+            for (what, name, parts), order in product(asked, (TURNS, RUNS)):
+                plan = _plan(order, number, next(places))
+                of = calibration_report.study({**parts, **MADE_OF["engines"][engine]}, **plan)
+                yield Campaign(f"known-{engine}-{name}-{order}-{number}", KNOWN, what, of)
+
+
+def lengths(repetitions: int) -> Iterator[Campaign]:
+    """Yield campaigns of equal arms at each length of a turn, repetition by repetition."""
+    for number, turn_ms in product(range(1, repetitions + 1), TURN_MS):
+        plan = _plan(TURNS, number, number) | {"seed": 2000 + number, "turn_ms": turn_ms}
+        yield Campaign(f"lengths-{turn_ms}ms-{number}", LENGTHS, "", calibration_report.study(**plan))
+
+
+def _plan(order: str, number: int, place: int) -> dict[str, Any]:
+    run_s = RUN_S if order == TURNS else 2 * RUN_S
+    return {"order": order, "blocks": BLOCKS, "run_s": run_s, "seed": 1000 + number, "port": _port(place)}
+
+
+def _port(place: int) -> int:
+    return FIRST_PORT + PORTS_EACH * (place % PORT_RANGE)
+
+
+def wanted(kind: str, campaigns: int, engines: tuple[str, ...] = tuple(EFFECTS)) -> list[Campaign]:
+    """Return the campaigns of a kind that are asked for and not there yet.
+
+    `campaigns` counts those of equal arms that are to be there in the end, whatever their numbers; of the
+    other kinds, repetitions of each.
+    """
+    there = {folder.name for folder in calibration_store.complete(calibration_store.own())}
+    if kind == SAME:
+        missing = max(0, campaigns - sum(name.startswith("same-turns-") for name in there))
+        open_ones = (one for one in same() if one.name not in there)
+        return [next(open_ones) for _ in range(missing)]
+    asked = known(campaigns, engines) if kind == KNOWN else lengths(campaigns)
+    return [one for one in asked if one.name not in there]
+
+
+def run(
+    kind: str,
+    campaigns: int,
+    minutes: float | None = None,
+    engines: tuple[str, ...] = tuple(EFFECTS),
+    say: Say = print,
+) -> int:
+    """Make the campaigns that are missing, none begun after `minutes`; return 1 if one could not be made."""
+    began, asked, failed = time.monotonic(), wanted(kind, campaigns, engines), 0
+    say(f"{kind}: {counted(len(asked), 'campaign')} to make")
+    for place, one in enumerate(asked, 1):
+        if minutes is not None and time.monotonic() - began > 60 * minutes:
+            say(f"{minutes:g} minutes are over; {len(asked) - place + 1} left for another time")
+            break
+        try:
+            row = api.row(make(one))
+        except LockHeld:
+            raise
+        except BenchbookError as error:
+            failed += 1
+            say(f"{place} of {len(asked)}  {one.name}: not made: {error}")
+            continue
+        shown = f"{row['n']} blocks, so no interval"
+        if row["low"] is not None:
+            effect, low, high = (100 * row[key] for key in ("effect", "low", "high"))
+            shown = f"{effect:+.1f} % [{low:+.1f}, {high:+.1f}]"
+        say(f"{place} of {len(asked)}  {one.name}: {shown}")
+    return 1 if failed else 0
+
+
+def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None) -> Path:
+    """Measure one campaign, unless it is whole, and return its folder; one that was cut is removed first."""
+    folder = calibration_store.own() / one.name
+    if (folder / calibration_store.CAMPAIGN).is_file():
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    files.write_text(folder / calibration_store.STUDY, one.of.model_dump_json() + "\n")
+    told = {
+        "format": FORMAT,
+        **{"name": one.name, "kind": one.kind, "what": one.what},
+        "began_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "load_1min": os.getloadavg()[0],
+        "machine": facts.facts(),
+        "commit": stage.commit(),
+    }
+    began = time.monotonic()
+    with calibration_report.place() as base:
+        calibration_report.measure(one.of, base / "lab", folder, limits, say)
+    # Written last: it marks a campaign as whole.
+    files.write_json(folder / calibration_store.CAMPAIGN, told | {"seconds": time.monotonic() - began})
+    return folder
+
+
+def record() -> str:
+    """Pack the campaigns of this clone beside the recorded studies with their table; say what they show."""
+    whole, target = calibration_store.complete(calibration_store.own()), calibration_store.recorded()
+    if not whole:
+        raise BenchbookError(f"no campaign was made in this clone; {api.BRINGS}")
+    before = calibration_store.table()
+    with recording.aside() as folder:
+        made = folder / target.name
+        made.mkdir()
+        packed = [pack(part, made / f"{name}.tar.xz") for name, part in parts(whole)]
+        size = sum(file.stat().st_size for file in packed)
+        others = recording.size() - sum(file.stat().st_size for file in calibration_store.archives())
+        recording.must_fit("calibration", others + size, "take campaigns out of data/calibration")
+        files.write_text(made / calibration_store.table_file().name, table_text(packed))
+        shutil.rmtree(target, ignore_errors=True)
+        made.replace(target)
+    table = calibration_store.table()
+    assert table is not None
+    first = f"data/record/{target.name}: {size / 1e3:.0f} kB, {counted(len(table), 'campaign')}"
+    gone = 0 if before is None else len(set(before["name"]) - set(table["name"]))
+    lost = [f"{counted(gone, 'campaign')} recorded before, not in this clone, gone from it"] if gone else []
+    return "\n".join([first, *lost, *sentences(table), "`git add data/record` and commit"])
+
+
+def parts(whole: list[Path]) -> Iterator[tuple[str, list[Path]]]:
+    """Yield the archives of campaigns with names, by kind and beginning: further ones change the last."""
+    told = {folder: files.read_json(folder / calibration_store.CAMPAIGN) for folder in whole}
+    ordered = sorted(whole, key=lambda folder: (told[folder]["began_utc"], folder.name))
+    for kind in KINDS:
+        own = [folder for folder in ordered if told[folder]["kind"] == kind]
+        for place, start in enumerate(range(0, len(own), OF_AN_ARCHIVE), 1):
+            yield f"{kind}-{place}", own[start : start + OF_AN_ARCHIVE]
+
+
+def pack(whole: list[Path], target: Path) -> Path:
+    """Write campaigns to an archive, files of one name together; the same campaigns give the same bytes."""
+    found = [file for folder in whole for file in folder.rglob("*") if files.kind(file) != files.FOLDER]
+    if odd := [file for file in found if files.kind(file) is not None]:
+        raise BenchbookError(f"not recorded: {odd[0]} is {files.kind(odd[0])}; put the plain file there")
+    found.sort(key=lambda file: (file.name, file.as_posix()))
+    root = whole[0].parent
+    return tarball.write(target, ((file.relative_to(root).as_posix(), file) for file in found), PRESET)
+
+
+def table_text(archives: list[Path]) -> str:
+    """Return the table that follows from the raw logs of archives, as CSV."""
+    with api.unpacked(archives) as folder:
+        return api.read(folder).to_csv(index=False)
+
+
+def check() -> str:
+    """Say that the recorded table follows from the recorded raw logs; BenchbookError with what differs."""
+    file = calibration_store.table_file()
+    if not (calibration_store.archives() and file.is_file()):
+        raise BenchbookError(f"no calibration is recorded; {api.BRINGS}")
+    made, kept = table_text(calibration_store.archives()), file.read_text(encoding="utf-8")
+    if wrong := list(numeric_equality.row_differences(kept, made, api.DECIMALS)):
+        raise BenchbookError(
+            f"data/record/calibration/{file.name} does not follow from the archives: {'; '.join(wrong[:8])}"
+            + (f" and {len(wrong) - 8} more" if len(wrong) > 8 else "")
+        )
+    number = len(made.splitlines()) - 1
+    return f"{counted(number, 'recorded campaign')} made again from the raw logs: all as recorded"

@@ -1,0 +1,110 @@
+"""Which code of `sites` a study's measuring runs: one file a study, which its stages depend on.
+
+A change for one kind of site, engine or proxy then asks no study on another one to be measured again.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Iterable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchbook.core.util import files, paths
+from benchbook.core.study import load, registry, descriptors
+from benchbook.core.study.study import Study
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SITES = PACKAGE / "sites"
+# What every stage that measures begins with, whatever the study names.
+ALWAYS = ("benchbook.sites", "benchbook.sites.provision")
+# Rooms of which only the modules count that are imported: no program is started from a file there.
+BY_MODULE = ("engines", "proxies", "tidb", "traits")
+
+
+def run() -> int:
+    """Write for each study of params.yaml the SHA-256 of each file of `of_study`; return an exit code."""
+    for name in load.params().studies:
+        found = of_study(load.study(name))
+        files.write_json(paths.code(name), {_named(path): files.sha256(path) for path in found})
+    return 0
+
+
+def of_study(study: Study) -> list[Path]:
+    """Return the files of `sites` that measuring a study may run, and those of other packages, sorted.
+
+    All modules that lie in `sites` itself, and what its kind of site, engines and ways of access import: of
+    engines and proxies the modules alone, of other rooms all files, since scripts are started and not
+    imported.
+    """
+    names = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
+    # On hosts and in a cluster others make an engine's cluster.
+    engines = [descriptors.engine(name) for name in names if name]
+    proxies = [proxy for arm in study.arms.values() if (proxy := descriptors.between(arm.access)) is not None]
+    targets = [
+        registry.SITES[study.site.kind],
+        *(one.code for one in (*engines, *proxies)),
+        *(one.cluster for one in engines if study.site.kind == "local"),
+        *(one.pod for one in proxies if study.site.kind == descriptors.POD_SITE),
+    ]
+    measuring = (f"{PACKAGE.name}.measure.{path.stem}" for path in (PACKAGE / "measure").glob("*.py"))
+    roots = [*ALWAYS, *measuring, *(target.partition(":")[0] for target in targets if target)]
+    kept = [path for path in SITES.iterdir() if path.is_file()]
+    for path in reached(roots):
+        if not path.is_relative_to(PACKAGE):
+            kept.append(path)
+        if not path.is_relative_to(SITES) or path.parent == SITES:
+            continue
+        room = path.relative_to(SITES).parts[0]
+        kept += [path] if room in BY_MODULE else [one for one in (SITES / room).rglob("*") if one.is_file()]
+    return sorted({path for path in kept if "__pycache__" not in path.parts})
+
+
+def reached(roots: Iterable[str]) -> set[Path]:
+    """Return the files of modules that some modules import, directly or through others, and their own.
+
+    Only ours are followed, and those of packages that a root is of.
+    """
+    seen: dict[str, Path] = {}
+    waiting = list(roots)
+    packages = frozenset({PACKAGE.name, *(name.partition(".")[0] for name in waiting)})
+    while waiting:
+        name = waiting.pop()
+        path = _file(name)
+        if path is None or name in seen:
+            continue
+        seen[name] = path
+        parts = name.split(".")
+        waiting += [".".join(parts[:depth]) for depth in range(1, len(parts))]
+        waiting += imported(path.read_text(encoding="utf-8"), packages)
+    return {*seen.values()}
+
+
+@cache
+def imported(source: str, packages: Iterable[str] = (PACKAGE.name,)) -> frozenset[str]:
+    """Return what Python code imports of packages, wherever in it; a name in a module may be a module too."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(name for name in names if name.partition(".")[0] in packages)
+
+
+def _file(module: str) -> Path | None:
+    if module.partition(".")[0] != PACKAGE.name:
+        with contextlib.suppress(ModuleNotFoundError):
+            if (found := find_spec(module)) is not None and found.has_location and found.origin is not None:
+                return Path(found.origin)
+        return None
+    base = PACKAGE.parent.joinpath(*module.split("."))
+    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
+
+
+def _named(path: Path) -> str:
+    """Return a file's name as it is in any clone; of another package the last of its folders."""
+    root = PACKAGE.parents[1]
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else "/".join(path.parts[-2:])

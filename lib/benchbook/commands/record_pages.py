@@ -1,0 +1,74 @@
+"""The pages of a recorded session: rendered in a root of its own, then put on the site with their links."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from benchbook.commands import notebooks, stage
+from benchbook.core.util import files, paths, yaml_file
+from benchbook.core.artifacts import record
+from benchbook.show import caveats_section, registration
+from benchbook.show import page as pages
+
+_HREF = re.compile(r'(?<=\shref=")([^"#:]+)(?=[#"])')
+
+
+def render(where: paths.RecordedPaths, entry: record.Entry, differs: Sequence[str]) -> None:
+    """Render the page of a session that was made again, and those of its runs, on the site of the clone."""
+    # The session's settings name its own study and sources, and nothing else.
+    file, published = where.base / "params.yaml", where.base / "data" / "published"
+    sources = sorted(one.name for one in published.iterdir()) if published.is_dir() else []
+    lists = {"studies": {where.name: where.shown}, "sources": sources}
+    settings = yaml_file.read(file, "params.yaml").data
+    with file.open("w", encoding="utf-8") as stream:
+        YAML(typ="safe").dump({**settings, **lists}, stream)
+    files.write_text(where.base / registration.RECORDED, entry.registered + "\n")
+    if differs:
+        files.write_text(where.base / caveats_section.DIFFERS, "\n".join(differs) + "\n")
+    ours, inside = where.clone, paths.StudyPaths(where.name, where.base)
+    with paths.at(ours):
+        commit, edited = stage.commit(), stage.edited()
+    for done, page in (("report", inside.report), ("runs", inside.run_pages / "index.html")):
+        stem = stage.STAGES[done]
+        target = inside.notebooks / f"{stem}.ipynb"
+        notebooks.execute(ours / "notebooks" / f"{stem}.ipynb", target, where.base, {"study": where.name})
+        with paths.at(where.base):
+            pages.render(target, page, where.name, commit, where.base, edited)
+    with paths.at(where.base):
+        stage.summarise(where.name, commit, edited)
+    _move(where)
+
+
+def _move(where: paths.RecordedPaths) -> None:
+    """Put the pages on the site, each link leading to where its target stands then."""
+    shutil.rmtree(where.run_pages, ignore_errors=True)
+    inside = where.base / "reports"
+    for file in sorted(inside.rglob("*")):
+        if file.is_dir():
+            continue
+        target = where.clone / "reports" / "record" / file.relative_to(inside)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if file.suffix == ".html":
+            text = file.read_text(encoding="utf-8")
+            text = _HREF.sub(lambda found: _link(found[1], file, target, where), text)  # noqa: B023
+            target.write_text(text, encoding="utf-8")
+        else:
+            shutil.copyfile(file, target)
+    shutil.rmtree(inside)
+
+
+def _link(link: str, file: Path, target: Path, where: paths.RecordedPaths) -> str:
+    """Return a link that leads from a page's place on the site to what it led to before."""
+    meant = Path(os.path.normpath(file.parent / link))
+    inside, site = where.base / "reports", where.clone / "reports"
+    if meant.is_relative_to(inside):
+        own = meant.relative_to(inside)
+        is_own = own.parts[0] in ("studies", "runs") and where.name in (own.stem, *own.parts[:2])
+        meant = (site / "record" / own) if is_own else site / own
+    return os.path.relpath(meant, target.parent)

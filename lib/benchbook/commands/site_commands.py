@@ -1,0 +1,100 @@
+"""Commands about where arms run: what this machine can do, its servers, and clusters that cost money."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from benchbook.core.study import load
+from benchbook.core.util import paths
+from benchbook.core.study.study import Study
+
+
+def doctor(noise: bool) -> int:
+    """Print each ability of this machine with its remedy; return an exit code."""
+    from benchbook import sites
+    from benchbook.sites.topology import feasibility
+
+    found = [ability for kind in sites.rooms("doctor") for ability in kind.examine()]
+    abilities = [*sorted(found, key=lambda ability: not ability.is_needed), *feasibility.examine()]
+    for ability in abilities:
+        print(f"{'yes' if ability.ok else 'no ':3}  {ability.name:22}  {ability.detail}")
+        if not ability.ok and ability.remedy:
+            print(f"{'':27}  → {ability.remedy}")
+    if noise and all(ability.ok for ability in abilities if ability.is_needed):
+        from benchbook.commands import calibration_report
+
+        print("noise: the same server is measured against itself, in turns, for half a minute …")
+        load_1min, percent = os.getloadavg()[0], 100 * calibration_report.noise()
+        print(
+            f"noise: an effect of about {percent:.1f} % can be seen in {calibration_report.MINUTES} minutes now "
+            f"(point selects, 4 threads; load {load_1min:.1f} on {os.cpu_count()} cores before)"
+        )
+    return 0
+
+
+def up(study: str) -> int:
+    """Bring a study's arms up and hold them until Ctrl-C; return an exit code."""
+    from benchbook import sites
+    from benchbook.sites.workspace import lab_folder
+
+    of = load.study(study)
+    with sites.open_site(of, lab_folder(paths.root(), study)) as site:
+        for arm in of.arms:
+            if why := site.missing(arm):
+                print(f"{arm}: skipped: {why}")
+                continue
+            endpoint = site.up(arm)
+            print(f"{arm}: {endpoint.place}, database {endpoint.database}, account in {endpoint.secret}")
+        print("held until Ctrl-C")
+        site.hold()
+    return 0
+
+
+def down(purge: bool, loaded: str | None) -> int | str:
+    """Stop everything we started on this machine, or take what was loaded away; return an exit code."""
+    from benchbook.sites.workspace import lab_folder, lab_root
+
+    if loaded:
+        from benchbook import sites
+
+        with sites.open_site(load.study(loaded), lab_folder(paths.root(), loaded)) as site:
+            told = site.remove()
+        return "\n".join(told) or f"{loaded}: its servers are no others'; `make down` stops them"
+    from benchbook.sites.topology import teardown
+
+    report = teardown.down(lab_root(paths.root()), purge=purge)
+    print("\n".join([str(report), *clusters_left(lab_root(paths.root()))]))
+    return 0 if report.is_clean else 1
+
+
+def cluster(study: str, act: str) -> int | str:
+    """Show the script of a study's cluster, or run it; return an exit code."""
+    from benchbook.sites.gke import cluster as gke
+    from benchbook.sites.workspace import lab_folder
+
+    of, folder = load.study(study), lab_folder(paths.root(), study)
+    if act == "show":
+        return gke.render_script(of, folder)
+    return gke.remove_cluster(folder) if act == "down" else gke.make_cluster(of, folder)
+
+
+def cluster_summary(study: Study) -> str:
+    """Return what makes a study's cluster, as `plan` shows it; empty where it names no cluster to make."""
+    if study.site.kubernetes is None or study.site.kubernetes.gke is None:
+        return ""
+    from benchbook.sites.gke import cluster as gke
+
+    return "\n".join(f"  {line}" for line in gke.summarize_cluster(study))
+
+
+def clusters_left(lab_root: Path) -> list[str]:
+    """Offer to remove every cluster that labs below a folder made; return what is still there, in words."""
+    from benchbook.sites.topology import teardown
+    from benchbook.sites.gke import cluster as gke
+
+    kept = [folder for folder in teardown.find_labs(lab_root) if gke.remove_cluster(folder)]
+    return [
+        f"the cluster of {folder.name} is still there and costs money: `benchbook cluster {folder.name} down`"
+        for folder in kept
+    ]

@@ -1,0 +1,98 @@
+"""What the terminal says when the pipeline ends: the answer of each study, or how far it had come."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from benchbook.core.util import files, paths
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.artifacts.findings import Findings
+
+WIDTH = 110
+
+
+def text(study: str) -> list[str]:
+    """Return the answer of a study in lines, as its page has it; none before it has findings.
+
+    Its sentences come first, then why, where this session lies among those that are recorded, and on what
+    all this rests.
+    """
+    where = paths.study(study)
+    if not where.findings.is_file():
+        return []
+    from benchbook.show import conclusions, bottleneck_section, numbers
+
+    found = Findings.read(where.findings)
+    blocks, (kept, due) = found.blocks, progress(study)
+    runs = f", {kept} runs" if kept == due else f", {kept} of {due} runs"
+    early = conclusions.early(found)
+    said = [early] if early else [one.text for one in conclusions.said(found)]
+    why = [f"Why: {bottleneck_section.where(one, found)}: {one.sentence}." for one in bottleneck_section.known(found)[:1]]
+    basis = f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}{runs if due else ''}, "
+    basis += f"{numbers.minutes(found.machine_minutes)} of machine time"
+    lines = [*said, *why, *place(study), f"({basis})"]
+    wrapped = (textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ") for line in lines)
+    return [f"{study}: {found.question}", *wrapped]
+
+
+def place(study: str) -> list[str]:
+    """Say where this session lies among those that are recorded of the same study."""
+    from benchbook.commands import review_record
+    from benchbook.compare.meta import prediction_check, meta_analysis
+    from benchbook.core.artifacts import design, record
+    from benchbook.core.artifacts import meta_analysis as core
+    from benchbook.evidence import sessions
+    from benchbook.evidence.archive_reader import Unpacked
+
+    known = record.read().studies.get(study)
+    if known is None or not paths.study(study).raw.is_dir():
+        return []
+    held = Unpacked(paths.root(), study)
+    mine, several = design.of(held.study, held.facts.arms, sessions.methods(held)), len(known.sessions)
+    alike = known.of_design(mine)
+    if not alike:
+        newest = record.places(study)
+        told = "`make pages` shows them"
+        if newest.findings.is_file():
+            other = sessions.described(Unpacked(newest.base, study))
+            told = "; ".join(design.differing(other, sessions.described(held))[:3])
+        return [f"None of the {several} recorded sessions has this design: {told}."]
+    found = core.of(study)
+    if found is None or found.design != mine:
+        found = review_record.recorded(study, mine)
+    if found is None:
+        return [f"{len(alike)} recorded sessions have this design; none of them can be read."]
+    here = meta_analysis.brought(
+        *(sessions.session_id(held), sessions.minute(sessions.begun(held)), mine),
+        findings=Findings.read(held.where.findings),
+        facts=held.facts.arms,
+        probes=held.facts.probes,
+    )
+    told = prediction_check.summary(here, found)
+    return [told] if told else [one.sentence for one in prediction_check.placed(here, found)]
+
+
+def progress(study: str) -> tuple[int, int]:
+    """Return how many scheduled runs a study has kept, and how many are planned; zeros without a schedule."""
+    where = paths.study(study)
+    try:
+        planned = set(files.read_csv(where.schedule, "run_id")["run_id"])
+    except BenchbookError:
+        return 0, 0
+    kept = {path.name for path in where.raw.iterdir()} if where.raw.is_dir() else set()
+    return len(planned & kept), len(planned)
+
+
+def ended(how: str, studies: Sequence[str]) -> str:
+    """Say after a failure or Ctrl-C what was kept, and that the same command goes on."""
+    counts = {name: progress(name) for name in studies}
+    unfinished = {name: (kept, planned) for name, (kept, planned) in counts.items() if 0 < planned != kept}
+    kept_runs = "; ".join(
+        f"{kept} of {planned} runs kept" + (f" ({name})" if len(studies) > 1 else "")
+        for name, (kept, planned) in unfinished.items()
+    )
+    if not kept_runs:
+        whole = [name for name, (kept, planned) in counts.items() if planned and kept == planned]
+        kept_runs = f"all runs of {', '.join(whole)} are kept" if whole else "no run was made yet"
+    return f"{how}; {kept_runs}; the same command goes on"

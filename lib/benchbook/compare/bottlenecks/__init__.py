@@ -1,0 +1,1 @@
+"""bottlenecks: see the README of the code."""

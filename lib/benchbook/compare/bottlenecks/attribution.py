@@ -1,0 +1,138 @@
+"""Why an effect is what it is: what each part of an arm cost, what was full, and what follows from both.
+
+QPS of a closed loop is the busy time of any part over its cost of a query. So where a part is full in an
+arm, its cost says what can be served; where none is, latency does. A sentence is made by these rules alone,
+and withheld where the intervals don't carry it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from benchbook.compare.bottlenecks import explanation, operational_laws
+from benchbook.compare.bottlenecks.service_demand import PARTS, Cell, described
+from benchbook.core.artifacts.bottlenecks import CLIENT_USED, Causes
+from benchbook.core.study.study import Study
+
+# As an arm asks for itself: the stage that analyzes declares no other section that says it.
+_BEGINS: Mapping[bool | None, str] = {True: "warm", False: "cold"}
+ROW_BYTES = 206
+"""The least that a row of sysbench takes."""
+
+
+def findings(
+    study: Study,
+    runs: pd.DataFrame,
+    costs: pd.DataFrame | None,
+    facts: Mapping[str, Mapping[str, Any]],
+    level: float,
+    names: Mapping[str, str],
+    rows: int | None = None,
+) -> Causes | None:
+    """Return what findings hold of causes, None where no part of any arm was seen.
+
+    `runs` and `costs` are tidy tables, `facts` one nested mapping by arm, `names` the arms in words, `rows`
+    how many each server holds.
+    """
+    if costs is None or costs.empty or runs.empty:
+        return None
+    of_cells = dict(iter(runs.groupby(["workload", "threads", "arm"], observed=True)))
+    arms = (*study.arms, *([study.twin] if study.twin else []))
+    cells = [
+        cell
+        for key in itertools.product(study.workloads, study.threads, arms)
+        if key in of_cells and (cell := _cell(study, key, of_cells[key], costs, facts, rows)) is not None
+    ]
+    by_key = {(cell.workload, cell.threads, cell.arm): cell for cell in cells}
+    contrasts = [
+        explanation.contrast(base, treated, level, names)
+        for treated in cells
+        if treated.arm in study.treatments
+        and (base := by_key.get((treated.workload, treated.threads, study.baseline))) is not None
+    ]
+    return Causes(
+        level=level,
+        cells=tuple(described(cell, level) for cell in cells),
+        contrasts=tuple(contrasts),
+        physics=tuple(operational_laws.of_physics(cells, study.baseline, level)),
+    )
+
+
+def set_aside(voids: pd.DataFrame) -> list[int]:
+    """Return at which levels runs were set aside because their client had no core to spare."""
+    if voids.empty:
+        return []
+    said = voids.reasons.str.contains(CLIENT_USED, regex=False).astype(bool)
+    return sorted({int(threads) for threads in voids.loc[said, "threads"]})
+
+
+def _cell(
+    study: Study,
+    key: tuple[str, int, str],
+    runs: pd.DataFrame,
+    costs: pd.DataFrame,
+    facts: Mapping[str, Mapping[str, Any]],
+    rows: int | None,
+) -> Cell | None:
+    workload, _, arm = key
+    own = runs.drop_duplicates("block", keep="last").set_index("block").sort_index()
+    if not own.qps.gt(0).all():
+        return None
+    spent = own[["run_id"]].reset_index().merge(costs, on="run_id").set_index("block")
+    seen = ((part, spent[spent.part == part]) for part in PARTS)
+    by_part = {part: one for part, one in seen if len(one) == len(own) and one.cpu_us.notna().all()}
+    told = facts.get(study.deployed(arm)) or {}
+    is_closed = not study.workloads[workload].rate
+    needed = {"client", "server", *(["proxy"] if told.get("proxy") else [])}
+    # A part that is not seen may be the one that is full.
+    rooms = _core_groups(told, tuple(by_part)) if needed <= set(by_part) else ()
+    busy = own.cpu_machine_pct.where(own.order == "runs") / 100 * (_machine(told).get("cores") or math.nan)
+    turn_ms, data = own.turn_ms.iloc[0], study.arms[study.deployed(arm)].data
+    return Cell(
+        *(*key, is_closed),
+        *(own.qps, own.steal_pct, busy),
+        has_neighbour=bool(told.get("neighbour")),
+        has_errors=bool(own[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
+        turn_ms=None if pd.isna(turn_ms) else float(turn_ms),
+        begins=_BEGINS.get(data.prewarm) if data is not None else None,
+        engine=(told.get("engine") or {}).get("name"),
+        fits=_fits(rows, told),
+        costs=by_part,
+        rooms=rooms,
+    )
+
+
+def _fits(rows: int | None, facts: Mapping[str, Any]) -> bool:
+    """Tell whether a server's pool surely holds all rows: it has twice what the rows take at the least."""
+    asked = ((facts.get("engine") or {}).get("settings") or {}).get("innodb_buffer_pool_size") or {}
+    pool = str(asked.get("got"))
+    return rows is not None and pool.isdigit() and int(pool) >= 2 * ROW_BYTES * rows
+
+
+def _machine(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    return facts.get("machine") or {}
+
+
+def _core_groups(facts: Mapping[str, Any], parts: Sequence[str]) -> tuple[tuple[tuple[str, ...], float], ...]:
+    """Return which parts share which cores, and how many those are; empty where the facts don't say."""
+    if (facts.get("site") or {}).get("kind") != "local":
+        return ()
+    machine = _machine(facts).get("cores")
+    shared: dict[tuple[Any, ...], list[str]] = {}
+    sizes: dict[tuple[Any, ...], float] = {}
+    for part in parts:
+        limits = (facts.get("cpu") or {}).get(part) or {}
+        cores, quota = limits.get("cores"), limits.get("quota_cores")
+        count = len(cores) if cores else machine
+        if count is None:
+            return ()
+        # A quota is a part's own, whatever else is on its cores.
+        key = (part,) if quota else tuple(cores or ())
+        shared.setdefault(key, []).append(part)
+        sizes[key] = min(float(count), float(quota)) if quota else float(count)
+    return tuple((tuple(mine), sizes[key]) for key, mine in shared.items())

@@ -1,0 +1,252 @@
+"""What each part of an arm spent on a query, which of its cores were full, and what work differs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from benchbook.compare.stats import tolerance
+from benchbook.compare.stats.intervals import MIN_BLOCKS, NO_SPREAD, t_interval
+from benchbook.compare.text.sentences import NOTHING, listing
+from benchbook.core.study import descriptors
+from benchbook.core.artifacts.bottlenecks import CellCosts, Estimate, PartCost, Place
+from benchbook.core.util.errors import given
+
+FULL, NEARLY = 0.95, 0.9
+"""Share of a part's cores from which they are full, with no end below the other; under that they are not."""
+EXACT, MOST = 0.1, 1 / 3
+"""Shares of an effect by which what is predicted may miss it: whatever its interval, and at the most."""
+PARTS = ("client", "proxy", "server")
+Parts = tuple[str, ...]
+COLUMNS = (
+    "cpu_us", "system_us", "voluntary", "involuntary", "wait_us", "received_bytes", "sent_bytes",
+    "read_bytes", "written_bytes", "major_faults", "instructions", "cycles", "llc_misses",
+    "row_reads", "page_reads", "log_bytes", "fsyncs", "lock_wait_us", "requests",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What an arm's blocks gave at one workload and level: values by block, in the order of blocks.
+
+    `busy` are the machine's cores, by all programs; a neighbour is another program on the server's cores.
+    With errors a statement may have been sent again. `begins` is cold, warm or None; `fits`: all data fit.
+    `costs` has by part a frame of the table `costs`; `rooms` the parts on each set of cores, and its size.
+    """
+
+    workload: str
+    threads: int
+    arm: str
+    is_closed: bool
+    qps: pd.Series
+    steal: pd.Series
+    busy: pd.Series
+    has_neighbour: bool
+    has_errors: bool
+    turn_ms: float | None
+    begins: str | None
+    engine: str | None
+    fits: bool
+    costs: dict[str, pd.DataFrame]
+    rooms: tuple[tuple[Parts, float], ...]
+
+    @property
+    def others(self) -> pd.Series:
+        """Cores that no part of the arm kept busy; NaN in turns, whose seconds hold all arms."""
+        return self.busy - self.cost(list(self.costs), "busy_cores")
+
+    @property
+    def latency_us(self) -> pd.Series:
+        """Mean time of a query (Little 1961: threads over throughput)."""
+        return 1e6 * self.threads / self.qps
+
+    def cost(self, parts: Sequence[str], column: str = "cpu_us") -> pd.Series:
+        """Return what some parts spent on a query together, those that the arm has."""
+        mine = [self.costs[part][column] for part in parts if part in self.costs]
+        return sum(mine[1:], mine[0]) if mine else pd.Series(dtype=float)
+
+    def used(self, parts: Sequence[str], cores: float) -> pd.Series:
+        """Return which share of what the host left of some cores the parts on them used."""
+        return self.cost(parts, "busy_cores") / self.left(cores)
+
+    def left(self, cores: float) -> pd.Series:
+        """Return how many of some cores the host left to this machine."""
+        return cores * (1 - self.steal.fillna(0.0) / 100)
+
+
+def estimate(
+    values: pd.Series | np.ndarray, level: float, of: Callable[[float], float] = float
+) -> Estimate | None:
+    """Return the mean over blocks with its t interval, each put through `of`; None if a block lacks."""
+    found = t_interval(np.asarray(values, dtype=float), level)
+    if found.log_mean is None:
+        return None
+    ends = [None if end is None else of(end) for end in (found.log_low, found.log_high)]
+    return Estimate(value=of(found.log_mean), low=ends[0], high=ends[1], n=found.n)
+
+
+def change(treated: pd.Series, base: pd.Series, level: float) -> Estimate | None:
+    """Return the change of a mean of logarithms inside the blocks that both have, as a fraction."""
+    both = pd.concat([treated, base], axis=1, join="inner")
+    if both.empty or not (both > 0).all(axis=None):
+        return None
+    return estimate(np.log(both.iloc[:, 0] / both.iloc[:, 1]), level, math.expm1)
+
+
+def difference(treated: pd.Series, base: pd.Series, level: float) -> Estimate | None:
+    """Return the difference inside the blocks that both have."""
+    both = pd.concat([treated, base], axis=1, join="inner")
+    return None if both.empty else estimate(both.iloc[:, 0] - both.iloc[:, 1], level)
+
+
+def decided(found: Estimate | None) -> bool:
+    """Tell whether a difference is above or below zero with its whole interval."""
+    return found is not None and tolerance.side(found.low, found.high) != 0
+
+
+def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.0) -> bool:
+    """Tell whether what is predicted by block gives the size of what is seen, and not its direction alone.
+
+    They differ by a tenth at the most. Or by a third, and the blocks show no difference of both, or what is
+    seen lies in the interval of what is predicted, widened by `slack`, which leaves zero out.
+    """
+    both = pd.concat([predicted, seen], axis=1, join="inner").dropna()
+    if len(both) < MIN_BLOCKS:
+        return False
+    one, other = (estimate(both.iloc[:, column], level) for column in (0, 1))
+    if one is None or other is None or not decided(other) or one.value * other.value <= 0:
+        return False
+    ends = (one.value, one.value) if both.iloc[:, 0].std() < NO_SPREAD else (given(one.low), given(one.high))
+    if tolerance.side(*ends) == 0:
+        return False
+    missed = abs(one.value - other.value) / abs(other.value)
+    if tolerance.is_below(missed, EXACT) or tolerance.is_above(missed, MOST):
+        return missed < MOST
+    wide = ends[0] - slack, ends[1] + slack
+    if slack and tolerance.side(*wide) and tolerance.is_inside(other.value, other.value, *wide):
+        return True
+    rest = estimate(both.iloc[:, 1] - both.iloc[:, 0], level)
+    return rest is not None and rest.low is not None and not decided(rest)
+
+
+def described(cell: Cell, level: float) -> CellCosts:
+    """Return a cell as findings.json has it."""
+    parts = []
+    for part, own in cell.costs.items():
+        known = {name: found for name in COLUMNS if (found := estimate(own[name], level)) is not None}
+        if (busy := estimate(own["busy_cores"], level)) is not None:
+            parts.append(PartCost(part=part, busy_cores=busy, a_query=known))
+    qps = estimate(cell.qps, level)
+    assert qps is not None
+    return CellCosts(
+        **{key: getattr(cell, key) for key in ("workload", "threads", "arm")},
+        qps=qps,
+        latency_us=estimate(cell.latency_us, level) if cell.is_closed else None,
+        parts=tuple(parts),
+        places=places(cell, level),
+    )
+
+
+def places(cell: Cell, level: float) -> tuple[Place, ...]:
+    """Return each set of cores with the parts on it, what share was used, and whether it was full."""
+    found = []
+    for parts, cores in cell.rooms:
+        used = estimate(cell.used(parts, cores), level)
+        if used is None:
+            continue
+        may_be = used.value >= NEARLY or (used.high is not None and used.high >= FULL)
+        is_full: bool | None = None if may_be else False
+        if used.value >= FULL and used.low is not None and used.low >= NEARLY:
+            is_full = True
+        found.append(Place(parts=parts, cores=cores, used=used, is_full=is_full))
+    return tuple(found)
+
+
+KINDS = {
+    "page_reads": ("pages not in its memory", 0.01),
+    "read_bytes": ("bytes from the disk", 100.0),
+    "row_reads": ("rows and keys", 0.1),
+    "log_bytes": ("bytes of log", 10.0),
+    "fsyncs": ("waits for the disk", 0.01),
+    "lock_wait_us": ("µs of waiting for locks", 1.0),
+    "instructions": ("instructions", 1000.0),
+    "llc_misses": ("misses of its processor's last cache", 1.0),
+}
+"""What a server does for a query that is worth a word beside its cost, and from which difference on."""
+WAITED = ("page_reads", "read_bytes", "fsyncs", "lock_wait_us")
+"""What of it a query waits for."""
+OF_KERNEL = ("read_bytes", "instructions", "llc_misses")
+"""What of it the kernel counts, alike for all engines."""
+WORTH = 1.1
+"""Times by which such work, or a part's cores, must differ at the least."""
+ONCE = 0.75, 1.5
+"""Stops a query of a thread that only waits for the next one."""
+STOPS = 0.5
+"""Stops a query from which a thread waits for something else."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One kind of work that differs: how much a query has of it, and whether a treatment has more."""
+
+    told: str
+    is_more: bool
+    is_waited: bool
+
+
+def differing(base: Cell, treated: Cell, level: float) -> list[Work]:
+    """Return what of the server's work for a query differs: decided, and a tenth at the least."""
+    found: list[Work] = []
+    for name, (what, least) in KINDS.items():
+        if not {"server"} <= base.costs.keys() & treated.costs.keys():
+            continue
+        # Each engine counts in its own way, and pages are what the bytes consist of.
+        if name not in OF_KERNEL and base.engine != treated.engine:
+            continue
+        if name == "read_bytes" and any("pages" in one.told for one in found):
+            continue
+        was, now = base.cost(["server"], name), treated.cost(["server"], name)
+        if not decided(difference(now, was, level)):
+            continue
+        low, high = sorted((float(was.mean()), float(now.mean())))
+        if high >= WORTH * low and high - low >= least:
+            than = "against" if was.mean() < NOTHING else "not"
+            told = f"{_number(now.mean())} {what} a query, {than} {_number(was.mean())}"
+            found.append(Work(told, bool(now.mean() > was.mean()), name in WAITED))
+    return found
+
+
+def bracketed(work: Sequence[Work], is_more: bool, only_waited: bool = False) -> str:
+    """Return in brackets what of the server's work goes one way, to stand behind what it makes."""
+    told = [one.told for one in work if one.is_more == is_more and (one.is_waited or not only_waited)]
+    return f" (the server had {listing(told[:2])})" if told else ""
+
+
+def waiter(base: Cell, treated: Cell, is_more: bool, level: float) -> str | None:
+    """Return which of client and server stops half a time a query more, or less, where it is one of them.
+
+    A thread that serves one connection stops once a query, to wait for the next. Where there is a proxy, what
+    passes through in pieces stops those at both its sides; some engines' threads stop for work of their own.
+    """
+    is_own = any(cell.engine and descriptors.engine(cell.engine).has_own_work for cell in (base, treated))
+    if is_own or any("proxy" in cell.costs for cell in (base, treated)):
+        return None
+    found = []
+    for part in ("client", "server"):
+        was, now = (cell.cost([part], "voluntary") for cell in (base, treated))
+        more = difference(now, was, level)
+        if more is None or not decided(more) or abs(more.value) < STOPS:
+            continue
+        if (more.value > 0) == is_more and ONCE[0] <= min(was.mean(), now.mean()) <= ONCE[1]:
+            found.append(part)
+    return found[0] if len(found) == 1 else None
+
+
+def _number(value: float) -> str:
+    if value < NOTHING:
+        return "hardly any"
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

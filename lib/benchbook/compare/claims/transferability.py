@@ -1,0 +1,322 @@
+"""What carries over from the author's machine: how close the arms are, and what the sessions came to.
+
+Two gradings that stand side by side and never become one number. A stand-in gives no verdict on the author's
+own machine, however close it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from benchbook.compare.stats import tolerance
+from benchbook.compare.text import cpu_models
+from benchbook.compare.claims import estimands
+from benchbook.compare.claims.bands import judged_by, limits
+from benchbook.compare.claims.study_cells import Blocks
+from benchbook.compare.claims.metrics import ours
+from benchbook.compare.stats.intervals import t_quantile
+from benchbook.compare.meta.random_effects import FEWEST_OCCASIONS, FEWEST_PROCESSORS, Value, averaged, occasions, pool_by_processor
+from benchbook.compare.meta.meta_analysis import Brought
+from benchbook.compare.text.sentences import listing
+from benchbook.core.study import descriptors
+from benchbook.core.published.claim import Claim
+from benchbook.core.study.engines import engine_of
+from benchbook.core.util.errors import given
+from benchbook.core.artifacts.findings import Answer, Finding, Findings, Level
+from benchbook.core.artifacts.meta_analysis import Session
+from benchbook.core.published.source import Source
+from benchbook.core.study.study import Study
+
+Closeness = Literal["same", "close", "kin", "made", "another question"]
+Outcome = Literal[
+    "same size",
+    "same direction, smaller",
+    "same direction, larger",
+    "same direction",
+    "not seen",
+    "too wide to tell",
+    "depends on the machine",
+    "opposite",
+    "not asked",
+]
+CLOSENESS: tuple[Closeness, ...] = get_args(Closeness)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+SEEN = OUTCOMES[:4]
+Facts = Mapping[str, Mapping[str, Any]]
+STORE = "unistore"
+_DIALS = {
+    "neighbour": "the neighbour",
+    "zones": "the distance of zones",
+    "cpu quotas": "quotas of processor time",
+}
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
+
+
+@dataclass(frozen=True)
+class Grade:
+    """How close a study's arms are to those of a claim, with the reason, and what its sessions came to.
+
+    `parts` has the outcome of each number that the claim asks for; the claim's is that which says least for
+    it. `low` and `high` are of that part, on its `scale` (a share is a fraction): the prediction interval
+    from three processors on, else the range of the sessions' intervals.
+    """
+
+    closeness: Closeness
+    because: str
+    outcome: Outcome
+    parts: tuple[tuple[str, Outcome], ...] = ()
+    sessions: int = 0
+    occasions: int = 0
+    processors: int = 0
+    low: float | None = None
+    high: float | None = None
+    scale: str = "share"
+
+    @property
+    def carries_over(self) -> bool:
+        """Whether it is shown elsewhere: near enough, often enough, and on more than one processor."""
+        is_near, is_seen = self.closeness in ("same", "close"), self.outcome in SEEN
+        is_often = self.occasions >= FEWEST_OCCASIONS and self.processors >= FEWEST_PROCESSORS
+        return is_near and is_seen and is_often
+
+
+def grade(name: str, claim: Claim, source: Source, study: Study, sessions: Sequence[Brought]) -> Grade:
+    """Grade a claim by a study and its sessions; without sessions it was not asked.
+
+    `claim` is the claim as it is put to studies, `name` its id `source/claim`.
+    """
+    facts = sessions[-1].facts if sessions else {}
+    near, why = closeness(claim, source, study, facts)
+    if not sessions or near == "another question":
+        return Grade(near, why, "not asked", sessions=len(sessions))
+    seen: dict[str, list[tuple[Session, _Number]]] = {}
+    for one in sessions:
+        put = next((answer for answer in one.findings.claims or () if answer.claim == name), None)
+        for number in _of_parts(put) if put else _of_contrasts(claim, source, study, one.findings):
+            seen.setdefault(number.where, []).append((one.session, number))
+    if not seen:
+        return Grade(near, why, "not asked", sessions=len(sessions))
+    told = {where: _outcome(own) for where, own in seen.items()}
+    worst = max(told, key=lambda where: OUTCOMES.index(told[where][0]))
+    outcome, low, high, often = told[worst]
+    scale = seen[worst][-1][1].scale
+    processors = cpu_models.models([one.session.processor for one in sessions])
+    parts = tuple((where, found[0]) for where, found in told.items())
+    return Grade(near, why, outcome, parts, len(sessions), often, processors, low, high, scale)
+
+
+def closeness(claim: Claim, source: Source, study: Study, facts: Facts) -> tuple[Closeness, str]:
+    """Return how close the arms of a study are to those that a claim compares, and why, in a few words.
+
+    `facts` are one nested mapping by arm, as `facts.json` has them; programs without any are another kind.
+    """
+    try:
+        asked = estimands.ask(claim, Blocks(study))
+    except estimands.Unfit as error:
+        return "another question", str(error)
+    pairs = [(one.baseline.at[0], one.cell.at[0]) for one in asked.items if one.baseline is not None]
+    dials = sorted({dial for pair in pairs for dial in _dials(study, *pair)} - set(claim.baseline or {}))
+    if dials and claim.kind != "trend":
+        return (
+            "made",
+            f"the study itself sets {listing([_DIALS[one] for one in dials])}, and with it the size",
+        )
+    arms = list(dict.fromkeys(cell.at[0] for one in asked.items for cell in (one.baseline, one.cell) if cell))
+    near: Closeness = "same"
+    reasons = []
+    of_arms = [_programs(facts.get(arm, {})) for arm in arms]
+    for part in dict.fromkeys(part for parts in of_arms for part in parts):
+        how, why = _program(*part, source, _is_compared(claim, part, of_arms))
+        near = max(near, how, key=CLOSENESS.index)
+        reasons += [why] if why else []
+    if not reasons and not any(facts.get(arm) for arm in arms):
+        return "kin", "nothing is known of its programs yet"
+    if near == "same" and (source.place is None or source.place != study.site.kind):
+        near = "close"
+        reasons.append(f"on {study.site.kind}, the document's on {source.place or 'an unknown place'}")
+    return near, "; ".join(dict.fromkeys(reasons)) or "the same programs in the same kind of place"
+
+
+def nearest(grades: Mapping[str, Grade]) -> list[str]:
+    """Return a claim's studies: those that were asked it, the nearest first and of equals the oftenest."""
+    return sorted(
+        grades,
+        key=lambda name: (
+            grades[name].outcome == "not asked",
+            CLOSENESS.index(grades[name].closeness),
+            -grades[name].occasions,
+            name,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Number:
+    """One number of one session on its own scale (logarithm, or a plain power), and its band there."""
+
+    where: str
+    middle: float
+    low: float
+    high: float
+    n: int
+    level: float
+    band: tuple[float, float]
+    scale: str = "share"
+
+    @property
+    def error(self) -> float:
+        return (self.high - self.low) / 2 / t_quantile((1 + self.level) / 2, self.n - 1)
+
+
+def _of_parts(put: Answer) -> Iterator[_Number]:
+    """Yield the numbers of a claim that was put to the cells of a study, those with an interval."""
+    for part in put.parts:
+        if part.low is None or not part.decides:
+            continue
+        take = {"share": math.log1p, "value": math.log, "power": float}[part.scale]
+        low, high = (None if end is None else take(end) for end in part.band)
+        band = (-math.inf if low is None else low, math.inf if high is None else high)
+        middle, least, most = (take(given(one)) for one in (part.value, part.low, part.high))
+        yield _Number(part.where, middle, least, most, put.n, put.level, band, part.scale)
+
+
+def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Findings) -> Iterator[_Number]:
+    """Yield the numbers of the contrasts that show a claim, under the loads of its document's tables."""
+    band = limits(claim)
+    if claim.kind != "effect" or band is None or claim.where:
+        return
+    asked = estimands.ask(claim, Blocks(study))
+    meant = {(one.baseline.at[0], *one.cell.at[:2]) for one in asked.items if one.baseline is not None}
+    loads = _loads(claim, source)
+    own_loads = {one for _, _, one in meant if not loads or {one, study.script(one)} & loads}
+    metric = "qps" if claim.metric in estimands.RATES else ours(str(claim.metric))
+    for one in findings.findings:
+        contrast = (one.baseline, one.treatment, one.workload)
+        if contrast not in meant or one.workload not in own_loads or one.metric != metric:
+            continue
+        is_each = judged_by(claim) != "mean"
+        parts: Sequence[Finding | Level] = one.levels if is_each and one.levels else [one]
+        for own in parts:
+            if own.low is not None and own.n > 1:
+                at = f", at threads {own.threads}" if own is not one else ""
+                where = f"{one.treatment} against {one.baseline}, {one.workload}{at}"
+                middle, low, high = (math.log1p(given(end)) for end in (own.effect, own.low, own.high))
+                ends = (band.log_low, band.log_high)
+                yield _Number(where, middle, low, high, own.n, own.level, ends)
+
+
+def _loads(claim: Claim, source: Source) -> set[str]:
+    """Return the loads of the tables that are about the arms of a claim; none where tables don't say."""
+    sides = [side or {} for side in (claim.baseline, claim.treatment)]
+    named = [side.get("arm") for side in sides]
+    arms = {arm for one in named for arm in (one if isinstance(one, tuple) else (one,))}
+    # A side that names no arm is in the tables that vary what it names.
+    keys = set().union(*sides) - {"arm", "table"}
+    tables = [
+        table.at
+        for table in source.tables.values()
+        if (table.at.get("arm") in arms if arms != {None} else keys <= {*table.columns, *table.at})
+    ]
+    return {str(at["workload"]) for at in tables if "workload" in at}
+
+
+def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, float, int]:
+    """Return what the sessions came to for one number, between which fractions, and on how many occasions."""
+    known = {
+        one.id: Value(one.id, number.middle, number.error, number.n, number.level) for one, number in seen
+    }
+    groups = occasions([session for session, _ in seen])
+    values = [averaged([known[one.id] for one in group]) for group in groups]
+    band = seen[-1][1].band
+    models = cpu_models.model_keys([group[0].processor for group in groups])
+    variances = [max(one.standard_error, 1e-9) ** 2 for one in values]
+    found = pool_by_processor([one.log_effect for one in values], variances, models).pool
+    low, high = found.prediction_low, found.prediction_high
+    is_predicted, is_bounded = low is not None and high is not None, math.isfinite(sum(band))
+    if low is None or high is None:
+        low, high = min(one.low for _, one in seen), max(one.high for _, one in seen)
+    back = estimands.BACK[seen[-1][1].scale]
+    told = back(low), back(high), len(values)
+    sign, is_inside = _direction(band), tolerance.is_inside(low, high, *band)
+    if sign and {-1, 1} <= {one.sign for one in values}:
+        return "depends on the machine", *told
+    if is_inside and (not sign or (is_predicted and is_bounded)):
+        return "same size", *told
+    if not sign:
+        return ("opposite" if tolerance.is_outside(low, high, *band) else "too wide to tell"), *told
+    near, far = (low, high) if sign > 0 else (-high, -low)
+    claimed = sorted(abs(end) for end in band)
+    if tolerance.is_above(near, 0.0):
+        if not is_bounded:
+            return ("same direction" if is_inside else "same direction, smaller"), *told
+        size = sign * found.mean
+        if tolerance.is_below(size, claimed[0]):
+            return "same direction, smaller", *told
+        return ("same direction, larger" if tolerance.is_above(size, claimed[1]) else "same direction"), *told
+    if tolerance.is_below(far, 0.0):
+        return "opposite", *told
+    return ("not seen" if tolerance.is_below(far, claimed[0]) else "too wide to tell"), *told
+
+
+def _direction(band: tuple[float, float]) -> int:
+    """Return the sign of all that a band allows, 0 where it allows both or nothing of a difference."""
+    if band[0] >= 0 and band[1] > 0:
+        return 1
+    return -1 if band[1] <= 0 and band[0] < 0 else 0
+
+
+def _dials(study: Study, baseline: str, treatment: str) -> set[str]:
+    """Return what two arms differ in that sets how large their effect is, as a share of time or a delay."""
+    one, other = study.arms[baseline], study.arms[treatment]
+    found = {key for key in ("zones", "neighbour") if getattr(one, key) != getattr(other, key)}
+    quotas = [{part: cpu.quota for part, cpu in arm.cpu.items() if cpu.quota} for arm in (one, other)]
+    clusters = [engine_of(study, name).cluster for name in (baseline, treatment)]
+    apart = [cluster.zones_ms if cluster is not None else None for cluster in clusters]
+    found |= {"cpu quotas"} if quotas[0] != quotas[1] else set()
+    return found | ({"zones"} if apart[0] != apart[1] else set())
+
+
+def _is_compared(claim: Claim, part: tuple[str, str], of_arms: Sequence[Sequence[tuple[str, str]]]) -> bool:
+    """Tell whether a claim is about a program: where its arms differ in it, or where it is a plain value.
+
+    What all arms have in common, and what stays the same along a key, is what they are compared in.
+    """
+    if claim.kind == "value":
+        return True
+    is_along = claim.baseline is None and claim.kind in ("trend", "proportional", "peak")
+    return not is_along and any(part not in parts for parts in of_arms)
+
+
+def _programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return programs and versions that an arm is made of; a store that is not TiKV is one of its own."""
+    engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
+    storage = str(engine.get("storage") or "")
+    name = "embedded storage" if "embedded" in storage else STORE if storage.startswith(STORE) else ""
+    found = [(part.get("name"), part.get("version")) for part in (engine, proxy) if part.get("name")]
+    return [(str(program), str(version or "")) for program, version in found] + ([(name, "")] if name else [])
+
+
+def _program(program: str, version: str, source: Source, is_compared: bool) -> tuple[Closeness, str]:
+    """Return how close a program is to one that a document names, and why it is not the same.
+
+    Of what is compared another minor version is another program; of what surrounds it, on both sides, any
+    version is near, and so is unistore, which speaks TiKV's protocol.
+    """
+    if program == STORE and not is_compared:
+        return "close", f"{STORE}, not TiKV"
+    theirs = {name.casefold().replace(" ", ""): told for name, told in source.versions.items()}
+    if program not in theirs:
+        return "kin", f"{descriptors.product(program)} is not in the document"
+    versions = _VERSION.findall(theirs[program] or "")
+    own = _VERSION.search(version)
+    if own and own[0] in versions:
+        return "same", ""
+    if own and own[0].split(".")[:2] in [one.split(".")[:2] for one in versions]:
+        return "close", f"{descriptors.product(program)} {own[0]} for {', '.join(versions)}"
+    here = f"{descriptors.product(program)} {version or 'of an unknown version'}"
+    told = f"{here} for {theirs[program] or 'an unknown one'}"
+    return ("kin", told) if is_compared else ("close", f"{told}, on both sides")

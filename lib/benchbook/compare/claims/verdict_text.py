@@ -1,0 +1,230 @@
+"""How the verdict on a claim of each kind is written down for the page of its document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import geometric_mean
+from typing import Any
+
+from benchbook.compare.text import labels
+from benchbook.compare.text.worked_arithmetic import amount, pair_record, percent, plain, tidy
+from benchbook.compare.claims.bands import is_share, judged_by, limits
+from benchbook.compare.claims.judge import Outcome
+from benchbook.compare.claims.estimands import Asked, Item
+from benchbook.compare.text.sentences import told
+from benchbook.compare.stats.equivalence import Band as Limits
+from benchbook.core.published.table_cells import Cell, Pair
+from benchbook.core.published.claim import Claim
+from benchbook.core.util.errors import given
+
+Record = dict[str, Any]
+Records = Mapping[int, Record]
+RULES = {
+    "mean": "The geometric mean",
+    "every_cell": "Every cell",
+    "most_cells": "More than half of the cells",
+}
+
+
+def of(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> Record:
+    """Return what is written of a claim: reason, recomputed, cells and their numbers.
+
+    `records` are those of `asked.items`, by their `id`.
+    """
+    made, values = _KINDS[claim.kind](claim, asked, found, records)
+    reason, recomputed = told(
+        "claim.j2",
+        claim=claim,
+        along=labels.key(claim.along or ""),
+        made=made,
+        of=len(found),
+        band=limits(claim),
+        amount=amount,
+        share=is_share(claim),
+        **values,
+    )
+    return {"n_cells": len(made["cells"]), "reason": reason, "recomputed": recomputed, **made}
+
+
+def as_pair(one: Item) -> Pair:
+    """Return two cells as the pair that they are."""
+    return Pair(one.place, given(one.baseline), one.cell)
+
+
+def divided(record: Record, cell: Cell) -> Record:
+    """Add the quotient to the arithmetic of a ratio of two metrics."""
+    ratio = f" = {plain(cell.value)}" if "/" in cell.working else ""
+    return {**record, "arithmetic": f"{record['arithmetic']}{ratio}"}
+
+
+def _several(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> tuple[Record, Record]:
+    """Write an effect or a value: what must lie in the band, how many cells do, mean and range."""
+    each = {id(one.part.items[0]): one.outcome == "confirmed" for one in found if len(one.part.items) == 1}
+    is_effect = claim.kind == "effect"
+    own = [
+        {
+            **(records[id(one)] if is_effect else divided(records[id(one)], one.cell)),
+            "is_inside": each[id(one)],
+        }
+        for one in asked.items
+    ]
+    numbers = [as_pair(one).effect if is_effect else one.cell.value for one in asked.items]
+    less = 1 if is_effect else 0
+    # With a value of zero or below there is none.
+    mean = geometric_mean(one + less for one in numbers) - less if min(numbers) + less > 0 else None
+    rule, band = given(judged_by(claim)), given(limits(claim))
+    if rule == "mean" and mean is None:
+        return {"cells": own, "verdict": "not derivable"}, {"numbers": []}
+    inside = sum(record["is_inside"] for record in own)
+    failed = {"mean": False, "every_cell": inside < len(own), "most_cells": 2 * inside <= len(own)}
+    made: Record = {
+        "cells": own,
+        "n_inside": inside,
+        "mean": tidy(mean),
+        "low": tidy(min(numbers)),
+        "high": tidy(max(numbers)),
+    }
+    other = _other_base(asked, band, inside) if is_effect else None
+    values = {
+        "numbers": numbers,
+        "rule": RULES[rule],
+        "mean": mean,
+        "is_mean_alone": failed[rule] and _holds(mean, band),
+        "alone": asked.alone,
+        "other": list(map(percent, other or [])),
+    }
+    if is_effect:
+        made["other_base"] = None if other is None else [tidy(one) for one in other]
+    return made, values
+
+
+def _other_base(asked: Asked, band: Limits, inside: int) -> list[float] | None:
+    """Return the growths of cells that fail, divided by the new value, where all then lie in the band."""
+    pairs = [as_pair(one) for one in asked.items]
+    inverse = [1 - one.baseline.value / one.treatment.value for one in pairs if one.treatment.value]
+    is_closed = band.low is not None and band.high is not None and len(inverse) == len(pairs)
+    is_it = inside < len(pairs) and is_closed and all(_holds(value, band) for value in inverse)
+    return inverse if is_it else None
+
+
+def _trend(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> tuple[Record, Record]:
+    is_effect = claim.baseline is not None
+
+    def number(one: Item) -> float:
+        return as_pair(one).effect if is_effect else float(one.cell.value)
+
+    write = percent if is_effect else plain
+    inside = {id(one.part.items[0]): one.outcome == "confirmed" for one in found}
+    own = [
+        {**records[id(one)], **({"is_inside": inside[id(one)]} if id(one) in inside else {})}
+        for one in asked.items
+    ]
+    before = {id(after): one for one, after in zip(asked.items, asked.items[1:], strict=False)}
+    wrong = [
+        (
+            one.part.where,
+            *(write(number(each)) for each in (before[id(one.part.items[0])], one.part.items[0])),
+        )
+        for one in found
+        if one.outcome != "confirmed"
+    ]
+    numbers = [number(one) for one in asked.items]
+    ends = {"low": tidy(min(numbers)), "high": tidy(max(numbers))}
+    return {"cells": own, "n_inside": len(found) - len(wrong), **ends}, {"wrong": wrong}
+
+
+def _proportional(
+    claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records
+) -> tuple[Record, Record]:
+    key, each, lines, own = given(claim.along), [], [], []
+    for one in found:
+        shares = [item.cell.value / item.place[key] for item in one.part.items]
+        for item, share in zip(one.part.items, shares, strict=True):
+            record = records[id(item)]
+            work = (
+                f"{record['arithmetic']} / {float(item.place[key]):g} = {plain(share)} for each, "
+                f"{percent(share / shares[0] - 1)} against the first"
+            )
+            own.append({**record, "value": tidy(share), "arithmetic": work})
+        where = one.part.where if len(found) > 1 else ""
+        lines.append((where, given(one.amount.log_mean), percent(shares[-1] / shares[0] - 1)))
+        each += shares
+    mean = tidy(lines[0][1]) if len(lines) == 1 else None
+    return {"cells": own, "mean": mean, "low": tidy(min(each)), "high": tidy(max(each))}, {"lines": lines}
+
+
+def _peak(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> tuple[Record, Record]:
+    key = given(claim.along)
+    top = max(asked.items, key=lambda one: one.cell.value)
+    best = [one.part.items[1] for one in found]
+    is_held = all(one.outcome == "confirmed" for one in found)
+    values = {
+        "level": top.place[key],
+        "value": plain(top.cell.value),
+        "unseen": asked.unseen if is_held else None,
+        "inside": best[0].place[key] if best and top not in best and is_held else None,
+    }
+    return {"cells": [{**records[id(one)], "is_inside": one is top} for one in asked.items]}, values
+
+
+def _same_effect(
+    claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records
+) -> tuple[Record, Record]:
+    key, own, effects = given(claim.along), [], []
+    for one in found:
+        (mine, first), (its, other) = ([term[0] for term in terms] for terms in one.part.of)
+        place: Mapping[str, Any] = one.part.items[0].place
+        pairs: list[Any] = [Pair(place, first, mine), Pair(place, other, its)]
+        this, that = map(pair_record, pairs)
+        effects.append((pairs[0].effect, pairs[1].effect))
+        own.append(
+            {
+                **this,
+                "is_inside": one.outcome == "confirmed",
+                "other_baseline": that["baseline"],
+                "other_treatment": that["treatment"],
+                "where": f"{labels.key(key)} {place[key]}",
+                "arithmetic": f"{this['arithmetic']}, beside {that['arithmetic']}",
+            }
+        )
+    ends = [tidy(end(mine for mine, _ in effects)) for end in (min, max)]
+    inside = sum(one.outcome == "confirmed" for one in found)
+    texts = [f"{percent(mine, 1)} beside {percent(its, 1)}" for mine, its in effects]
+    return {"cells": own, "n_inside": inside, "low": ends[0], "high": ends[1]}, {"effects": texts}
+
+
+def _unit(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> tuple[Record, Record]:
+    point = given(claim.band).point
+    claimed = float(point) if isinstance(point, int | float) else None
+    own = [
+        {
+            **records[id(item)],
+            "where": one.part.where,
+            "is_inside": one.outcome == "confirmed",
+            "arithmetic": records[id(item)]["arithmetic"]
+            + (f": {plain(item.cell.value / claimed)} times the published number" if claimed else ""),
+        }
+        for one in found
+        for item in one.part.items
+    ]
+    fits = [one.part.where.removeprefix("as ") for one in found if one.outcome == "confirmed"]
+    return {"cells": own, "n_inside": len(fits)}, {"fits": fits}
+
+
+def _holds(value: float | None, band: Limits) -> bool:
+    return (
+        value is not None
+        and (band.low is None or value >= band.low)
+        and (band.high is None or value <= band.high)
+    )
+
+
+_KINDS: dict[str, Callable[[Claim, Asked, Sequence[Outcome], Records], tuple[Record, Record]]] = {
+    "effect": _several,
+    "value": _several,
+    "same_effect": _same_effect,
+    "trend": _trend,
+    "proportional": _proportional,
+    "peak": _peak,
+    "unit": _unit,
+}

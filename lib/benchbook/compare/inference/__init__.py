@@ -1,0 +1,1 @@
+"""inference: see the README of the code."""

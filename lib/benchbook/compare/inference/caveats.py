@@ -1,0 +1,176 @@
+"""What speaks against a study as a whole: voided runs, facts that differ, short runs, missing checks.
+
+And what the runs of a study show that plans too few blocks for a decision. Such a study is about single runs,
+second by second: it has no interval, and nothing in it decides a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from benchbook.compare.stats import tolerance, stalls
+from benchbook.compare.text import sentences
+from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.stats.equivalence import holm
+from benchbook.compare.text.labels import sentence_case
+from benchbook.core.util import numeric_equality
+from benchbook.core.util.errors import given
+from benchbook.core.artifacts.findings import Attempts, Check, Contrast, Difference, Doubt, Finding, Voids
+from benchbook.core.study.params import Analysis
+from benchbook.core.study.study import Study
+
+FISHER_P = 0.05
+SHORT_RUN_S = 45
+SHORT_DISCARD_S = 10
+STEAL_PCT = 2.0
+WIDE = 0.03
+"""Half-width of an interval from which it says little: the smallest published effects are twice as large."""
+WIDE_SHARE = 0.5
+"""Half-width as a share of its own effect up to which it says enough all the same."""
+# Places and identities that every arm has its own of, and the state of the moment: they differ without
+# meaning anything.
+OWN_FACTS = frozenset(
+    [
+        *("arm", "datadir", "host", "moment", "pid", "pid_file"),
+        *("port", "proxy_pid", "socket", "started", "uptime_s"),
+    ]
+)
+
+
+def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseline: str) -> Voids:
+    """Count attempts and voided ones by arm, and test whether an arm was voided more often than the baseline.
+
+    A run that was voided only because its partner was counts as an attempt, not as voided. Fisher's exact
+    test for each arm against the baseline; `fisher_p` is the smallest p after Holm's correction, None
+    where nothing was voided or nothing can be compared.
+    """
+    own = voids[voids.status != "partner"]
+    by_arm = {
+        arm: Attempts(
+            runs=int((runs.arm == arm).sum() + (voids.arm == arm).sum()), voided=int((own.arm == arm).sum())
+        )
+        for arm in arms
+    }
+    total = sum(count.voided for count in by_arm.values())
+    others = [arm for arm in arms if arm != baseline and by_arm[arm].runs]
+    if not total:
+        return Voids(by_arm=by_arm, fisher_p=None, note="no run was voided")
+    if not others or not by_arm[baseline].runs:
+        return Voids(by_arm=by_arm, fisher_p=None, note="voided runs cannot be compared between arms")
+    # scipy.stats takes seconds to load and most studies void nothing.
+    from scipy.stats import fisher_exact
+
+    by_pair = [[by_arm[baseline], by_arm[arm]] for arm in others]
+    tables = [[[one.voided, one.runs - one.voided] for one in pair] for pair in by_pair]
+    p = min(holm([float(fisher_exact(table).pvalue) for table in tables]))
+    note = (
+        "arms were voided at different rates: that itself is a finding"
+        if not tolerance.is_above(p, FISHER_P)
+        else "no difference between the arms is shown"
+    )
+    return Voids(by_arm=by_arm, fisher_p=p, note=note)
+
+
+def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
+    """List the facts on which the arms differ, `facts` being one nested mapping by arm.
+
+    Nested names are joined with dots; a fact that an arm lacks is None there. Names every arm has its own
+    of (ports, process ids) are left out.
+    """
+    flat = {arm: numeric_equality.flat(values, OWN_FACTS) for arm, values in facts.items()}
+    names = sorted({name for values in flat.values() for name in values})
+    found = []
+    for name in names:
+        by_arm = {arm: values.get(name) for arm, values in flat.items()}
+        if len(set(map(repr, by_arm.values()))) > 1:
+            found.append(Difference(fact=name, values=by_arm))
+    return found
+
+
+def told(template: str, favours: Mapping[str, Sequence[str]] | None = None, **values: object) -> list[Doubt]:
+    """Return the doubts that a template of `wording` says, each as `Title: text`.
+
+    `favours` are by title the arms that a doubt can favour.
+    """
+    favours = favours or {}
+    said = (text.split(": ", 1) for text in sentences.told(template, favours=favours, **values))
+    return [Doubt(title=title, text=text, favours=list(favours.get(title, ()))) for title, text in said]
+
+
+def leaves_zero_out(found: Contrast) -> bool:
+    """Tell whether a finding's interval is on one side of zero; False where there is none."""
+    return tolerance.side(found.low, found.high) != 0
+
+
+def wide(findings: Iterable[Finding]) -> list[str]:
+    """Name each contrast in queries a second whose own interval is too wide to say much.
+
+    Its half-width is above 3 %, and above half of its effect: −50 ± 8 % says enough, and +1 ± 8 % does not.
+    What equal arms came out within says nothing of it, since workloads differ by tens in their noise.
+    """
+    found = []
+    for one in findings:
+        low, high = one.low, one.high
+        if one.metric != "qps" or low is None or high is None:
+            continue
+        half = (high - low) / 2
+        if tolerance.is_above(half, WIDE) and tolerance.is_above(half, WIDE_SHARE * abs(given(one.effect))):
+            names = one.names
+            found.append(
+                f"{names.treatment}, {names.workload}: the interval reaches {100 * half:.0f} % to either side"
+            )
+    return found
+
+
+def warnings(
+    study: Study,
+    runs: pd.DataFrame,
+    voids: Voids,
+    checks: Sequence[Check],
+    arms: Mapping[str, str] | None = None,
+) -> list[Doubt]:
+    """Return in plain words what weakens the study before any finding is read; `arms` has readable names."""
+    marked = runs[runs.warnings.fillna("").ne("")].groupby("arm").size()
+    failed: dict[str, list[str]] = {}
+    for check in checks:
+        if check.passed is False:
+            failed.setdefault(check.check, []).append(check.where)
+    return told(
+        "runs.j2",
+        plan=study.plan,
+        is_short=study.plan.run_s < SHORT_RUN_S,
+        is_discard_short=study.plan.discard_s < SHORT_DISCARD_S,
+        missing=[arm for arm in study.arms if not (runs.arm == arm).any()],
+        voided=sum(count.voided for count in voids.by_arm.values()),
+        voids=voids,
+        runs=len(runs),
+        marked=marked,
+        arms=arms or {},
+        failed=failed,
+    )
+
+
+def only_describes(study: Study, analysis: Analysis) -> bool:
+    """Tell whether a study plans fewer blocks than the first look needs, so that it describes its runs."""
+    return study.plan.blocks < min(analysis.looks)
+
+
+def described(evidence: Evidence, names: Mapping[str, str]) -> list[str] | None:
+    """Return sentences for a study that only describes; `names` are what the arms are called.
+
+    None for another study, and for one without an event in its runs and without a long run.
+    """
+    runs, intervals = evidence.runs, evidence.intervals
+    if intervals is None or not only_describes(evidence.study, evidence.analysis):
+        return None
+    arms = dict(zip(runs.run_id, runs.arm, strict=True))
+    cost = stalls.dips(runs, intervals, stalls.events(evidence.facts))
+    in_arms: dict[str, list[stalls.Dip]] = {}
+    # Arms with an event come first.
+    for one in sorted(cost, key=lambda dip: not dip.has_event):
+        in_arms.setdefault(names[arms[one.run_id]], []).append(one)
+    long = [] if cost else [(names[arms[one.run_id]], one) for one in stalls.long_runs(runs, intervals)]
+    return [*map(sentence_case, sentences.told("described.j2", dips=in_arms, long=long))] or None

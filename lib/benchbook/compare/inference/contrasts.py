@@ -1,0 +1,128 @@
+"""Which contrasts a study has, and where each takes its numbers from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.claims.effects import ClaimedEffect
+from benchbook.compare.claims.metrics import DERIVED
+from benchbook.compare.inference.decisions import Candidate, Judged, effect, judge
+from benchbook.compare.stats.latency import POOLED, metric_name, percentiles
+from benchbook.compare.stats.pairs import BlockRatios, block_ratios
+from benchbook.compare.stats.equivalence import reached_look
+from benchbook.core.util.errors import given
+from benchbook.core.study.study import Study
+
+PERCENTILES = {metric_name(percentile): percentile for percentile in (50.0, 95.0, 99.0)}
+
+
+def metrics(study: Study, workload: str) -> tuple[str, ...]:
+    """Return what is compared at a workload: QPS of a closed loop, latency percentiles at a fixed rate.
+
+    At a fixed rate QPS is what was asked for; in a closed loop latency is just threads over throughput. So
+    neither is a finding there.
+    """
+    return tuple(PERCENTILES) if study.workloads[workload].rate else ("qps",)
+
+
+def contrast_candidates(evidence: Evidence, claims: Sequence[ClaimedEffect]) -> list[Candidate]:
+    """Return every treatment against the baseline, each with the claim that it answers if there is one.
+
+    A claim about the same contrast takes its place there; further claims about it, and claims about other
+    baselines or fewer threads, follow as contrasts of their own.
+    """
+    study = evidence.study
+    candidates = []
+    for workload in study.workloads:
+        for metric in metrics(study, workload):
+            waiting = [claim for claim in claims if _speaks_of(claim, workload, metric, study)]
+            for treatment in study.treatments:
+                whole = (study.baseline, treatment, set(study.threads))
+                own = next((one for one in waiting if _asked(one, study) == whole), None)
+                waiting = [claim for claim in waiting if claim is not own]
+                ratios = _ratios(evidence, study.baseline, treatment, workload, metric, study.threads)
+                candidates.append(_candidate(evidence, ratios, own))
+            candidates += [_extra(evidence, claim, workload) for claim in waiting]
+        usual = metrics(study, workload)
+        # Latency in a closed loop is threads over throughput, so a claim about it finds no answer there.
+        beside = [claim for claim in claims if claim.metric not in (*usual, *PERCENTILES, "qps")]
+        candidates += [
+            _extra(evidence, claim, workload)
+            for claim in beside
+            if _speaks_of(claim, workload, claim.metric, study)
+        ]
+    return candidates
+
+
+def _extra(evidence: Evidence, claim: ClaimedEffect, workload: str) -> Candidate:
+    levels = claim.threads or evidence.study.threads
+    ratios = _ratios(evidence, claim.baseline, claim.treatment, workload, claim.metric, levels)
+    return replace(_candidate(evidence, ratios, claim), is_extra=True)
+
+
+def twin_candidates(evidence: Evidence) -> list[Candidate]:
+    """Return the baseline against itself, for each workload that has an A/A pair."""
+    study = evidence.study
+    candidates: list[Candidate] = []
+    if study.twin is None:
+        return candidates
+    for workload in study.workloads:
+        levels = [level for level in study.threads if study.has_twin(workload, level)]
+        for metric in metrics(study, workload) if levels else ():
+            ratios = _ratios(evidence, study.baseline, study.twin, workload, metric, levels)
+            candidates.append(_candidate(evidence, ratios, None))
+    return candidates
+
+
+def contrast(evidence: Evidence, baseline: str, treatment: str, workload: str, metric: str) -> Candidate:
+    """Return any two arms of a study as a contrast about to be judged, over all thread levels."""
+    ratios = _ratios(evidence, baseline, treatment, workload, metric, evidence.study.threads)
+    return _candidate(evidence, ratios, None)
+
+
+def judged(
+    evidence: Evidence, claims: Sequence[ClaimedEffect], first_look: int
+) -> tuple[list[Judged], list[Judged]]:
+    """Judge every contrast of a study, and its A/A pairs, which may withhold what the contrasts show."""
+    twins = twin_candidates(evidence)
+    contrasts = contrast_candidates(evidence, claims)
+    return judge(contrasts, first_look, twins=twins), judge(twins, first_look, is_one_family=True)
+
+
+def _speaks_of(claim: ClaimedEffect, workload: str, metric: str, study: Study) -> bool:
+    return (
+        claim.metric == metric
+        and (claim.workloads is None or workload in claim.workloads)
+        and {claim.baseline, claim.treatment} <= set(study.arms)
+    )
+
+
+def _asked(claim: ClaimedEffect, study: Study) -> tuple[str, str, set[int]]:
+    return claim.baseline, claim.treatment, set(claim.threads or study.threads)
+
+
+def _ratios(
+    evidence: Evidence, baseline: str, treatment: str, workload: str, metric: str, threads: Sequence[int]
+) -> BlockRatios:
+    if metric in DERIVED:
+        over, under = (evidence.runs[column] for column in DERIVED[metric])
+        # Infinity is refused with its place; a number that is missing would leave out its block alone.
+        derived = evidence.runs.assign(**{metric: (over / under).where(under != 0, math.inf)})
+        return block_ratios(derived, baseline, treatment, workload, threads, metric)
+    if metric not in PERCENTILES:
+        return block_ratios(evidence.runs, baseline, treatment, workload, threads, metric)
+    runs = evidence.runs[evidence.runs.arm.isin([baseline, treatment])]
+    taken = percentiles(runs, given(evidence.histograms), workload, threads, PERCENTILES[metric])
+    levels = [POOLED] if taken.is_pooled else threads
+    ratios = block_ratios(taken.table, baseline, treatment, workload, levels, metric)
+    return replace(ratios, threads=tuple(sorted(threads)), note=taken.reason)
+
+
+def _candidate(evidence: Evidence, ratios: BlockRatios, claim: ClaimedEffect | None) -> Candidate:
+    analysis = evidence.analysis
+    look = reached_look(ratios.n, analysis.looks)
+    used = ratios if look is None else ratios.first(look)
+    return Candidate(effect(used, analysis.level, analysis.per_thread_level), ratios.n, look, claim)

@@ -1,0 +1,297 @@
+"""An effect with what speaks for and against it, and its outcome.
+
+Bands, several contrasts at once, and every rule that takes a claim away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benchbook.compare.stats import tolerance
+from benchbook.compare.claims.effects import ClaimedEffect
+from benchbook.compare.stats.intervals import Interval, block_interval, signed_rank_interval, t_interval, thread_test
+from benchbook.compare.stats.pairs import BlockRatios
+from benchbook.compare.text.sentences import percent
+from benchbook.compare.stats.equivalence import DECIDED, Band, Decision, Direction, Label, Verdict, decide_label, decide_verdict, direction, holm, is_useful, label, verdict
+from benchbook.core.artifacts import findings
+from benchbook.core.util.errors import given
+
+DEPENDS_P = 0.05
+HEAVY = "heavy-tailed: an interval by ranks leads to another outcome"
+NOT_OVERALL = "not decided: no effect over all threads was shown, nor that it depends on threads"
+MANY_LEVELS = "not decided once the number of thread levels is taken into account (Holm)"
+
+
+@dataclass(frozen=True)
+class Level:
+    """The effect at one thread level, at the confidence of the look."""
+
+    threads: int
+    interval: Interval
+    second_opinion: Interval | None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of one contrast over all its thread levels, and each level by itself.
+
+    `interval` decides; `second_opinion` may only take a decision away. `levels` has the same two for each
+    thread level; `by_threads` pairs a level with its exploratory interval. `spread` is the standard deviation
+    of a block's log ratio.
+    """
+
+    contrast: BlockRatios
+    interval: Interval
+    second_opinion: Interval | None
+    by_threads: tuple[tuple[int, Interval], ...]
+    depends_on_threads: findings.Depends | None
+    levels: tuple[Level, ...] = ()
+
+    @property
+    def depends(self) -> bool:
+        """Whether the effect was shown to change with the number of threads."""
+        return self.depends_on_threads is not None and tolerance.is_below(self.depends_on_threads.p, DEPENDS_P)
+
+    @property
+    def has_headline(self) -> bool:
+        """Whether one number may stand for all thread levels: not if their signs are shown to differ."""
+        effects = [interval.log_mean for _, interval in self.by_threads if interval.log_mean is not None]
+        return not (self.depends and tolerance.is_below(min(effects), 0) and tolerance.is_above(max(effects), 0))
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation of the log ratio of a block; None where it is unknown."""
+        if self.interval.standard_error is None:
+            return None
+        return self.interval.standard_error * math.sqrt(self.interval.n)
+
+
+def effect(contrast: BlockRatios, level: float, per_thread_level: float) -> Effect:
+    """Estimate the effect of a contrast, blocks being the unit."""
+    ratios, refusal = contrast.ratios, contrast.refusal
+    by_threads = [(int(threads), ratios[threads].to_numpy()) for threads in ratios]
+    own_levels = () if contrast.is_pooled else by_threads
+    return Effect(
+        contrast,
+        Interval(0, level, reason=refusal) if refusal else block_interval(ratios, level),
+        signed_rank_interval(ratios.mean(axis=1).to_numpy(), level),
+        tuple((threads, t_interval(own, per_thread_level)) for threads, own in by_threads),
+        thread_test(ratios),
+        tuple(
+            Level(threads, t_interval(own, level), signed_rank_interval(own, level))
+            for threads, own in own_levels
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An effect about to be judged, with the claim it answers.
+
+    `complete` counts the complete blocks that exist, of which the effect uses those up to `look`, the last
+    look reached (None before the first). `is_extra` marks a further contrast made for a claim only.
+    """
+
+    effect: Effect
+    complete: int
+    look: int | None
+    claim: ClaimedEffect | None = None
+    is_extra: bool = False
+
+    @property
+    def band(self) -> Band | None:
+        """The band of the claim."""
+        return self.claim.band if self.claim else None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An effect with its label and verdict; `notes` say in words what kept a decision back.
+
+    `levels` are its thread levels, each decided among all that were looked at for the same question;
+    `withheld` says why no number may be quoted although there is one.
+    """
+
+    candidate: Candidate
+    label: Label
+    verdict: Verdict | None
+    direction: Direction | None
+    second_opinion_agrees: bool | None
+    notes: tuple[str, ...]
+    levels: tuple[findings.Level, ...] = ()
+    withheld: str | None = None
+
+
+def judge(
+    candidates: Sequence[Candidate],
+    first_look: int,
+    is_one_family: bool = False,
+    twins: Sequence[Candidate] = (),
+) -> list[Judged]:
+    """Judge all contrasts of a study, with Holm's correction among those that answer one question.
+
+    Labels share a question when they compare with the same baseline at one workload, metric and choice of
+    threads; verdicts when they answer one claim there; everything does when `is_one_family`. Fail towards no
+    claim: before the first look, without an interval, where the second opinion leads elsewhere, or where
+    thread levels are shown to disagree about the sign, nothing is decided. Where the interval, or that of the
+    A/A pair in `twins`, is too wide to be of use, the label says so.
+
+    Thread levels share their question with all levels of these contrasts. They are decided only where the
+    effect over all threads is, or was shown to depend on threads: looking at levels anyhow would make false
+    findings of one kind or the other half as frequent again (9 instead of 6 of 100 when simulated).
+    """
+    questions = [0 if is_one_family else _question(candidate) for candidate in candidates]
+    claims = [
+        (question, candidate.claim and candidate.claim.id)
+        for question, candidate in zip(questions, candidates, strict=True)
+    ]
+    contrasts = [_contrast(candidate) for candidate in candidates]
+    errors = [1 - candidate.effect.interval.level for candidate in candidates]
+    labels = [decide_label(candidate.effect.interval) for candidate in candidates]
+    verdicts: list[Decision[Verdict]] = [
+        decide_verdict(one.effect.interval, one.band) if one.band else Decision("inconclusive", None)
+        for one in candidates
+    ]
+    noise = [_noise(candidate, twins) for candidate in candidates]
+    found = zip(
+        *(candidates, labels, _held(questions, contrasts, labels, errors)),
+        *(verdicts, _held(claims, contrasts, verdicts, errors), noise),
+        strict=True,
+    )
+    judged = [_judged(first_look, *one) for one in found]
+    levels = _levels(judged, questions, noise)
+    return [replace(one, levels=own) for one, own in zip(judged, levels, strict=True)]
+
+
+def _noise(candidate: Candidate, twins: Sequence[Candidate]) -> str | None:
+    """Say why an effect can't be of use, whatever it is: equal arms came out too far apart to tell."""
+    mine = candidate.effect.contrast
+    alike = [twin for twin in twins if twin.effect.contrast.metric == mine.metric]
+    same = [twin for twin in alike if twin.effect.contrast.workload == mine.workload]
+    for twin in same or alike:
+        interval = twin.effect.interval
+        if not is_useful(interval):
+            ends = f"{percent(given(interval.low))} to {percent(given(interval.high))}"
+            return f"Equal arms (A/A) came out anywhere from {ends} apart."
+    return None
+
+
+def _levels(
+    judged: Sequence[Judged], questions: Sequence[Hashable], noise: Sequence[str | None]
+) -> list[tuple[findings.Level, ...]]:
+    """Decide every thread level of every contrast, those of one question as one family of Holm's."""
+    cells = [(place, level) for place, one in enumerate(judged) for level in one.candidate.effect.levels]
+    decisions = [decide_label(level.interval) for _, level in cells]
+    held = _held(
+        [questions[place] for place, _ in cells],
+        [(_contrast(judged[place].candidate), level.threads) for place, level in cells],
+        decisions,
+        [1 - level.interval.level for _, level in cells],
+    )
+    found: list[list[findings.Level]] = [[] for _ in judged]
+    for (place, level), decision, is_held in zip(cells, decisions, held, strict=True):
+        one, told = judged[place], decision.outcome
+        note: str | None = None
+        if one.candidate.look is None and level.interval.n:
+            told = "not decided yet"
+        elif noise[place] is not None or not is_useful(level.interval):
+            told, note = "no useful interval", noise[place]
+        elif level.second_opinion is not None and label(level.second_opinion) != told:
+            told, note = "not shown", HEAVY
+        elif not is_held:
+            told, note = "not shown", MANY_LEVELS
+        elif told in DECIDED and not (one.label in DECIDED or one.candidate.effect.depends):
+            told, note = "not shown", NOT_OVERALL
+        made = findings.Level(threads=level.threads, **level.interval.numbers, label=told, note=note)
+        found[place].append(made)
+    return list(map(tuple, found))
+
+
+def _question(candidate: Candidate) -> tuple[Hashable, ...]:
+    contrast = candidate.effect.contrast
+    return contrast.baseline, contrast.workload, contrast.metric, tuple(contrast.ratios.columns)
+
+
+def _held(
+    families: Sequence[Hashable],
+    contrasts: Sequence[Hashable],
+    decisions: Sequence[Decision[Any]],
+    errors: Sequence[float],
+) -> list[bool]:
+    """Tell of each decision whether it survives Holm's correction over its family."""
+    holds = [True] * len(decisions)
+    for family in dict.fromkeys(families):
+        members = [place for place, other in enumerate(families) if other == family]
+        # One contrast counts once, however many claims it answers.
+        first = {contrasts[place]: place for place in reversed(members)}
+        # A contrast that decides nothing still counts as one of those that were looked at.
+        decided = (decisions[place].p for place in first.values())
+        adjusted = dict(zip(first, holm([1.0 if p is None else p for p in decided]), strict=True))
+        for place in members:
+            passes = tolerance.is_below(adjusted[contrasts[place]], errors[place])
+            holds[place] = decisions[place].p is None or passes
+    return holds
+
+
+def _contrast(candidate: Candidate) -> tuple[Hashable, ...]:
+    return *_question(candidate), candidate.effect.contrast.treatment
+
+
+def _judged(
+    first_look: int,
+    candidate: Candidate,
+    labelled: Decision[Label],
+    label_holds: bool,
+    judged: Decision[Verdict],
+    verdict_holds: bool,
+    noise: str | None,
+) -> Judged:
+    effect, claim = candidate.effect, candidate.claim
+    second, band = effect.second_opinion, candidate.band
+    label_differs = second is not None and label(second) != labelled.outcome
+    verdict_differs = second is not None and band is not None and verdict(second, band) != judged.outcome
+    is_open = effect.interval.is_known and candidate.look is not None
+    clean = is_open and effect.has_headline
+    withheld = noise if is_open else None
+    if clean and not is_useful(effect.interval):
+        withheld = "The interval is too wide to be of use."
+    has_verdict = clean and verdict_holds and not verdict_differs
+    outcome: Verdict | None = None
+    if band is not None and is_open:
+        outcome = judged.outcome if has_verdict else "inconclusive"
+    if not effect.interval.is_known:
+        note = effect.interval.reason
+    elif candidate.look is None:
+        note = f"nothing is decided before {first_look} blocks; there are {effect.interval.n}"
+    elif not effect.has_headline:
+        note = "the effect changes its sign with the threads, so no single number stands for it"
+    elif label_differs or verdict_differs:
+        note = HEAVY
+    elif not (label_holds and verdict_holds):
+        note = "not decided once the number of contrasts is taken into account (Holm)"
+    else:
+        note = None
+    return Judged(
+        candidate,
+        _labelled(candidate, labelled, withheld, label_holds and not label_differs),
+        outcome,
+        direction(effect.interval, claim.value if claim else 0.0) if outcome == "contradicted" else None,
+        None if second is None else not (label_differs or verdict_differs),
+        tuple(text for text in (note, withheld) if text),
+        withheld=withheld,
+    )
+
+
+def _labelled(candidate: Candidate, labelled: Decision[Label], withheld: str | None, is_held: bool) -> Label:
+    """Return the one label of a finding; every page and table shows this one."""
+    effect = candidate.effect
+    if candidate.look is None and effect.interval.n:
+        return "not decided yet"
+    if withheld:
+        return "no useful interval"
+    if effect.interval.is_known and not effect.has_headline:
+        return "depends on threads"
+    return labelled.outcome if effect.interval.is_known and is_held else "not shown"

@@ -1,0 +1,217 @@
+"""One judged effect as an entry of findings.json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchbook.compare.meta import sample_size
+from benchbook.compare.inference.contrasts import PERCENTILES
+from benchbook.compare.inference.decisions import Candidate, Effect, Judged
+from benchbook.compare.stats.latency import dense, percentile_ms
+from benchbook.compare.text.sentences import sentence
+from benchbook.compare.stats.equivalence import USEFUL_RATIO, benjamini_hochberg, p_value
+from benchbook.core.util import histogram
+from benchbook.core.artifacts.findings import ByThreads, Finding, More, Named, Names, SecondOpinion, Support
+from benchbook.core.study.params import Analysis
+from benchbook.core.util.plural import count
+
+Cell = tuple[str, str, str, str, int]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What all entries of a study share; `block_s` is the time a block took, in seconds.
+
+    `names` has the readable names of arms and workloads (see `words.names`).
+    """
+
+    baseline: str
+    analysis: Analysis
+    block_s: float | None
+    names: Named
+
+
+def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> Finding:
+    """Return the entry of one judged effect, warnings included, numbers not yet rounded."""
+    candidate = judged.candidate
+    effect, claim = candidate.effect, candidate.claim
+    contrast, interval, second = effect.contrast, effect.interval, effect.second_opinion
+    runs = [run_id for ids in contrast.run_ids.values() for run_id in ids]
+    arms, workloads = context.names.arms, context.names.workloads
+    more = _more(candidate, context, context.analysis.half_width)
+    return _told(
+        Finding(
+            id=_identifier(candidate, context.baseline),
+            **{key: getattr(contrast, key) for key in ("workload", "baseline", "treatment", "metric")},
+            names=Names(
+                workload=workloads.get(contrast.workload, contrast.workload),
+                baseline=arms.get(contrast.baseline, contrast.baseline),
+                treatment=arms.get(contrast.treatment, contrast.treatment),
+            ),
+            threads=list(contrast.threads),
+            **interval.numbers,
+            reason=interval.reason,
+            label=judged.label,
+            headline=effect.has_headline,
+            withheld=judged.withheld,
+            blocks_to_useful=_more(candidate, context, math.sqrt(USEFUL_RATIO) - 1)
+            if judged.withheld
+            else None,
+            levels=list(judged.levels),
+            by_threads=[
+                ByThreads(threads=threads, **interval.numbers, q=q_values.get(_cell(effect, threads)))
+                for threads, interval in (() if contrast.is_pooled else effect.by_threads)
+            ],
+            depends_on_threads=effect.depends_on_threads,
+            second_opinion=None
+            if second is None
+            else SecondOpinion(
+                method="signed-rank", low=second.low, high=second.high, agrees=judged.second_opinion_agrees
+            ),
+            claim=claim.id if claim else None,
+            band=(claim.band.low, claim.band.high) if claim else None,
+            verdict=judged.verdict,
+            direction=judged.direction,
+            more_blocks=more and more.model_copy(update={"for_half_width": context.analysis.half_width}),
+            detectable_effect=None
+            if effect.spread is None
+            else sample_size.detectable_effect(effect.spread, interval.n, interval.level),
+            runs=runs,
+            pairs=len(runs) // 2,
+            warnings=[*judged.notes, *_warnings(candidate)],
+            sentence="",
+        )
+    )
+
+
+def _told(found: Finding, **changed: Any) -> Finding:
+    """Return a finding with its sentence, and with what else is changed."""
+    made = found.model_copy(update=changed)
+    return made.model_copy(update={"sentence": sentence(made)})
+
+
+def more_for_aa(found: Finding, aa: Finding | None) -> Finding:
+    """Return an entry that asks for as many blocks as its A/A pair needs, if that is what withholds it."""
+    both = [one.blocks_to_useful for one in (found, aa) if one and one.blocks_to_useful]
+    if not found.withheld or not both:
+        return found
+    return _told(found, blocks_to_useful=max(both, key=lambda more: more.blocks))
+
+
+def _more(candidate: Candidate, context: Context, half_width: float) -> More | None:
+    interval, spread = candidate.effect.interval, candidate.effect.spread
+    if spread is None:
+        return None
+    return sample_size.more_blocks(
+        spread, interval.n, candidate.complete, half_width, interval.level, context.block_s
+    )
+
+
+def q_values(candidates: Sequence[Candidate]) -> dict[Cell, float]:
+    """Return Benjamini-Hochberg q values of all thread levels of all contrasts of a study, as one family."""
+    p_values = {
+        _cell(candidate.effect, threads): p
+        for candidate in candidates
+        for threads, interval in candidate.effect.by_threads
+        if (p := p_value(interval)) is not None
+    }
+    return dict(zip(p_values, benjamini_hochberg(list(p_values.values())), strict=True))
+
+
+def _cell(effect: Effect, threads: int) -> Cell:
+    contrast = effect.contrast
+    return contrast.workload, contrast.baseline, contrast.treatment, contrast.metric, threads
+
+
+def _warnings(candidate: Candidate) -> Iterator[str]:
+    contrast = candidate.effect.contrast
+    yield from contrast.dropped
+    unused = candidate.complete - contrast.n
+    if unused:
+        yield f"{count(unused, 'block')} after the look at {contrast.n} wait for the next look"
+    if contrast.note:
+        yield contrast.note
+
+
+def _identifier(candidate: Candidate, baseline: str) -> str:
+    contrast, claim = candidate.effect.contrast, candidate.claim
+    against = "" if contrast.baseline == baseline else f"-vs-{contrast.baseline}"
+    whole = f"{contrast.workload}.{contrast.treatment}{against}.{contrast.metric}"
+    if not candidate.is_extra or claim is None:
+        return whole
+    return f"{whole}.{''.join(letter if letter.isalnum() or letter in '_-' else '-' for letter in claim.id)}"
+
+
+FEWEST_S = 5
+"""Seconds of a run from which one of them alone says something."""
+ONE_PAUSE_S = 2
+"""Seconds in a row that one pause reaches, as it may lie on the border of two."""
+
+
+def with_support(
+    entries: Sequence[Finding], tidy: Mapping[str, pd.DataFrame], names: Mapping[str, str]
+) -> list[Finding]:
+    """Return entries with `support` by arm where they are of a percentile beyond the median."""
+    made = []
+    for entry in entries:
+        percentile = PERCENTILES.get(entry.metric, 0)
+        told = list(_arms(entry, tidy)) if percentile > 50 else None
+        alone = [
+            f"One pause alone made what lies beyond p{percentile:g} in {one.by_one_pause} of "
+            f"{count(one.runs, 'run')} of {names.get(one.arm, one.arm)}."
+            for one in told or ()
+            if one.by_one_pause
+        ]
+        made.append(entry.model_copy(update={"support": told, "warnings": [*entry.warnings, *alone]}))
+    return made
+
+
+def _arms(entry: Finding, tidy: Mapping[str, pd.DataFrame]) -> Iterator[Support]:
+    used = set(" ".join(entry.runs).split())
+    runs, *tables = (
+        tidy[name][tidy[name]["run_id"].isin(used)] for name in ("runs", "histograms", "intervals")
+    )
+    histograms, intervals = (dict(iter(one.groupby("run_id", observed=True))) for one in tables)
+    for arm in (entry.baseline, entry.treatment):
+        seen = [
+            _run(histograms.get(run["run_id"]), intervals.get(run["run_id"]), run, PERCENTILES[entry.metric])
+            for run in runs[runs.arm == arm].to_dict("records")
+        ]
+        known = pd.DataFrame([one for one in seen if one], columns=["beyond", "pauses", "is_one"])
+        is_told = known.pauses.notna().all()
+        if len(known):
+            yield Support(
+                arm=arm,
+                runs=len(known),
+                events_beyond=int(known.beyond.min()),
+                pauses=int(known.pauses.sum()) if is_told else None,
+                by_one_pause=int(known.is_one.sum()) if is_told else None,
+            )
+
+
+def _run(
+    counts: pd.DataFrame | None, seconds: pd.DataFrame | None, run: Mapping[str, Any], percentile: float
+) -> tuple[int, int | None, bool | None] | None:
+    """Return how many events of a run lie beyond a percentile, in how many pauses, and whether in one."""
+    if counts is None:
+        return None
+    every = dense(counts)
+    bound = percentile_ms(every, percentile)
+    if bound is None:
+        return None
+    beyond = round(int(every.sum()) * (1 - percentile / 100))
+    # A second tells where its events beyond lie if its own percentile is no lower than the one in question.
+    if seconds is None or run["printed_percentile"] < percentile:
+        return beyond, None, None
+    printed = seconds.loc[~seconds.is_discarded, "latency_percentile_ms"].to_numpy(dtype=float)
+    if len(printed) < FEWEST_S or np.isnan(printed).any():
+        return beyond, None, None
+    slow = np.flatnonzero(histogram.bucket_of(printed) >= histogram.bucket_of(bound))
+    pauses = int((np.diff(slow) > 1).sum()) + 1 if len(slow) else 0
+    return beyond, pauses, pauses == 1 and len(slow) <= ONE_PAUSE_S

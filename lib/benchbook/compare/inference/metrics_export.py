@@ -1,0 +1,82 @@
+"""The findings in small: tables that `dvc metrics` and `dvc plots` compare between revisions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from benchbook.compare.stats import pairs, slice_counts
+from benchbook.compare.stats.pairs import block_ratios
+from benchbook.core.util import numeric_equality
+from benchbook.core.artifacts.findings import Contrast, Findings, Level
+from benchbook.core.study.study import Study
+
+
+def metrics(found: Findings) -> dict[str, Any]:
+    """Return the effects in percent by workload, treatment and metric, with interval, n, what is shown,
+    blocks and voided runs."""
+    table: dict[str, Any] = {
+        "blocks": found.blocks.complete,
+        "voided_runs": sum(arm.voided for arm in found.voids.by_arm.values()),
+        "machine_minutes": found.machine_minutes,
+    }
+    for one in found.everything:
+        told = {**_numbers(one), "n": one.n, "shown": one.label}
+        table.setdefault(one.workload, {}).setdefault(one.treatment, {})[one.metric] = told
+    return table
+
+
+def by_threads(found: Findings) -> pd.DataFrame:
+    """Return workload, treatment, threads, effect_pct, low_pct, high_pct and what is shown of QPS, one row a
+    thread level of a finding."""
+    rows = [
+        (one.workload, one.treatment, level.threads, *_numbers(level).values(), level.label)
+        for one in found.findings
+        if one.metric == "qps"
+        for level in one.levels
+    ]
+    return pd.DataFrame(
+        rows, columns=["workload", "treatment", "threads", "effect_pct", "low_pct", "high_pct", "shown"]
+    )
+
+
+def by_block(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return workload, treatment, block, effect_pct of QPS, the mean over thread levels, one row a complete
+    block that counts."""
+    runs, _ = pairs.usable(slice_counts.of_one_order(runs, study)[0])
+    rows = []
+    for workload in study.workloads:
+        for treatment in study.treatments:
+            ratios = block_ratios(runs, study.baseline, treatment, workload, study.threads).ratios
+            rows += [
+                (workload, treatment, int(block), _percent(math.expm1(row.mean())))
+                for block, row in ratios.iterrows()
+            ]
+    return pd.DataFrame(rows, columns=["workload", "treatment", "block", "effect_pct"])
+
+
+def table(found: Findings) -> pd.DataFrame:
+    """Return every finding in one row: what is compared, effect and interval in percent, n, what is shown,
+    verdict. An effect that depends on threads has its numbers in `by_threads` alone."""
+    rows = [
+        {
+            **{key: getattr(one, key) for key in ("workload", "metric", "treatment", "baseline")},
+            **(_numbers(one) if one.headline else dict.fromkeys(_numbers(one))),
+            "blocks": one.n,
+            "shown": one.label,
+            "claim": one.claim,
+            "verdict": one.verdict,
+        }
+        for one in [*([found.aa] if found.aa else []), *found.findings]
+    ]
+    return pd.DataFrame(rows)
+
+
+def _numbers(one: Contrast | Level) -> dict[str, float | None]:
+    return {f"{key}_pct": _percent(getattr(one, key)) for key in ("effect", "low", "high")}
+
+
+def _percent(fraction: float | None) -> float | None:
+    return None if fraction is None else round(100 * fraction, numeric_equality.PERCENT_DECIMALS)

@@ -1,0 +1,115 @@
+"""Arms that are ordered: each against the first, against its neighbour, and all pairs with each other.
+
+Each of the three is a question of its own, and Holm's correction holds its error over all contrasts of that
+question. What is best is decided among all pairs, because which of them matter shows only in the data.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.inference.contrasts import contrast, metrics
+from benchbook.compare.inference.finding_builder import Context, entry
+from benchbook.compare.inference.decisions import Candidate, judge
+from benchbook.compare.text.sentences import told
+from benchbook.core.artifacts.findings import Best, Contrast, Ladder, Named, Rungs
+
+Pair = tuple[str, str]
+
+
+def findings(evidence: Evidence, twins: Sequence[Candidate], context: Context) -> Ladder | None:
+    """Return the ladder of a study that has one.
+
+    It has one entry in `workloads` for each workload and metric.
+    """
+    asked = evidence.study.plan.ladder
+    if not asked:
+        return None
+    there = set(evidence.runs.arm)
+    arms = [arm for arm in asked if arm in there]
+    return Ladder(
+        arms=list(asked),
+        skipped=[arm for arm in asked if arm not in there],
+        workloads=[
+            _of_workload(evidence, arms, workload, metric, twins, context)
+            for workload in evidence.study.workloads
+            for metric in metrics(evidence.study, workload)
+            if len(arms) > 1
+        ],
+    )
+
+
+def climb(arms: Sequence[str], labels: Mapping[Pair, str], better: str) -> list[str]:
+    """Return for each arm in order the best one up to there.
+
+    `labels` are those of (earlier, later); a later arm takes over only if it was shown to be `better` (higher
+    or lower) than the best one before it.
+
+    >>> climb(["a", "b", "c"], {("a", "b"): "not shown", ("a", "c"): "higher"}, "higher")
+    ['a', 'a', 'c']
+    """
+    best = [arms[0]]
+    for arm in arms[1:]:
+        best.append(arm if labels[best[-1], arm] == better else best[-1])
+    return best
+
+
+def _of_workload(
+    evidence: Evidence,
+    arms: Sequence[str],
+    workload: str,
+    metric: str,
+    twins: Sequence[Candidate],
+    context: Context,
+) -> Rungs:
+    pairs = list(itertools.combinations(arms, 2))
+    candidates = {pair: contrast(evidence, *pair, workload, metric) for pair in pairs}
+
+    def decided(chosen: Sequence[Pair]) -> dict[Pair, Contrast]:
+        own = [candidates[pair] for pair in chosen]
+        first_look = min(evidence.analysis.looks)
+        found = judge(own, first_look, is_one_family=True, twins=twins)
+        entries = (entry(one, context, {}) for one in found)
+        kept = ({key: getattr(one, key) for key in Contrast.model_fields} for one in entries)
+        return {pair: Contrast(**one) for pair, one in zip(chosen, kept, strict=True)}
+
+    against_first = decided([(arms[0], arm) for arm in arms[1:]])
+    every = decided(pairs)
+    better = "higher" if metric == "qps" else "lower"
+    best = climb(arms, {pair: one.label for pair, one in every.items()}, better)
+    is_open = any(candidate.look is None for candidate in candidates.values())
+    made = Rungs(
+        workload=workload,
+        metric=metric,
+        against_first=list(against_first.values()),
+        against_neighbour=list(decided(list(itertools.pairwise(arms))).values()),
+        pairs=list(every.values()),
+        best=None if is_open else [Best(arm=arm, best=one) for arm, one in zip(arms, best, strict=True)],
+        sentence="",
+    )
+    return made.model_copy(update={"sentence": _sentence(made, arms, context.names)})
+
+
+def _sentence(made: Rungs, arms: Sequence[str], names: Named) -> str:
+    """Say which arm is the best up to the last one, and what became of those after it."""
+    best = arms[0] if made.best is None else made.best[-1].best
+    label = {(one.baseline, one.treatment): one.label for one in made.pairs}
+    later = {arm: label[best, arm] for arm in arms[arms.index(best) + 1 :]}
+    worse, alike = "lower" if made.metric == "qps" else "higher", "no practical difference"
+    call = {arm: names.arms.get(arm, arm) for arm in arms}
+    (text,) = told(
+        "ladder.j2",
+        is_open=made.best is None,
+        workload=names.workloads.get(made.workload, made.workload),
+        metric=made.metric,
+        first=call[arms[0]],
+        last=call[arms[-1]],
+        best=call[best],
+        pair=next((one for one in made.pairs if (one.baseline, one.treatment) == (arms[0], best)), None),
+        lost=[call[arm] for arm, own in later.items() if own == worse],
+        alike=[call[arm] for arm, own in later.items() if own == alike],
+        rest=[call[arm] for arm, own in later.items() if own not in (worse, alike)],
+    )
+    return text

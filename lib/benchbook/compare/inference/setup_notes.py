@@ -1,0 +1,51 @@
+"""What the arrangement of each arm is and is not, in sentences for the report, and which arms were skipped.
+
+On one machine every factor is made of what that has. The sentences say what it is made of, so that no reader
+takes a share of this processor's time for another processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchbook.compare.inference import caveats
+from benchbook.compare.text import sentences
+from benchbook.core.published.claim import Claim
+from benchbook.core.artifacts.artifact import Facts
+from benchbook.core.artifacts.findings import Doubt
+from benchbook.core.study.study import Study
+
+
+def illustrated(study: Study) -> list[str]:
+    """Return the claims that arms of a study show without judging them, each once."""
+    return list(dict.fromkeys(claim for arm in study.arms.values() for claim in arm.illustrates))
+
+
+def notes(study: Study, facts: Facts, claims: Mapping[str, Claim]) -> list[Doubt]:
+    """Return a doubt for each skipped arm, for each thing that stands in for another, and for where server
+    and client ran, if they were kept apart.
+
+    `claims` are the illustrated ones by name.
+    """
+    made: dict[str, list[str]] = {}
+    for name in (one for one in study.arms if one not in facts.skipped):
+        for text in sentences.told("arm.j2", arm=study.arms[name], facts=facts.arms.get(name, {})):
+            made.setdefault(text, []).append(name)
+    hosts = {
+        (role, host.get("name")): host
+        for own in facts.arms.values()
+        for role, host in (own.get("hosts") or {}).items()
+    }
+    sites = [own["site"] for own in facts.arms.values() if "site" in own]
+    cpus: Mapping[str, Any] = (sites[0].get("cpus") if sites else None) or {}
+    return caveats.told(
+        "arrangements.j2",
+        study=study,
+        skipped=facts.skipped,
+        claims=claims,
+        made=made,
+        hosts=sorted(hosts.items()),
+        share_a_host=len({name for _, name in hosts}) < len(hosts),
+        cores=cpus if cpus.get("server") and cpus.get("client") else None,
+    )

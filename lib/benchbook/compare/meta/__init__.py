@@ -1,0 +1,1 @@
+"""meta: see the README of the code."""

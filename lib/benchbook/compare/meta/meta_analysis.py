@@ -1,0 +1,336 @@
+"""Sessions of a study pooled: each contrast over sessions, over threads and at each level.
+
+Made of the sessions' findings alone: the same input gives the same pooled.json.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchbook.compare.stats import tolerance
+from benchbook.compare.text import cpu_models
+from benchbook.compare.meta import meta_analysis_text
+from benchbook.compare.stats.intervals import t_quantile
+from benchbook.compare.meta.random_effects import FEWEST_OCCASIONS, FEWEST_PROCESSORS, LEVEL, Averaged, ProcessorPool, Value, averaged, moment, occasions, pool_by_processor
+from benchbook.compare.text.sentences import listing
+from benchbook.compare.stats.equivalence import MARGIN
+from benchbook.core.util import numeric_equality
+from benchbook.core.util.errors import given
+from benchbook.core.artifacts.findings import ByThreads, Finding, Findings, Level
+from benchbook.core.artifacts.meta_analysis import Contrast, EqualArms, Label, LeftOut, Occasion, Pooled, PooledEffect, Seen, Session
+from benchbook.core.artifacts.record import Superseded
+
+SIGNIFICANT_DIGITS = 6
+PROBES = (
+    *("wake_other_core_us", "wake_same_core_us", "system_call_ns", "clock_read_ns"),
+    *("memory_latency_ns", "copy_gb_per_s", "flush_ms"),
+)
+"""What is told of a machine that was measured; how long that took, and its tails, explain nothing."""
+SEEN = ("effect", "low", "high", "level", "n", "label")
+HETEROGENEOUS_P = 0.05
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A session as it is brought: what its entry says, its findings.json, and the facts of its arms.
+
+    `differs` says in words what its design has otherwise than the newest.
+    """
+
+    session: Session
+    findings: Findings
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    differs: str = ""
+
+
+def brought(
+    id: str,
+    measured: str,
+    design: str,
+    findings: Findings,
+    facts: Mapping[str, Mapping[str, Any]],
+    superseded: Superseded | None = None,
+    probes: Mapping[str, Any] | None = None,
+    differs: str = "",
+) -> Brought:
+    """Bring a session: processor, cores, kernel, steal and versions are taken from its findings and facts.
+
+    `superseded` says why it is not pooled, or why some arms of it are not.
+    `facts` are one mapping by arm, as `facts.json` has under `arms`; the first arm's machine counts.
+    """
+    arms = list(facts.values())
+    machine: Mapping[str, Any] = (arms[0].get("machine") if arms else None) or {}
+    engine: Mapping[str, Any] = (arms[0].get("engine") if arms else None) or {}
+    proxies = [arm["proxy"] for arm in arms if arm.get("proxy")]
+    known = " ".join(str(engine[key]) for key in ("name", "version") if engine.get(key))
+    session = Session(
+        id=id,
+        measured=measured,
+        design=design,
+        processor=cpu_models.processor(machine.get("cpu_model")),
+        cores=machine.get("cores"),
+        kernel=machine.get("kernel"),
+        virtualization=machine.get("virtualization"),
+        steal_pct=_rounded(findings.quiet.steal_pct),
+        engine=known or None,
+        proxies={str(one["name"]): str(one.get("version")) for one in proxies if one.get("name")},
+        probes={name: probes[name] for name in PROBES if probes and probes.get(name) is not None},
+        superseded=superseded.reason if superseded and not superseded.arms else None,
+    )
+    if superseded and superseded.arms:
+        findings = without(findings, superseded)
+    return Brought(session, findings, facts, differs)
+
+
+def without(findings: Findings, superseded: Superseded) -> Findings:
+    """Return findings in which the effects of superseded arms have the reason in place of a number."""
+    blank: dict[str, Any] = dict.fromkeys(("effect", "low", "high", "label"))
+    blank["reason"] = f"superseded: {superseded.reason}"
+
+    def one(found: Finding) -> Finding:
+        if not {found.treatment, found.baseline} & {*superseded.arms}:
+            return found
+        levels = [part.model_copy(update=blank) for part in _parts(found)]
+        return found.model_copy(update={**blank, "levels": levels})
+
+    return findings.model_copy(update={"findings": [one(found) for found in findings.findings]})
+
+
+def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> Pooled:
+    """Pool the sessions of a study that have one design, that of most sessions unless it is given.
+
+    Raise ValueError where there is none, or where one is there twice.
+    """
+    ordered = sorted(sessions, key=lambda one: (moment(one.session.measured), one.session.id))
+    twice = [name for name, often in Counter(one.session.id for one in ordered).items() if often > 1]
+    if twice:
+        raise ValueError(f"{study}: session {listing(twice)} is there twice; each counts once")
+    usable = [one for one in ordered if one.session.superseded is None]
+    if not usable:
+        raise ValueError(f"{study}: there is no session to pool that is not superseded")
+    chosen = design or _most_measured(usable)
+    own = [one for one in usable if one.session.design == chosen]
+    if not own:
+        raise ValueError(f"{study}: no session has the design {chosen}")
+    newest = own[-1]
+    twins = [one for one in own if one.findings.aa]
+    twin = twins[-1].findings.aa if twins else None
+    return Pooled(
+        study=study,
+        title=newest.findings.title,
+        level=LEVEL,
+        design=chosen,
+        sessions=tuple(one.session for one in own),
+        left_out=tuple(_left_out(one, chosen) for one in ordered if one not in own),
+        arms={arm: cpu_models.way(facts) for arm, facts in newest.facts.items()},
+        contrasts=tuple(_contrast(found, own) for found in _asked(own)),
+        aa=_contrast(twin, twins) if twin else None,
+        equal_arms=tuple(
+            EqualArms(session=each.session.id, order=each.findings.order, low=aa.low, high=aa.high)
+            for each in usable
+            if (aa := each.findings.aa) and aa.low is not None and aa.high is not None
+        ),
+    )
+
+
+def _most_measured(usable: Sequence[Brought]) -> str:
+    """Return the design with most occasions, among equals that of the newest session."""
+    designs = dict.fromkeys(one.session.design for one in reversed(usable))
+    of = {
+        name: len(occasions([one.session for one in usable if one.session.design == name]))
+        for name in designs
+    }
+    return max(designs, key=lambda name: of[name])
+
+
+def _left_out(one: Brought, chosen: str) -> LeftOut:
+    more = f": {one.differs}" if one.differs else ""
+    reason = f"another design ({one.session.design}, not {chosen}){more}"
+    if one.session.superseded is not None:
+        reason = f"superseded: {one.session.superseded}"
+    known = [found for found in one.findings.findings if found.effect is not None and found.headline]
+    return LeftOut(
+        session=one.session, reason=reason, effects={found.id: given(found.effect) for found in known}
+    )
+
+
+def _asked(own: Sequence[Brought]) -> list[Finding]:
+    """Return each contrast once, in the order of the newest session; those made for a further claim repeat
+    one and are left out."""
+    found: dict[str, Finding] = {}
+    for one in reversed(own):
+        for entry in one.findings.findings:
+            if entry.id.count(".") == 2:
+                found.setdefault(entry.id, entry)
+    return list(found.values())
+
+
+def _contrast(entry: Finding, own: Sequence[Brought]) -> Contrast:
+    """Pool a contrast; `entry` is that of the newest session."""
+    entries = {
+        one.session.id: next((each for each in one.findings.everything if each.id == entry.id), None)
+        for one in own
+    }
+    sessions = [one.session for one in own]
+    levels = sorted({part.threads for found in entries.values() if found for part in _parts(found)})
+    whole = _effect(entry, None, sessions, entries)
+    by_level = []
+    for level in levels:
+        parts = {
+            name: next((part for part in _parts(found) if part.threads == level), None) if found else None
+            for name, found in entries.items()
+        }
+        by_level.append(_effect(entry, level, sessions, parts))
+    return Contrast(
+        **{key: getattr(entry, key) for key in ("id", "workload", "baseline", "treatment", "metric")},
+        names=entry.names,
+        one_number=_has_one_number(by_level, entries.values()),
+        whole=whole,
+        levels=tuple(by_level),
+    )
+
+
+def _parts(found: Finding) -> Sequence[Level | ByThreads]:
+    return found.levels or found.by_threads
+
+
+def _has_one_number(levels: Sequence[PooledEffect], entries: Iterable[Finding | None]) -> bool:
+    """Tell whether one number may stand for all levels: not where a session's may not, where a level depends
+    on the machine, or where the means of two levels leave zero out on both sides."""
+    signs = {tolerance.side(level.low, level.high) for level in levels}
+    return (
+        all(found.headline for found in entries if found)
+        and not any(level.label == "depends on the machine" for level in levels)
+        and not {-1, 1} <= signs
+    )
+
+
+def _effect(
+    entry: Finding,
+    threads: int | None,
+    sessions: Sequence[Session],
+    parts: Mapping[str, Finding | Level | ByThreads | None],
+) -> PooledEffect:
+    seen = tuple(_seen(session, parts[session.id]) for session in sessions)
+    known = {"session", "n", "level", "label", "standard_error"}
+    values = {
+        one.session: Value(**one.model_dump(include=known), log_effect=math.log1p(one.effect or 0.0))
+        for one in seen
+        if one.reason is None
+    }
+    own = [session for session in sessions if session.id in values]
+    members = occasions(own)
+    groups = [averaged([values[session.id] for session in group]) for group in members]
+    logs, variances = [one.log_effect for one in groups], [one.standard_error**2 for one in groups]
+    models = dict(zip(values, cpu_models.model_keys([session.processor for session in own]), strict=True))
+    keys = [models[group[0].id] for group in members]
+    found = pool_by_processor(logs, variances, keys) if groups else None
+    effects = [one.effect for one in seen if one.effect is not None and one.reason is None]
+    made: dict[str, Any] = {
+        "threads": threads,
+        "seen": seen,
+        "occasions": tuple(
+            Occasion(
+                sessions=one.sessions,
+                effect=numeric_equality.significant(math.expm1(one.log_effect), SIGNIFICANT_DIGITS),
+                standard_error=numeric_equality.significant(one.standard_error, SIGNIFICANT_DIGITS),
+                sign=one.sign,
+                processor=key,
+            )
+            for one, key in zip(groups, keys, strict=True)
+        ),
+        "processors": found.processors if found else 0,
+        "elsewhere": describe_elsewhere(own),
+        "label": label(groups, found),
+        "range_low": _rounded(min(effects, default=None)),
+        "range_high": _rounded(max(effects, default=None)),
+        **(_numbers(found) if found else {}),
+    }
+    blank = PooledEffect(**made, headline="", short="")
+    told = meta_analysis_text.headline(entry, blank, {one.id: one for one in own})
+    return blank.model_copy(update={"headline": told, "short": meta_analysis_text.short(blank)})
+
+
+def label(occasions: Sequence[Averaged], found: ProcessorPool | None) -> Label:
+    """Label of what the occasions of an effect show together, by the first rule that holds.
+
+    Too little to say; a sign that turns, or a spread (between processors, or between occasions of one) larger
+    than the mean; four occasions on three processors and a prediction interval without zero; all occasions
+    decided with one sign; a mean whose interval leaves zero out. A spread counts only beyond what makes no
+    practical difference, and with an occasion that is decided or a test (Cochran's) that finds it: of noise
+    alone nothing depends on anything.
+    """
+    if found is None:
+        return "not computed"
+    if len(occasions) == 1:
+        return "one session"
+    signs, mean = {each.sign for each in occasions}, found.pool
+    differ = bool(signs - {0}) or tolerance.is_below(mean.p if mean.p is not None else 1.0, HETEROGENEOUS_P)
+    practical, spread = max(abs(mean.mean), math.log1p(MARGIN)), max(mean.tau or 0.0, found.within_tau or 0.0)
+    if {-1, 1} <= signs or (differ and tolerance.is_above(spread, practical)):
+        return "depends on the machine"
+    is_often = len(occasions) >= FEWEST_OCCASIONS and found.processors >= FEWEST_PROCESSORS
+    if is_often and tolerance.side(mean.prediction_low, mean.prediction_high):
+        return "holds elsewhere"
+    if 0 not in signs:
+        return "same direction"
+    return "on average" if tolerance.side(mean.low, mean.high) else "not shown"
+
+
+def describe_elsewhere(sessions: Sequence[Session]) -> str:
+    """Where an effect may be expected: on the kind of machine that all sessions had, else elsewhere.
+
+    Sessions of one kind tell nothing of another, so the kind is named until something else was measured.
+    """
+    cores = {each.cores for each in sessions}
+    systems = {each.virtualization for each in sessions} - {None}
+    if len(cores) != 1 or None in cores or not systems or "none" in systems:
+        return "elsewhere"
+    return f"on other virtual machines of {cores.pop() or 0:g} cores"
+
+
+def standard_error(part: Finding | Level | ByThreads) -> float | None:
+    """Return the standard error of a mean log ratio from its interval: half its width on the log scale over t
+    with n − 1 degrees of freedom; None without an interval, or where an end is no ratio."""
+    if part.low is None or part.high is None or part.n < 2 or part.low <= -1:
+        return None
+    half = (math.log1p(part.high) - math.log1p(part.low)) / 2
+    return half / t_quantile((1 + part.level) / 2, part.n - 1)
+
+
+def _seen(session: Session, part: Finding | Level | ByThreads | None) -> Seen:
+    if part is None:
+        return Seen(session=session.id, effect=None, reason="not in this session")
+    error, reason = standard_error(part), None
+    if part.effect is None or not error:
+        reason = getattr(part, "reason", None) or "there is no interval over its blocks"
+    given: dict[str, Any] = {key: getattr(part, key, None) for key in SEEN}
+    return Seen(session=session.id, **given, standard_error=_rounded(error), reason=reason)
+
+
+def _numbers(found: ProcessorPool) -> dict[str, float | None]:
+    pooled, within = found.pool, found.within_tau
+    ends = ("low", "high", "prediction_low", "prediction_high")
+    is_between = found.processors > 1 and pooled.tau is not None
+    return {
+        "effect": _fraction(pooled.mean),
+        **{end: _fraction(getattr(pooled, end)) for end in ends},
+        "tau_pct": _rounded(100 * given(pooled.tau)) if is_between else None,
+        "within_tau_pct": None if within is None else _rounded(100 * within),
+        "q": _rounded(pooled.q),
+        "q_p": _rounded(pooled.p),
+        "i_squared": _rounded(pooled.i_squared),
+    }
+
+
+def _fraction(log: float | None) -> float | None:
+    return None if log is None else _rounded(math.expm1(log))
+
+
+def _rounded(value: float | None) -> float | None:
+    """Round, so that the last bits of a processor's exp never change the file."""
+    return None if value is None else numeric_equality.significant(value, SIGNIFICANT_DIGITS)

@@ -1,0 +1,125 @@
+"""What orders an effect over sessions: rank correlation with what differs between their machines and hours.
+
+Exact by permutation, over all moderators at once: what is asked ten times finds something once in two.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchbook.compare.stats import tolerance
+from benchbook.compare.text import cpu_models, labels
+from benchbook.compare.meta.random_effects import moment
+from benchbook.compare.meta.meta_analysis_text import lead
+from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect, Session
+
+FEWEST, ALL_ORDERS, DRAWN = 4, 8, 40_000
+"""Occasions from which a moderator is asked for; those of which all orders are tried, else so many drawn."""
+SHOWN_P = 0.05
+MODERATORS = ("processor", "cores", "virtualization", "kernel", "steal_pct", "hour", "engine", "proxies")
+WORDS = labels.NAMES["moderators"]
+"""Moderators that have an order, with their units."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """How a moderator orders an effect: `rho` by Spearman, `p` with all moderators that were asked."""
+
+    name: str
+    values: tuple[float, ...]
+    effects: tuple[float, ...]
+    rho: float
+    p: float
+    asked: int
+
+
+def moderators(session: Session) -> dict[str, Any]:
+    """Return what a session's effects may depend on, by column."""
+    proxies = ", ".join(f"{name} {version}" for name, version in sorted(session.proxies.items()))
+    told = session.model_dump() | {
+        "processor": cpu_models.name(session.processor),
+        "hour": moment(session.measured).hour,
+        "proxies": proxies,
+    }
+    return {name: told[name] for name in MODERATORS} | session.probes
+
+
+def ordered(pooled: Pooled, effect: PooledEffect) -> list[Ordered]:
+    """Return each moderator that at least four occasions tell of, that which orders the effect best first.
+
+    Sessions of an occasion are averaged, as they are for the effect. p is the share of orders of the effects
+    in which some moderator is as rare (least p, Westfall and Young 1993), so that each counts all of them.
+    """
+    asked = dict(_asked(pooled, effect))
+    if not asked:
+        return []
+    effects = np.array([one.effect for one in effect.occasions])
+    # The first of the orders is their own.
+    shuffled = effects[_orders(len(effects))]
+    rhos = {name: _rhos(values, shuffled) for name, values in asked.items()}
+    # For each correlation the share of orders in which it is as large.
+    sizes = {name: np.abs(several) for name, several in rhos.items()}
+    rare = {
+        name: 1 - np.searchsorted(np.sort(one), one - tolerance.TIE) / len(one) for name, one in sizes.items()
+    }
+    least = np.min(list(rare.values()), axis=0)
+    found = []
+    for name, values in asked.items():
+        known, rho = ~np.isnan(values), float(rhos[name][0])
+        p = float(np.mean(least < rare[name][0] + tolerance.TIE))
+        seen = tuple(map(float, values[known])), tuple(map(float, effects[known]))
+        found.append(Ordered(name, *seen, rho, p, len(asked)))
+    return sorted(found, key=lambda one: (one.p, -abs(one.rho), one.name))
+
+
+def sentence(contrast: Contrast, effect: PooledEffect, found: Sequence[Ordered]) -> str | None:
+    """Say which moderator orders an effect; None where none does."""
+    shown = [one for one in found if tolerance.is_below(one.p, SHOWN_P)]
+    if not shown:
+        return None
+    best, way = shown[0], "higher" if shown[0].rho > 0 else "lower"
+    others = {1: "", 2: " (so does 1 other)"}.get(len(shown), f" (so do {len(shown) - 1} others)")
+    return (
+        f"{lead(contrast, effect)}: the more {WORDS[best.name]}, the {way} the effect{others}; "
+        f"rank correlation {best.rho:+.2f} over {len(best.effects)} occasions, "
+        f"p = {best.p:.2g} with all {best.asked} that were asked."
+    )
+
+
+def _asked(pooled: Pooled, effect: PooledEffect) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield moderators with their mean in each occasion, where enough are known and they differ."""
+    own = {one.id: moderators(one) for one in pooled.sessions}
+    for name in WORDS:
+        table: list[list[float]] = [
+            [float(value) for session in one.sessions if (value := own[session].get(name)) is not None]
+            for one in effect.occasions
+        ]
+        values = np.array([float(np.mean(row)) if row else math.nan for row in table])
+        known = values[~np.isnan(values)]
+        if len(known) >= FEWEST and len(set(known)) > 1:
+            yield name, values
+
+
+def _rhos(values: np.ndarray, effects: np.ndarray) -> np.ndarray:
+    """Return the rank correlation of a moderator with each row of effects, over occasions that tell it."""
+    known = ~np.isnan(values)
+    ranks = effects[:, known].argsort(axis=1).argsort(axis=1) - (known.sum() - 1) / 2
+    own = pd.Series(values[known]).rank().to_numpy()
+    own = own - own.mean()
+    return ranks @ own / np.sqrt((ranks[0] @ ranks[0]) * (own @ own))
+
+
+def _orders(n: int) -> np.ndarray:
+    """Return all orders of so many effects; of many effects orders that are drawn, and their own."""
+    if n <= ALL_ORDERS:
+        return np.array(list(itertools.permutations(range(n))))
+    own = np.arange(n)
+    drawn = np.random.default_rng(n).permuted(np.tile(own, (DRAWN, 1)), axis=1)
+    return np.vstack([own, drawn])

@@ -1,0 +1,224 @@
+"""Random effects over processors: log effects with variances in; their mean and a further one's place out.
+
+Sessions of the same hours are one occasion, and the occasions of one processor model are averaged: machines
+of one model share what a further model does not have.
+tau² by Paule and Mandel (1982), in the form of DerSimonian and Kacker (2007); the mean's variance by Hartung
+and Knapp with a factor of at least 1; the prediction interval by Higgins, Thompson and Spiegelhalter (2009).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from scipy.special import chdtrc
+
+from benchbook.compare.stats import tolerance
+from benchbook.compare.stats.intervals import t_quantile
+from benchbook.compare.text.cpu_models import may_be_same
+from benchbook.core.util import numeric_equality
+from benchbook.core.artifacts.meta_analysis import Session, Sign
+
+WITHIN = timedelta(hours=6)
+# What a session's own label says of a number that must decide nothing.
+WITHHELD = ("no useful interval", "not decided yet")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A session's mean log effect with its standard error over n blocks, at the confidence `level`."""
+
+    session: str
+    log_effect: float
+    standard_error: float
+    n: int
+    level: float
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """The sessions of an occasion: the mean of their log effects with its error, and its sign if decided."""
+
+    sessions: tuple[str, ...]
+    log_effect: float
+    standard_error: float
+    sign: Sign
+
+
+def moment(measured: str) -> datetime:
+    """Return a session's time as written, in UTC."""
+    found = datetime.fromisoformat(measured)
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+
+
+def occasions(sessions: Sequence[Session]) -> list[tuple[Session, ...]]:
+    """Group sessions on what may be the same processor model, none more than 6 hours after the first.
+
+    Each group is in the order of time, and so are the groups. A processor of which only the name is known
+    may be any model of that name: counting too few occasions claims less than too many.
+    """
+    groups: list[list[Session]] = []
+    for one in sorted(sessions, key=lambda session: (moment(session.measured), session.id)):
+        for group in groups:
+            is_near = moment(one.measured) - moment(group[0].measured) <= WITHIN
+            if is_near and all(may_be_same(one.processor, other.processor) for other in group):
+                group.append(one)
+                break
+        else:
+            groups.append([one])
+    return [tuple(group) for group in groups]
+
+
+def averaged(values: Sequence[Value]) -> Averaged:
+    """Average the sessions of an occasion: plain mean, and mean of the variances over their number.
+
+    The variance is that of the blocks alone, which no two sessions share. What the sessions of an occasion do
+    share, machine and hour, is not in it: that is what tau² between occasions takes up. A larger variance
+    would take it away from tau² and make the prediction interval too narrow.
+    """
+    m = len(values)
+    mean = numeric_equality.mean([one.log_effect for one in values])
+    error = math.sqrt(numeric_equality.total(one.standard_error**2 for one in values)) / m
+    df = sum(one.n - 1 for one in values)
+    half = t_quantile((1 + max(one.level for one in values)) / 2, df) * error
+    is_withheld = any(one.label in WITHHELD for one in values)
+    sign: Sign = 0 if is_withheld else tolerance.side(mean - half, mean + half)
+    return Averaged(tuple(one.session for one in values), mean, error, sign)
+
+
+LEVEL = 0.90
+"""Confidence of the mean's interval and of the prediction interval."""
+FEWEST_OCCASIONS = 4
+"""Occasions from which an effect may hold elsewhere."""
+FEWEST_PROCESSORS = 3
+"""Processor models from which a further one is predicted: two leave t with one degree of freedom."""
+_STEPS = 200
+_CLOSE = 1e-12
+
+
+@dataclass(frozen=True)
+class Pool:
+    """k log effects pooled: their mean with its interval, `tau` between them, and where a further one lies.
+
+    `tau` is the standard deviation of the true effects on the log scale; `q` is Cochran's, with its p value;
+    `i_squared` the share of the scatter that the variances don't explain. Of one value only the mean is
+    known. `prediction_low` and `prediction_high` are None below `FEWEST_PROCESSORS` values.
+    """
+
+    k: int
+    mean: float
+    standard_error: float
+    level: float
+    low: float | None = None
+    high: float | None = None
+    prediction_low: float | None = None
+    prediction_high: float | None = None
+    tau: float | None = None
+    q: float | None = None
+    p: float | None = None
+    i_squared: float | None = None
+
+    def predict(self, variance: float = 0.0) -> tuple[float, float]:
+        """Interval of a further value whose own error has this variance; ValueError of a single value."""
+        if self.tau is None:
+            raise ValueError("one value says nothing of another")
+        half = t_quantile((1 + self.level) / 2, self.k - 1) * math.sqrt(
+            self.tau**2 + self.standard_error**2 + variance
+        )
+        return self.mean - half, self.mean + half
+
+
+@dataclass(frozen=True)
+class ProcessorPool:
+    """Effects of occasions pooled by processor, with the spread between occasions of one processor.
+
+    `pool` has processors as units; where all occasions are of one processor it has these as units, and says
+    nothing of another. `within_tau` is None where no processor has two occasions.
+    """
+
+    pool: Pool
+    processors: int
+    within_tau: float | None
+
+
+def pool_by_processor(
+    values: Sequence[float], variances: Sequence[float], models: Sequence[str], level: float = LEVEL
+) -> ProcessorPool:
+    """Pool occasions: those of one processor model averaged first, then the models by random effects.
+
+    `models` has the processor model of each occasion. The variance of a model's mean is the mean of its
+    occasions' over their number. Raise ValueError as `pool` does.
+    """
+    pool(values, variances, level)
+    of_model: dict[str, list[int]] = {}
+    for place, model in enumerate(models):
+        of_model.setdefault(model, []).append(place)
+    repeated = [places for places in of_model.values() if len(places) > 1]
+    within = None
+    if repeated:
+        groups = [([values[each] for each in own], [variances[each] for each in own]) for own in repeated]
+        within = math.sqrt(tau_squared(*groups))
+    if len(of_model) == 1:
+        found = pool(values, variances, level)
+        return ProcessorPool(replace(found, prediction_low=None, prediction_high=None), 1, within)
+    means = [numeric_equality.mean([values[each] for each in own]) for own in of_model.values()]
+    errors = [numeric_equality.total(variances[each] for each in own) / len(own) ** 2 for own in of_model.values()]
+    return ProcessorPool(pool(means, errors, level), len(of_model), within)
+
+
+Group = tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray]
+
+
+def tau_squared(*groups: Group) -> float:
+    """Paule and Mandel's estimate: where the weighted squares about each group's mean are their expectation.
+
+    A group is values and their variances. That sum falls with tau² and is convex, so Newton's steps from zero
+    never pass the root. Zero where the variances alone explain the scatter.
+    """
+    known = [(np.asarray(y, dtype=float), np.asarray(v, dtype=float)) for y, v in groups]
+    found, df = 0.0, sum(len(y) - 1 for y, _ in known)
+    for _ in range(_STEPS):
+        excess, slope = -float(df), 0.0
+        for y, v in known:
+            weights = 1 / (v + found)
+            left = y - (weights * y).sum() / weights.sum()
+            excess += float((weights * left**2).sum())
+            slope += float((weights**2 * left**2).sum())
+        if excess <= _CLOSE:
+            break
+        found += excess / slope
+    return found
+
+
+def pool(values: Sequence[float], variances: Sequence[float], level: float = LEVEL) -> Pool:
+    """Pool log effects with the variances of their errors.
+
+    Raise ValueError without any, or where a variance is not above zero: such a value would count for all.
+    """
+    y, v = np.asarray(values, dtype=float), np.asarray(variances, dtype=float)
+    if not len(y) or len(y) != len(v):
+        raise ValueError(f"{len(y)} effects and {len(v)} variances; as many of both are needed, at least one")
+    if not (np.isfinite(y).all() and np.isfinite(v).all() and (v > 0).all()):
+        raise ValueError("an effect without a variance above zero can't be pooled; leave it out by name")
+    if len(y) == 1:
+        return Pool(1, float(y[0]), math.sqrt(v[0]), level)
+    between, df = tau_squared((y, v)), len(y) - 1
+    weights = 1 / (v + between)
+    mean = float((weights * y).sum() / weights.sum())
+    factor = max(1.0, float((weights * (y - mean) ** 2).sum()) / df)
+    error = math.sqrt(factor / float(weights.sum()))
+    half = t_quantile((1 + level) / 2, df) * error
+    q = float(((y - (y / v).sum() / (1 / v).sum()) ** 2 / v).sum())
+    share = max(0.0, (q - df) / q) if q > 0 else 0.0
+    found = Pool(
+        len(y), mean, error, level, mean - half, mean + half, tau=math.sqrt(between),
+        q=q, p=float(chdtrc(df, q)), i_squared=share,
+    )  # fmt: skip
+    if len(y) < FEWEST_PROCESSORS:
+        return found
+    low, high = found.predict()
+    return replace(found, prediction_low=low, prediction_high=high)

@@ -1,0 +1,182 @@
+"""Whether more sessions or more blocks would narrow what is expected elsewhere, and which study needs one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from scipy.special import chdtri, stdtrit
+
+from benchbook.compare.stats import tolerance
+from benchbook.compare.stats.intervals import t_quantile
+from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, occasions
+from benchbook.compare.meta.meta_analysis_text import lead
+from benchbook.core.artifacts.findings import More
+from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect, Session
+from benchbook.core.util.plural import count
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Half the width of a prediction interval in percentage points of log, and in words what as much work
+    again makes of it; None where fewer than three processors leave nothing to be narrowed."""
+
+    occasions: int
+    now_pct: float | None
+    sentence: str
+
+
+def advise(pooled: Pooled) -> list[Advice]:
+    """Say for each effect of a study that a reader is told what would narrow it."""
+    return [_advice(contrast, effect) for contrast in pooled.contrasts for effect in contrast.told]
+
+
+def lines(pooled: Pooled | None) -> Iterator[str]:
+    """Yield the advice for a study in lines, the least known first; nothing where no session is recorded."""
+    advice = advise(pooled) if pooled else []
+    if advice:
+        yield "What would narrow what is expected of a further session:"
+    for one in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf))):
+        yield f"  {one.sentence}"
+
+
+def half_width(tau: float, error: float, k: int) -> float:
+    """Half the width of the prediction interval of k processors, each with this error of its mean, all on the
+    log scale: t · sqrt(tau² + (tau² + error²) / k) with k − 1 degrees of freedom, at 90 %."""
+    return t_quantile(0.95, k - 1) * math.sqrt(tau**2 + (tau**2 + error**2) / k)
+
+
+def _advice(contrast: Contrast, effect: PooledEffect) -> Advice:
+    of_model: dict[str, list[float]] = {}
+    for occasion in effect.occasions:
+        of_model.setdefault(occasion.processor, []).append(occasion.standard_error**2)
+    k = len(of_model)
+    variances = [math.fsum(own) / len(own) ** 2 for own in of_model.values()]
+    error = math.sqrt(math.fsum(variances) / k) if k else None
+    tau = None if effect.tau_pct is None else effect.tau_pct / 100
+    if k < FEWEST_PROCESSORS or tau is None or error is None:
+        missing = FEWEST_PROCESSORS - k
+        text = (
+            f"{lead(contrast, effect)}: sessions on {count(missing, 'more processor model')} would say what "
+            "to expect elsewhere; more blocks, or more sessions on the same model, can't."
+        )
+        return Advice(effect.k, None, text)
+    now, more = half_width(tau, error, k), half_width(tau, error, 2 * k)
+    longer = half_width(tau, error / math.sqrt(2), k)
+    text = (
+        f"{lead(contrast, effect)}: ±{100 * now:.1f} points; {2 * k} processors make it "
+        f"±{100 * more:.1f}, twice the blocks in each ±{100 * longer:.1f}. "
+        f"{'More processors' if tau > error else 'Either helps'}: processors differ by {100 * tau:.1f} "
+        f"points, their sessions leave {100 * error:.1f}."
+    )
+    return Advice(effect.k, 100 * now, text)
+
+
+@dataclass(frozen=True)
+class Need:
+    """What the record has of a study by its present design: occasions, half the width in points of log of its
+    widest prediction interval (None: none is known), and how it is measured.
+
+    `is_new_here`: a session on this machine now would be an occasion of its own.
+    """
+
+    study: str
+    occasions: int
+    width_pct: float | None
+    is_new_here: bool
+    is_in_runs: bool
+    seconds: float
+
+    @property
+    def sentence(self) -> str:
+        """Say what the record lacks and how long a session takes."""
+        width = "" if self.width_pct is None else f", ±{self.width_pct:.1f} points expected of a further one"
+        order = "whole runs" if self.is_in_runs else "turns"
+        return (
+            f"{self.study}: {count(self.occasions, 'occasion')}{width}; {order}, {self.seconds / 60:.0f} min"
+        )
+
+
+def need(
+    study: str,
+    standing: Sequence[Session],
+    here: Session,
+    pooled: Pooled | None,
+    in_runs: bool,
+    seconds: float,
+) -> Need:
+    """Say what the record needs of a study; `standing` are the sessions that one measured now is pooled with,
+    `here` is that one."""
+    known = occasions(standing)
+    widths = [one.now_pct for one in advise(pooled) if one.now_pct is not None] if pooled else []
+    is_new = len(occasions([*standing, here])) > len(known)
+    return Need(study, len(known), max(widths, default=None), is_new, in_runs, seconds)
+
+
+def chosen(needs: Sequence[Need], seconds: float) -> list[Need]:
+    """Return the studies that need a session most, as many as fit, in the order to measure them.
+
+    Needed most is what has fewest occasions, then what is expected least narrowly. Whole runs come first: on
+    a machine that becomes busy they suffer more than turns.
+    """
+    fitting: list[Need] = []
+    wanted = [one for one in needs if one.is_new_here]
+    for one in sorted(wanted, key=lambda one: (one.occasions, -(one.width_pct or math.inf), one.study)):
+        if one.seconds <= seconds - sum(known.seconds for known in fitting):
+            fitting.append(one)
+    return sorted(fitting, key=lambda one: not one.is_in_runs)
+
+
+ASSURANCE = 0.80
+POWER = 0.80
+MAX_BLOCKS = 10_000
+
+
+def assured_spread(spread: float, n: int) -> float:
+    """Return the upper bound of the true spread that n blocks support, by `ASSURANCE`.
+
+    A standard deviation of five blocks is itself uncertain; planning with it as it stands misses the
+    wanted width half of the time (Kupper & Hafner 1989). One-sided chi-squared bound.
+    """
+    if n < 2:
+        raise ValueError(f"a spread of {n} block is unknown")
+    return spread * math.sqrt((n - 1) / float(chdtri(n - 1, ASSURANCE)))
+
+
+def blocks_for(half_width: float, spread: float, level: float) -> int | None:
+    """Return the smallest number of blocks whose interval is ± `half_width` when the spread is known.
+
+    `half_width` is a fraction (0.02 is 2 %), `spread` the standard deviation of block log ratios.
+    None where more than 10,000 blocks would be needed.
+    """
+    wanted = math.log1p(half_width)
+    for n in range(2, MAX_BLOCKS + 1):
+        if tolerance.is_below(float(stdtrit(n - 1, (1 + level) / 2)) * spread / math.sqrt(n), wanted):
+            return n
+    return None
+
+
+def more_blocks(
+    spread: float, n: int, have: int, half_width: float, level: float, block_s: float | None
+) -> More | None:
+    """Return how many blocks to add to the `have` that exist for an interval of ± `half_width`, a fraction.
+
+    Planned with 80 % assurance. `spread` comes from n blocks; `block_s` is what a block took, in seconds.
+    None where the spread says nothing (fewer than 2 blocks, or no end in sight).
+    """
+    if n < 2:
+        return None
+    needed = blocks_for(half_width, assured_spread(spread, n), level)
+    if needed is None:
+        return None
+    blocks = max(0, needed - have)
+    return More(blocks=blocks, minutes=None if block_s is None else blocks * block_s / 60)
+
+
+def detectable_effect(spread: float, n: int, level: float) -> float | None:
+    """Return the smallest effect (a fraction) that n blocks show with 80 % power; None below 2."""
+    if n < 2:
+        return None
+    quantiles = float(stdtrit(n - 1, (1 + level) / 2)) + float(stdtrit(n - 1, POWER))
+    return math.expm1(quantiles * spread / math.sqrt(n))

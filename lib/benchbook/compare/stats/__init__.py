@@ -1,0 +1,1 @@
+"""stats: see the README of the code."""

@@ -1,0 +1,186 @@
+"""What a calibration shows: false alarms of equal arms, known effects by both orders, lengths of a turn.
+
+A campaign is one study of one cell. Its log ratios, one a block, are all that is needed here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import betaincinv, chdtri, stdtrit
+
+from benchbook.compare.stats import tolerance
+from benchbook.compare.stats.intervals import Interval, t_interval
+from benchbook.compare.text.sentences import told
+
+SAME, KNOWN, LENGTHS = "same", "known", "lengths"
+KINDS = (SAME, KNOWN, LENGTHS)
+LEVEL = 0.98
+"""Confidence of a campaign's interval: of a hundred campaigns of equal arms two leave out zero."""
+MOST_ALARMS = 0.06
+"""Share of the campaigns of equal arms that may leave out zero."""
+OF_SHARES = 0.95
+"""Confidence of the interval of a share or a spread."""
+ROWS = "rows"
+"""The known effect whose sides are two workloads on equal arms; those of all others are two arms."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of how many, and the exact 95 % interval (Clopper and Pearson) of the share."""
+
+    number: int
+    of: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """The share itself."""
+        return self.number / self.of
+
+
+def share_of(seen: Sequence[bool]) -> Share | None:
+    """Count of how many things something is so; None of no things."""
+    number, of, tail = sum(seen), len(seen), (1 - OF_SHARES) / 2
+    if not of:
+        return None
+    low = float(betaincinv(number, of - number + 1, tail)) if number else 0.0
+    high = float(betaincinv(number + 1, of - number, 1 - tail)) if number < of else 1.0
+    return Share(number, of, low, high)
+
+
+def log_ratios(
+    runs: pd.DataFrame, baseline: str, treatment: str, metric: str = "qps", side: str = "arm"
+) -> pd.Series:
+    """Return ln(treatment / baseline) of a metric for each block, the mean over its cells.
+
+    `side` is the column that tells treatment from baseline.
+    """
+    index = [name for name in ("block", "workload", "threads", "arm") if name != side]
+    wide = runs.pivot_table(index=index, columns=side, values=metric)
+    return np.log(wide[treatment] / wide[baseline]).dropna().groupby("block").mean()
+
+
+def text_of(ratios: Sequence[float]) -> str:
+    """Write log ratios as a table keeps them: `0.01234567 -0.00200000`."""
+    return " ".join(f"{one:.8f}" for one in ratios)
+
+
+def ratios_of(text: str) -> np.ndarray:
+    """Return the log ratios that `text_of` wrote."""
+    return np.array([float(one) for one in text.split()])
+
+
+_NUMBERS = ("effect", "low", "high", "difference", "times")
+
+
+def alarms(table: pd.DataFrame) -> Share | None:
+    """Count campaigns of equal arms whose interval leaves out zero, with the exact interval of their share;
+    None where no campaign has an interval."""
+    ends = table[["low", "high"]].dropna().to_numpy()
+    return share_of([tolerance.is_outside(low, high, 0, 0) for low, high in ends])
+
+
+def effects(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each known effect that both orders have: its effect by each with intervals, their
+    difference with its interval, whether that holds zero, and how many times the seconds of turns whole runs
+    need for the same error.
+
+    The blocks of repeated campaigns are taken together, since servers and clients start again in each.
+    """
+    rows = []
+    for (what, engine, workload), own in table.groupby(["what", "engine", "workload"], sort=False):
+        by = {}
+        for order, part in own.groupby("order"):
+            ratios = np.concatenate([ratios_of(text) for text in part.log_ratios])
+            # With the active seconds of a block.
+            by[order] = ratios, float(part.active_s.sum()) / max(len(ratios), 1)
+        if not {"turns", "runs"} <= set(by):
+            continue
+        found = {order: t_interval(ratios, LEVEL) for order, (ratios, _) in by.items()}
+        rows.append(
+            {
+                "what": what,
+                "engine": engine,
+                "workload": workload,
+                **{
+                    f"{order}_{name}": getattr(found[order], name)
+                    for order in ("turns", "runs")
+                    for name in ("effect", "low", "high", "n")
+                },
+                **_difference(found["turns"], found["runs"]),
+                "times": _times(by["turns"], by["runs"]),
+            }
+        )
+    table = pd.DataFrame(rows)
+    # Without an interval there is none, and a column of such alone would be no numbers.
+    return table.astype({name: float for name in table if name.endswith(_NUMBERS)})
+
+
+def lengths(table: pd.DataFrame) -> pd.DataFrame:
+    """Return for each length of a turn the spread of a block's log ratio, pooled over campaigns, with its
+    interval, and the number of campaigns and blocks."""
+    rows = []
+    for turn_ms, own in table.groupby("turn_ms"):
+        parts = [ratios for ratios in map(ratios_of, own["log_ratios"]) if len(ratios) > 1]
+        df = sum(len(part) - 1 for part in parts)
+        if not df:
+            continue
+        squares = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+        tail = (1 - OF_SHARES) / 2
+        ends = [math.sqrt(squares / chdtri(df, probability)) for probability in (tail, 1 - tail)]
+        blocks = df + len(parts)
+        rows.append((int(turn_ms), math.sqrt(squares / df), *ends, len(parts), blocks))
+    return pd.DataFrame(rows, columns=["turn_ms", "spread", "low", "high", "campaigns", "blocks"])
+
+
+def times(table: pd.DataFrame) -> float | None:
+    """Return how many times the seconds of turns whole runs need for the same error: the geometric mean over
+    known effects, None without any."""
+    known = effects(table)
+    ratios = known.times.dropna() if len(known) else pd.Series(dtype=float)
+    return float(np.exp(np.log(ratios).mean())) if len(ratios) else None
+
+
+def _difference(turns: Interval, runs: Interval) -> dict[str, Any]:
+    """Return the effect of turns over that of whole runs, less one, with Welch's interval."""
+    if turns.standard_error is None or runs.standard_error is None:
+        return dict.fromkeys(("difference", "difference_low", "difference_high", "is_same"))
+    parts = [one.standard_error**2 for one in (turns, runs) if one.standard_error is not None]
+    error = math.sqrt(sum(parts))
+    df = error**4 / sum(part**2 / (one.n - 1) for part, one in zip(parts, (turns, runs), strict=True))
+    mean = (turns.log_mean or 0.0) - (runs.log_mean or 0.0)
+    half = float(stdtrit(df, (1 + LEVEL) / 2)) * error
+    ends = {"difference": mean, "difference_low": mean - half, "difference_high": mean + half}
+    return {name: math.expm1(value) for name, value in ends.items()} | {
+        "is_same": tolerance.is_below(abs(mean), half)
+    }
+
+
+def _times(turns: tuple[np.ndarray, float], runs: tuple[np.ndarray, float]) -> float | None:
+    """Return the ratio of variances at equal active seconds; None where one can't be told."""
+    if min(len(turns[0]), len(runs[0])) < 2 or not turns[0].std():
+        return None
+    per_second = [float(ratios.var(ddof=1)) * seconds for ratios, seconds in (runs, turns)]
+    return per_second[0] / per_second[1]
+
+
+def sentences(table: pd.DataFrame) -> list[str]:
+    """Return what the campaigns of a table show, a sentence for each of the three questions that has any."""
+    own = table[table.kind == KNOWN]
+    return told(
+        "calibration.j2",
+        alarms=alarms(table[table.kind == SAME]),
+        most_alarms=MOST_ALARMS,
+        known=list(effects(own).itertuples()),
+        times=times(own),
+        lengths=list(lengths(table[table.kind == LENGTHS]).itertuples()),
+        level=LEVEL,
+        of_shares=OF_SHARES,
+    )

@@ -1,0 +1,234 @@
+"""What an interval says about a claim: bands fixed before the first run, looks, and three verdicts.
+
+Equivalence is shown by inclusion of the interval (Schuirmann 1987); what is not shown stays open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from scipy.special import stdtr
+
+from benchbook.compare.stats import tolerance
+from benchbook.compare.stats.intervals import Interval
+from benchbook.core.util.errors import given
+from benchbook.core.artifacts.findings import Direction, Label, Verdict
+
+DECIDED = frozenset({"higher", "lower", "no practical difference"})
+
+MARGIN = 0.02
+RELATIVE_MARGIN = 0.2
+PRACTICAL = 0.01
+# An interval whose upper ratio is more than this many times its lower one answers no question worth asking.
+USEFUL_RATIO = 1.5
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Between which logarithms (or plain numbers, for a power) a part must lie; strict ends are outside."""
+
+    log_low: float = -math.inf
+    log_high: float = math.inf
+    is_strict: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Tell whether a number without an interval lies inside."""
+        if self.is_strict:
+            return tolerance.is_above(value, self.log_low) and tolerance.is_below(value, self.log_high)
+        return not tolerance.is_below(value, self.log_low) and not tolerance.is_above(value, self.log_high)
+
+    @property
+    def turned(self) -> Bounds:
+        """The same bounds on the other side of zero."""
+        return Bounds(-self.log_high, -self.log_low, self.is_strict)
+
+
+@dataclass(frozen=True)
+class Band:
+    """The effects that a claim allows, as fractions; an end of None is open.
+
+    The ends belong to the band unless `is_strict`: "more than 30 %" is not 30 %.
+    """
+
+    low: float | None
+    high: float | None
+    is_strict: bool = False
+
+    @property
+    def log_low(self) -> float:
+        """Lower end on the log scale."""
+        return -math.inf if self.low is None or self.low <= -1 else math.log1p(self.low)
+
+    @property
+    def log_high(self) -> float:
+        """Upper end on the log scale."""
+        return math.inf if self.high is None else math.log1p(self.high)
+
+
+Outcome = TypeVar("Outcome", bound=str)
+
+
+@dataclass(frozen=True)
+class Decision(Generic[Outcome]):
+    """An outcome and the p value at which it would still be reached (None: it decides nothing)."""
+
+    outcome: Outcome
+    p: float | None
+
+
+def near(value: float) -> Band:
+    """Return what counts as alike to a number: ± 2 percentage points, or a fifth of it if that is more."""
+    margin = max(MARGIN, RELATIVE_MARGIN * abs(value))
+    return Band(value - margin, value + margin)
+
+
+def point_band(value: float) -> Band:
+    """Return the band of a claimed number: what is `near` it, and of a small one at most half of it.
+
+    So the band of a number with a sign ends before zero: "1.21 % lower" is 0.61 to 1.82 % lower, and neither
+    nothing nor a rise. A claimed zero allows ± 2 percentage points.
+    """
+    margin = max(_margin(value), RELATIVE_MARGIN * abs(value)) if value else MARGIN
+    return Band(value - margin, value + margin)
+
+
+def range_band(low: float, high: float) -> Band:
+    """Return the band of a claimed range: 2 percentage points wider on each side.
+
+    Where the range has a direction, an end is widened by at most half of it, so that zero stays outside.
+    """
+    if low < 0 < high or low == high == 0:
+        return Band(low - MARGIN, high + MARGIN)
+    return Band(low - _margin(low), high + _margin(high))
+
+
+def at_least(bound: float) -> Band:
+    """Return the one-sided band of "above": "less than 5 % lower" is `at_least(-0.05)`."""
+    return Band(bound, None, is_strict=True)
+
+
+def at_most(bound: float) -> Band:
+    """Return the one-sided band of "below"."""
+    return Band(None, bound, is_strict=True)
+
+
+def _margin(end: float) -> float:
+    return min(MARGIN, abs(end) / 2)
+
+
+def reached_look(n: int, looks: Sequence[int]) -> int | None:
+    """Return the last look that n blocks have reached; None before the first."""
+    return max((look for look in looks if look <= n), default=None)
+
+
+def next_look(n: int, looks: Sequence[int]) -> int | None:
+    """Return the next look after n blocks; None after the last."""
+    return min((look for look in looks if look > n), default=None)
+
+
+def verdict(ends: Interval, band: Band | Bounds) -> Verdict:
+    """Judge a claim: the interval inside its band, entirely outside, or neither (at a tie too)."""
+    if ends.log_low is None or ends.log_high is None:
+        return "inconclusive"
+    both = ends.log_low, ends.log_high, band.log_low, band.log_high
+    if tolerance.is_inside(*both):
+        return "confirmed"
+    if tolerance.is_outside(*both):
+        return "contradicted"
+    return "inconclusive"
+
+
+def label(ends: Interval) -> Label:
+    """Say what an interval shows without any claim; ± 1 percentage point is no practical difference."""
+    if verdict(ends, Band(-PRACTICAL, PRACTICAL)) == "confirmed":
+        return "no practical difference"
+    labels: dict[int, Label] = {1: "higher", -1: "lower", 0: "not shown"}
+    return labels[tolerance.side(ends.log_low, ends.log_high)]
+
+
+def is_useful(ends: Interval) -> bool:
+    """Tell whether an interval is narrow enough to be quoted; an unknown one is no reason to withhold."""
+    if ends.log_low is None or ends.log_high is None:
+        return True
+    return tolerance.is_below(ends.log_high - ends.log_low, math.log(USEFUL_RATIO))
+
+
+def direction(ends: Interval, value: float) -> Direction | None:
+    """Say of a contradicted claim whether at least its sign was right; None for a claim of no difference."""
+    if not ends.is_known or value == 0:
+        return None
+    if not (sign := tolerance.side(ends.log_low, ends.log_high)):
+        return "no effect"
+    return "right" if sign * value > 0 else "opposite"
+
+
+def decide_verdict(interval: Interval, band: Band | Bounds) -> Decision[Verdict]:
+    """Judge a claim, with the p value that Holm's correction needs."""
+    outcome = verdict(interval, band)
+    if outcome == "inconclusive":
+        return Decision(outcome, None)
+    if outcome == "confirmed":
+        return Decision(outcome, max(_p(interval, band.log_low), _p(interval, band.log_high, is_below=True)))
+    return Decision(outcome, min(_p(interval, band.log_low, is_below=True), _p(interval, band.log_high)))
+
+
+def decide_label(interval: Interval) -> Decision[Label]:
+    """Label an effect, with the p value that Holm's correction needs."""
+    outcome = label(interval)
+    if outcome == "no practical difference":
+        return Decision(outcome, decide_verdict(interval, Band(-PRACTICAL, PRACTICAL)).p)
+    return Decision(outcome, None if outcome == "not shown" else p_value(interval))
+
+
+def p_value(interval: Interval) -> float | None:
+    """Return the two-sided p value of "no effect"; None where there is no interval."""
+    return min(_p(interval, 0.0), _p(interval, 0.0, is_below=True)) if interval.is_known else None
+
+
+def _p(interval: Interval, bound: float, is_below: bool = False) -> float:
+    """Twice the tail of "the effect is not above (or below) the bound", as a two-sided interval spends it."""
+    distance = given(interval.log_mean) - bound
+    return float(
+        2 * stdtr(interval.df, (distance if is_below else -distance) / given(interval.standard_error))
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p values adjusted so that the chance of any false rejection stays bounded (Holm 1979).
+
+    >>> [round(p, 2) for p in holm([0.01, 0.04, 0.03, 0.005])]
+    [0.03, 0.06, 0.06, 0.02]
+    """
+    p = _checked(p_values)
+    order = np.argsort(p, kind="stable")
+    steps = p[order] * np.arange(len(p), 0, -1)
+    return _restore(np.minimum(np.maximum.accumulate(steps), 1), order)
+
+
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """Return q values: the expected share of false ones among all at least as small (Benjamini 1995).
+
+    >>> [round(q, 2) for q in benjamini_hochberg([0.01, 0.04, 0.03, 0.005])]
+    [0.02, 0.04, 0.04, 0.02]
+    """
+    p = _checked(p_values)
+    order = np.argsort(p, kind="stable")[::-1]
+    steps = p[order] * len(p) / np.arange(len(p), 0, -1)
+    return _restore(np.minimum(np.minimum.accumulate(steps), 1), order)
+
+
+def _checked(p_values: Sequence[float]) -> np.ndarray:
+    p = np.asarray(p_values, dtype=float)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueError(f"p values must lie between 0 and 1: {list(p_values)}")
+    return p
+
+
+def _restore(values: np.ndarray, order: np.ndarray) -> list[float]:
+    restored = np.empty_like(values)
+    restored[order] = values
+    return restored.tolist()

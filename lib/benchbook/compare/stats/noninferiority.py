@@ -1,0 +1,90 @@
+"""Whether a treatment is slower than its baseline by more than is allowed: the decision of a gate.
+
+Two errors are bounded, each by half of what the interval leaves out: `not slower` of an arm that is slower by
+the margin or more (non-inferiority, decided by the interval's lower end), and `slower` of an arm that is not
+slower at all (decided by its upper end).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from benchbook.compare.stats import tolerance
+from benchbook.compare.stats.intervals import Interval, block_interval, signed_rank_interval
+from benchbook.compare.stats.pairs import BlockRatios
+from benchbook.core.study.params import Analysis
+
+Answer = Literal["not slower", "slower", "undecided"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer for one treatment at one workload; `interval` is the one that decided, `why` says how."""
+
+    workload: str
+    treatment: str
+    answer: Answer
+    interval: Interval
+    why: str
+
+
+def decide(
+    ratios: BlockRatios, margin: float, analysis: Analysis, questions: int = 1, is_over: bool = False
+) -> Decision:
+    """Decide from the blocks of one contrast.
+
+    `margin` is the fraction of QPS that may be lost. Until the measuring is over only the looks of the
+    analysis count, each with its first blocks alone; `is_over` adds one look at all blocks in place of those
+    that were not reached. The level of an interval is the analysis's, divided among `questions` (Bonferroni).
+    """
+    looks = [look for look in sorted(analysis.looks) if look <= ratios.n]
+    level = 1 - (1 - analysis.level) / questions
+    decision = None
+    for look in looks:
+        decision = _at(ratios.first(look), margin, level, is_last=look == max(analysis.looks))
+        if decision.answer != "undecided":
+            return decision
+    if is_over and ratios.n not in looks and ratios.n < max(analysis.looks):
+        return _at(ratios, margin, level, is_last=True)
+    if is_over and decision is not None:
+        return _at(ratios.first(looks[-1]), margin, level, is_last=True)
+    why, interval = f"the first look is at {min(analysis.looks)} blocks", block_interval(ratios.ratios, level)
+    return decision or Decision(ratios.workload, ratios.treatment, "undecided", interval, why)
+
+
+def together(decisions: Sequence[Decision]) -> Answer:
+    """Return the answer to all questions: slower if one is, not slower if each is not, else undecided."""
+    answers = {one.answer for one in decisions}
+    if "slower" in answers:
+        return "slower"
+    return "not slower" if answers == {"not slower"} else "undecided"
+
+
+def _at(ratios: BlockRatios, margin: float, level: float, is_last: bool) -> Decision:
+    interval, allowed = block_interval(ratios.ratios, level), math.log1p(-margin)
+    found, why = _answer(interval, allowed, is_last)
+    if ratios.refusal or not interval.is_known:
+        found, why = "undecided", ratios.refusal or interval.reason or why
+    second = signed_rank_interval(ratios.ratios.mean(axis=1).to_numpy(), level)
+    if second is not None and found != "undecided" and _answer(second, allowed, is_last)[0] != found:
+        found = "undecided"
+        why = "the interval that believes nothing about the shape of the noise does not decide it"
+    return Decision(ratios.workload, ratios.treatment, found, interval, why)
+
+
+def _answer(interval: Interval, allowed: float, is_last: bool) -> tuple[Answer, str]:
+    low, high, mean = interval.log_low, interval.log_high, interval.log_mean
+    if low is None or high is None or mean is None:
+        return "undecided", "no interval"
+    if tolerance.is_above(low, allowed):
+        return "not slower", "the whole interval is above the margin"
+    if tolerance.is_below(high, allowed):
+        return "slower", "the whole interval is below the margin"
+    if tolerance.is_below(high, 0) and tolerance.is_below(mean, allowed) and is_last:
+        return "slower", "a slowdown is shown, and its estimate is beyond the margin"
+    if tolerance.is_below(high, 0):
+        return "undecided", "a slowdown is shown, but not whether it is within the margin"
+    return "undecided", "the interval holds no change as well as a slowdown beyond the margin"

@@ -1,0 +1,185 @@
+"""Runs to block log ratios, which every interval is computed from, and the time between partners.
+
+Only when things happened decides which runs are usable here, never what came out of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from benchbook.compare.text.sentences import listing
+from benchbook.core.artifacts.findings import Partners
+from benchbook.core.util.plural import count
+
+
+@dataclass(frozen=True)
+class BlockRatios:
+    """ln(treatment/baseline) of one contrast, one row a block, one column a thread level.
+
+    `ratios` holds complete blocks only, in block order; `run_ids` has the same rows (a tuple of ids
+    each). `dropped` says in words which blocks are missing and why. `refusal` is set where a ratio has
+    no meaning at all; then `ratios` is empty. `threads` are the levels asked for, which are one column 0
+    where they were pooled; `note` is a remark about where the numbers come from.
+    """
+
+    baseline: str
+    treatment: str
+    workload: str
+    metric: str
+    ratios: pd.DataFrame
+    run_ids: dict[int, tuple[str, ...]]
+    dropped: tuple[str, ...]
+    refusal: str | None = None
+    threads: tuple[int, ...] = ()
+    note: str | None = None
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether thread levels were put together before the ratio was taken."""
+        return tuple(self.ratios.columns) != self.threads
+
+    @property
+    def n(self) -> int:
+        """Complete blocks."""
+        return len(self.ratios)
+
+    def first(self, n: int) -> BlockRatios:
+        """Return the same contrast with its first n complete blocks."""
+        kept = self.ratios.iloc[:n]
+        run_ids = {block: self.run_ids[block] for block in kept.index}
+        return replace(self, ratios=kept, run_ids=run_ids)
+
+
+def block_ratios(
+    runs: pd.DataFrame,
+    baseline: str,
+    treatment: str,
+    workload: str,
+    threads: Iterable[int],
+    metric: str = "qps",
+) -> BlockRatios:
+    """Pair the runs of two arms block by block and take the log of their ratio.
+
+    `runs` needs the columns run_id, block, group, arm, workload, threads and `metric`; a run_id may be
+    several ids with spaces between them where runs were pooled. A pair is one run of each arm in the
+    same group. A block that misses a pair at any of `threads` is dropped: the
+    mean over thread levels would mean something else there. A metric of zero or below (or infinite)
+    refuses the whole contrast, because leaving out just the blocks in which an arm did nothing would
+    favour that arm. Raise ValueError when an arm has two runs in one place.
+    """
+    levels = sorted(threads)
+    chosen = runs[
+        (runs.workload == workload) & runs.threads.isin(levels) & runs.arm.isin([baseline, treatment])
+    ]
+    zero = chosen[chosen[metric].le(0) | chosen[metric].isin([math.inf])]
+    if len(zero):
+        worst = zero.sort_values(["block", "threads", "arm"]).iloc[0]
+        where = f"block {worst.block}, {worst.arm}, {count(worst.threads, 'thread')}"
+        refusal = f"{metric} is {worst[metric]:g} ({where}), so a ratio cannot be taken"
+        empty = pd.DataFrame(index=pd.Index([], name="block"), columns=levels, dtype=float)
+        return BlockRatios(baseline, treatment, workload, metric, empty, {}, (), refusal, tuple(levels))
+    pairs = _pairs(chosen.dropna(subset=[metric]), baseline, treatment, metric)
+    ratios = pairs.pivot(index="block", columns="threads", values="ratio").reindex(columns=levels)
+    expected = sorted(chosen.block.unique())
+    ratios = ratios.reindex(pd.Index(expected, name="block"))
+    dropped = tuple(
+        f"block {block} has no pair at {', '.join(str(level) for level in row.index[row.isna()])} threads"
+        for block, row in ratios.iterrows()
+        if row.isna().any()
+    )
+    complete = ratios.dropna()
+    ordered = pairs.sort_values(["block", "threads"])
+    run_ids = {
+        block: tuple(" ".join(part[["run_id_baseline", "run_id_treatment"]].to_numpy().ravel()).split())
+        for block, part in ordered.groupby("block")
+        if block in complete.index
+    }
+    return BlockRatios(
+        baseline, treatment, workload, metric, complete, run_ids, dropped, threads=tuple(levels)
+    )
+
+
+def _pairs(chosen: pd.DataFrame, baseline: str, treatment: str, metric: str) -> pd.DataFrame:
+    where = ["block", "threads", "group"]
+    columns = [*where, "run_id", metric]
+    left = chosen.loc[chosen.arm == baseline, columns]
+    right = chosen.loc[chosen.arm == treatment, columns]
+    pairs = left.merge(right, on=where, suffixes=("_baseline", "_treatment"))
+    repeated = pairs[pairs.duplicated(["block", "threads"])]
+    if len(repeated):
+        block, level = repeated.iloc[0][["block", "threads"]]
+        raise ValueError(f"block {block} has several pairs of {baseline} and {treatment} at {level} threads")
+    ratio = pairs[f"{metric}_treatment"] / pairs[f"{metric}_baseline"]
+    return pairs.assign(ratio=ratio.map(math.log))
+
+
+# Partners lie apart when their distance is this many times the usual one, and at least so many seconds more.
+TIMES, SECONDS = 4.0, 10.0
+# A server's age is known to the second.
+AGE_S = 2.0
+CELL = ["block", "group"]
+
+
+def blocks(runs: pd.DataFrame) -> list[Partners]:
+    """Return for each block the median and the longest time between the starts of neighbouring partners."""
+    groups = _groups(runs)
+    return [
+        Partners(
+            block=int(block),
+            median_s=float(own.apart_s.median()),
+            max_s=float(own.apart_s.max()),
+            is_far=bool(own.is_far.any()),
+            left_out=_reason(own) if own.is_split.any() else None,
+        )
+        for block, own in groups.groupby("block")
+    ]
+
+
+def usable(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the runs that may be paired, and a sentence for each block that lost a group.
+
+    A group is left out if its runs lie far apart and a server of it was started in between: its runs are no
+    neighbours, and a server draws its layout in memory again at each start.
+    """
+    groups = _groups(runs)
+    split = groups[groups.is_split]
+    if split.empty:
+        return runs, []
+    text = [f"Block {block}: {_reason(own)}." for block, own in split.groupby("block")]
+    lost = pd.MultiIndex.from_frame(split[CELL])
+    return runs[~pd.MultiIndex.from_frame(runs[CELL]).isin(lost)].reset_index(drop=True), text
+
+
+def span(seconds: float) -> str:
+    """Write a length of time so that it is read at a glance."""
+    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.1f} s"
+
+
+def _groups(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return block, group, threads, workload, apart_s, is_far, is_split; one row a group of several runs."""
+    started = runs.groupby(CELL, sort=True)["started_s"]
+    table = started.agg(["min", "max", "count"]).reset_index()
+    where = runs.drop_duplicates(CELL).set_index(CELL)[["workload", "threads"]]
+    table = table.join(where, on=CELL)
+    table["apart_s"] = started.apply(lambda starts: starts.sort_values().diff().max()).to_numpy()
+    table = table[table["count"] > 1]
+    usual = table.apart_s.median()
+    table["is_far"] = (table.apart_s > TIMES * usual) & (table.apart_s > usual + SECONDS)
+    latest = table.join(runs.groupby(CELL)["server_started_s"].max(), on=CELL).server_started_s
+    # One of its servers was started after its first run began.
+    table["is_split"] = table.is_far & (latest > table["min"] + AGE_S)
+    return table
+
+
+def _reason(groups: pd.DataFrame) -> str:
+    own = groups[groups.is_split]
+    cells = [f"{row.workload} at {count(row.threads, 'thread')}" for row in own.itertuples()]
+    apart = span(own.apart_s.max())
+    return (
+        f"left out on {listing(cells)}, because partners started {apart} apart and a server was started "
+        "in between"
+    )

@@ -1,0 +1,241 @@
+"""Universal Scalability Law, and the gate in front of it: without the right data only the observed maximum.
+
+X(N) = γN / (1 + α(N-1) + βN(N-1)) (Gunther, "Guerrilla Capacity Planning"). N/X is linear in γ, α
+and β, which gives a start that cannot be missed; log residuals then weigh all levels alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import fdtrc
+
+from benchbook.compare.stats import tolerance
+from benchbook.compare.text.worked_arithmetic import Check, check, detail, plain, summary
+from benchbook.compare.stats.intervals import NO_SPREAD, Interval, residual_mean_square, t_interval
+from benchbook.core.util import numeric_equality
+from benchbook.core.artifacts import findings
+from benchbook.core.published.table_cells import THREADS, shown
+from benchbook.core.util.errors import given
+from benchbook.core.artifacts.findings import Scaling
+from benchbook.core.published.source import Number
+
+MIN_LEVELS = 6
+LEVEL = 0.95
+LACK_OF_FIT_P = 0.05
+NO_DATA = "no block with a throughput at all levels"
+
+
+@dataclass(frozen=True)
+class Usl:
+    """A fitted law: `gamma` in qps of one thread, `alpha` contention, `beta` coherency."""
+
+    gamma: float
+    alpha: float
+    beta: float
+
+    def qps(self, threads: np.ndarray | float) -> np.ndarray | float:
+        """Return the throughput at a number of threads."""
+        return self.gamma * threads / (1 + self.alpha * (threads - 1) + self.beta * threads * (threads - 1))
+
+    @property
+    def peak_threads(self) -> float | None:
+        """Threads of the highest throughput; None where the law has no peak."""
+        if self.beta <= 0 or self.alpha >= 1:
+            return None
+        return math.sqrt((1 - self.alpha) / self.beta)
+
+
+def fit(threads: Sequence[float] | np.ndarray, qps: Sequence[float] | np.ndarray) -> Usl:
+    """Fit the law to positive throughputs by least squares of log residuals."""
+    # scipy.optimize takes a third of a second to load, and most studies have too few levels to be fitted.
+    from scipy.optimize import least_squares, nnls
+
+    n = np.asarray(threads, dtype=float)
+    x = np.asarray(qps, dtype=float)
+    weights = x / n
+    design = np.column_stack([np.ones_like(n), n - 1, n * (n - 1)])
+    start, _ = nnls(design * weights[:, None], np.ones_like(n))
+    # Coefficients differ by orders of magnitude, so each is fitted in units of its own contribution.
+    scale = 1 / (design * weights[:, None]).max(axis=0)
+
+    def residuals(coefficients: np.ndarray) -> np.ndarray:
+        return np.log(x) - np.log(n) + np.log(design @ (coefficients * scale))
+
+    lower = [1e-9, 0, 0]
+    polished = least_squares(
+        residuals,
+        np.maximum(start / scale, lower),
+        bounds=(lower, np.inf),
+        xtol=1e-14,
+        ftol=1e-14,
+        gtol=1e-14,
+    )
+    c0, c1, c2 = polished.x * scale
+    return Usl(float(1 / c0), float(c1 / c0), float(c2 / c0))
+
+
+def scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
+    """Describe how an arm scales, from runs with the columns block, arm, workload, threads and qps.
+
+    The law is fitted only with six thread levels that begin with 1, a throughput shown to fall after
+    its maximum, and no lack of fit beyond the noise between blocks (F test). Intervals come from one
+    fit per block and hold n = blocks.
+    """
+    chosen = runs[(runs.arm == arm) & (runs.workload == workload)]
+    table = chosen.pivot_table(index="block", columns="threads", values="qps", aggfunc="mean").dropna()
+    levels = [int(level) for level in table.columns]
+    nothing = dict.fromkeys(("observed_max_qps", "observed_max_threads", "usl", "peak_threads", "peak_qps"))
+    made: dict[str, Any] = {"arm": arm, "workload": workload, "threads": levels, **nothing}
+    if table.empty or (table <= 0).to_numpy().any():
+        return Scaling(**made, reason=NO_DATA)
+    means = np.exp(np.log(table).mean())
+    top = int(means.map(numeric_equality.significant).idxmax())
+    made |= {"observed_max_qps": float(means.max()), "observed_max_threads": top}
+    if reason := _gate(np.log(table), top):
+        return Scaling(**made, reason=reason)
+    law = fit(levels, means.to_numpy())
+    if reason := _lack_of_fit(np.log(table), law):
+        return Scaling(**made, reason=reason)
+    peaks = [fit(levels, row) for row in table.to_numpy()]
+    tops = [(peak, peak.peak_threads) for peak in peaks if peak.peak_threads is not None]
+    if law.peak_threads is None or len(tops) < len(peaks):
+        return Scaling(**made, reason="the law has no peak in some blocks")
+    at_peak = t_interval([math.log(threads) for _, threads in tops], LEVEL)
+    made |= {
+        "usl": findings.Usl(gamma_qps=law.gamma, alpha=law.alpha, beta=law.beta),
+        "peak_threads": _peak(at_peak),
+        "peak_qps": _peak(t_interval([math.log(peak.qps(threads)) for peak, threads in tops], LEVEL)),
+    }
+    return Scaling(**made, reason=at_peak.reason)
+
+
+def _peak(interval: Interval) -> findings.Peak:
+    """Turn an interval of logarithms into the value itself with its ends."""
+    low, high = (None if log is None else math.exp(log) for log in (interval.log_low, interval.log_high))
+    value = math.exp(given(interval.log_mean))
+    return findings.Peak(value=value, low=low, high=high, level=interval.level, n=interval.n)
+
+
+def _gate(logs: pd.DataFrame, top: int) -> str | None:
+    levels = list(logs.columns)
+    if len(levels) < MIN_LEVELS or levels[0] != 1:
+        return f"the scalability law needs {MIN_LEVELS} thread levels that begin with 1"
+    fall = t_interval((logs[top] - logs[levels[-1]]).to_numpy(), LEVEL)
+    if top == levels[-1] or not fall.is_known or not tolerance.is_above(given(fall.log_low), 0):
+        return "no point past the knee: throughput is not shown to fall after its maximum"
+    return None
+
+
+def _lack_of_fit(logs: pd.DataFrame, law: Usl) -> str | None:
+    levels = logs.columns.to_numpy(dtype=float)
+    noise, df2 = residual_mean_square(logs)
+    df1 = len(levels) - 3
+    misfit = len(logs) * float(((logs.mean() - np.log(law.qps(levels))) ** 2).sum()) / df1
+    if noise < NO_SPREAD**2:
+        return None if misfit < NO_SPREAD else "lack of fit: the blocks agree, but not with the law"
+    p = float(fdtrc(df1, df2, misfit / noise))
+    if not tolerance.is_above(p, LACK_OF_FIT_P):
+        return f"lack of fit: the law misses the levels by more than noise (p = {p:.2g})"
+    return None
+
+
+COLLAPSE = 1 / 3
+RATES = ("qps", "tps")
+# A law that misses a printed number by more than this share does not describe it.
+MISS = 0.05
+
+
+def collapses(numbers: Sequence[Number]) -> list[Check]:
+    """Name drops of throughput by more than a third between neighbouring levels of threads.
+
+    It is a collapse where some processor works more at the same time, or where none is printed.
+    """
+    name, found, n = "collapse", [], 0
+    for where, series in _series(numbers):
+        n += 1
+        for before, after in pairwise(series):
+            drop = after.value / before.value - 1 if before.value else 0.0
+            busy = _busier(numbers, before, after)
+            if not tolerance.is_below(drop, -COLLAPSE) or busy == "":
+                continue
+            text = detail("collapse", before=before, after=after, drop=drop, busy=busy)
+            found.append(check(name, False, where, text, [after.table], after.row))
+    return [*found, *summary(name, n - len({one.where for one in found}), "Series that do not", len(found))]
+
+
+def scalability(numbers: Sequence[Number]) -> list[Check]:
+    """Fit the Universal Scalability Law to each series, or say why it is refused.
+
+    Without repetitions nothing tells noise from a bend, so that a fit describes the printed numbers alone: it
+    fails where it misses one by more than 5 %.
+    """
+    name, found = "scalability law", []
+    refused: dict[str, list[str]] = {}
+    for where, series in _series(numbers):
+        levels, values = [float(one.threads) for one in series], [one.value for one in series]
+        reason = _refusal(levels, values)
+        if reason is not None:
+            refused.setdefault(reason, []).append(where)
+            continue
+        law = fit(levels, values)
+        miss = max(
+            abs(float(law.qps(level)) / value - 1) for level, value in zip(levels, values, strict=True)
+        )
+        text = detail("law", law=law, metric=series[0].metric, miss=miss)
+        found.append(check(name, bool(miss <= MISS), where, text, [series[0].table]))
+    found += [
+        check(name, None, f"{len(places)} series", f"Refused for {'; '.join(places)}: {reason}.")
+        for reason, places in refused.items()
+    ]
+    return found or summary(name, 0, "")
+
+
+def _refusal(levels: Sequence[float], values: Sequence[float]) -> str | None:
+    if len(levels) < MIN_LEVELS or levels[0] != 1:
+        return f"the law needs {MIN_LEVELS} thread levels that begin with 1"
+    if min(values) <= 0:
+        return "a throughput is 0"
+    if max(values) == values[-1]:
+        return "no point past the knee: throughput does not fall after its maximum"
+    return None
+
+
+def _series(numbers: Sequence[Number]) -> Iterator[tuple[str, list[Number]]]:
+    """Yield each series of two thread levels or more: where it is, and the numbers of its rate by threads."""
+    groups: dict[str, list[Number]] = {}
+    for one in numbers:
+        if one.metric in RATES and one.is_given and isinstance(one.key("threads"), int | float):
+            rest = shown({key: value for key, value in one.at.items() if key not in THREADS})
+            groups.setdefault(f"{one.table}, {rest}, {one.metric.upper()}", []).append(one)
+    for where, series in groups.items():
+        ordered = sorted(series, key=lambda one: float(one.threads))
+        if len({one.threads for one in ordered}) == len(ordered) > 1:
+            yield where, ordered
+
+
+def _busier(numbers: Sequence[Number], before: Number, after: Number) -> str:
+    """Say which processors work more in the second of two rows; empty where those printed do not."""
+    used = [
+        {
+            one.metric: one.value
+            for one in numbers
+            if (one.table, one.row) == (row.table, row.row) and one.metric.startswith("cpu_") and one.is_given
+        }
+        for row in (before, after)
+    ]
+    both = [metric for metric in used[0] if metric in used[1]]
+    if not both:
+        return "no processor time is printed beside it"
+    more = [metric for metric in both if used[1][metric] > used[0][metric]]
+    return ", ".join(
+        f"{metric.removeprefix('cpu_').removesuffix('_pct')} uses more CPU ({plain(used[0][metric])} to "
+        f"{plain(used[1][metric])})"
+        for metric in more
+    )

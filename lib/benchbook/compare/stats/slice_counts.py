@@ -1,0 +1,77 @@
+"""Turns: arms connected at once of which one runs at a time, in slices of the same second.
+
+A run of turns counts over its active seconds, the sum of its own turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from benchbook.core.artifacts.findings import Turns
+from benchbook.core.study.study import Study
+from benchbook.core.study.interleaving import TURNS
+from benchbook.core.util.plural import count
+
+PERCENTILES = ("latency_p95_ms", "latency_p99_ms")
+ABSENT = (
+    "Latency percentiles are left out where the end of a turn interrupted more than a tenth of the events "
+    "beyond them, because the latency of such an event holds the pause."
+)
+
+
+def of_one_order(runs: pd.DataFrame, study: Study) -> tuple[pd.DataFrame, list[str]]:
+    """Return of each workload the runs of one order, the study's own (else that of most), and what was left
+    out.
+
+    A study may measure one workload in turns and another in whole runs; within one they are never pooled.
+    """
+    order, asked = runs.order, study.plan.order
+    kept = {
+        name: asked if asked in set(found) else found.mode().iloc[0]
+        for name, found in order.groupby(runs.workload)
+    }
+    is_kept = order == runs.workload.map(kept)
+    if is_kept.all():
+        return runs, []
+    text = f"{count(int((~is_kept).sum()), 'run')} measured in the other order left out: "
+    text += "turns and whole runs of a workload are never pooled."
+    return runs[is_kept].reset_index(drop=True), [text]
+
+
+def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Turns | None:
+    """Return what the findings hold of turns, None for whole runs.
+
+    `turns` is the median over arms and blocks of an arm in a block, `active_s` that of a run.
+    """
+    own = runs[runs.order == TURNS]
+    if own.empty:
+        return None
+    turns = own.turns.astype(float)
+    by_block = own.assign(turns=turns).groupby(["arm", "block"])["turns"].sum(min_count=1).dropna()
+    active = own.active_s.dropna()
+    # What stands still out of an arm's turn: as its runs say, else its facts.
+    stopped = {arm: list(fact["stopped"]) for arm, fact in facts.items() if fact.get("stopped")}
+    by_arm = own[own.stopped != ""].groupby("arm", sort=False)["stopped"].first()
+    stopped |= {arm: text.split(", ") for arm, text in by_arm.items()}
+    return Turns(
+        turn_ms=sorted({int(value) for value in own.turn_ms.dropna()}),
+        turns=int(by_block.median()) if len(by_block) else None,
+        active_s=float(active.median()) if len(active) else None,
+        stopped=stopped,
+    )
+
+
+def machine_s(runs: pd.DataFrame) -> float:
+    """Return the seconds that runs took: those of a group in turns share the same ones."""
+    in_turns = runs.order == TURNS
+    shared = runs[in_turns].groupby("group")["sysbench_s"].max().sum() if in_turns.any() else 0.0
+    return float(runs.loc[~in_turns, "sysbench_s"].sum() + shared)
+
+
+def lacks_percentiles(runs: pd.DataFrame) -> bool:
+    """Tell whether a run of turns lacks a percentile, because events in flight at ends of turns spoil it."""
+    own = runs[runs.order == TURNS]
+    return bool(len(own)) and bool(own[list(PERCENTILES)].isna().any(axis=None))

@@ -1,0 +1,206 @@
+"""What runs did second by second: stalls and levels of long ones, and what an event in the middle cost.
+
+An average of ten minutes hides a second without an answer, and a server that works at two speeds. Both are
+looked for in every run by itself. A run with an event is held against its own seconds before it, and one
+without is looked at over the same seconds, so that what any run does at that time is seen too. All of it
+describes; nothing here decides a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from benchbook.compare.stats import tolerance
+
+LONG_S = 300
+STALL_SHARE = 0.1
+FEWEST_SECONDS = 60
+# Two levels count as different if fewer than half as many seconds lie between them as at the smaller one.
+VALLEY = 0.5
+SMALLEST_SHARE = 0.05
+# Levels within half a percent are one.
+FINEST = 0.005
+GRID = 512
+FEWEST_BEFORE_S, WINDOW_S = 20, 5
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Seconds in a row with less than a tenth of the run's median: label of the first, how many, slowest."""
+
+    second: float
+    length_s: int
+    lowest_qps: float
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A level at which a run stayed: the median of its seconds, and their share of all."""
+
+    qps: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Stability:
+    """One long run; `modes` is empty where too few seconds are known to tell."""
+
+    run_id: str
+    seconds: int
+    median_qps: float
+    lowest_qps: float
+    stalls: tuple[Stall, ...]
+    modes: tuple[Mode, ...]
+
+
+def long_runs(runs: pd.DataFrame, intervals: pd.DataFrame) -> list[Stability]:
+    """Return what every run of at least 300 s did, in the order of the schedule.
+
+    `runs` has the columns run_id, position and run_s, `intervals` run_id, second, qps and is_discarded.
+    """
+    long = runs[runs["run_s"] >= LONG_S].sort_values("position")
+    measured = intervals[intervals.run_id.isin(set(long.run_id)) & ~intervals.is_discarded]
+    series = dict(iter(measured.sort_values("second").groupby("run_id")))
+    found = []
+    for run in long.run_id:
+        if run in series:
+            qps, second = (series[run][name].to_numpy(dtype=float) for name in ("qps", "second"))
+            lowest, stopped = float(qps.min()), stalls(second, qps)
+            found.append(Stability(str(run), len(qps), float(np.median(qps)), lowest, stopped, modes(qps)))
+    return found
+
+
+def stalls(second: NDArray[np.float64], qps: NDArray[np.float64]) -> tuple[Stall, ...]:
+    """Return the stalls of a series of one value a second."""
+    usual = float(np.median(qps))
+    is_stall = [tolerance.is_below(one, STALL_SHARE * usual) for one in qps]
+    turns = np.flatnonzero(np.diff(np.concatenate(([False], is_stall, [False])).astype(int)))
+    return tuple(
+        Stall(float(second[first]), int(end - first), float(qps[first:end].min()))
+        for first, end in zip(turns[::2], turns[1::2], strict=True)
+    )
+
+
+def modes(qps: NDArray[np.float64]) -> tuple[Mode, ...]:
+    """Return the levels of a series without its stalls, the lowest first; one level where it stays at one.
+
+    A kernel density of the logarithms (bandwidth after Silverman 1986, which smooths two levels into one
+    rather than one into two) is cut where it has a deep valley; a part with under a twentieth of the seconds
+    is no level of its own.
+    """
+    usual = float(np.median(qps))
+    values = np.log([one for one in qps if tolerance.is_above(one, STALL_SHARE * usual)])
+    if values.size < FEWEST_SECONDS:
+        return ()
+    low, high = np.percentile(values, [25, 75])
+    spread = min(float(values.std(ddof=1)), float(high - low) / 1.349) or float(values.std(ddof=1))
+    width = max(FINEST, 0.9 * spread * values.size**-0.2)
+    grid = np.linspace(values.min() - 3 * width, values.max() + 3 * width, GRID)
+    density = np.exp(-0.5 * ((grid[:, None] - values[None, :]) / width) ** 2).sum(axis=1)
+    cuts = [grid[place] for place in _valleys(density)]
+    while True:
+        parts = np.split(np.sort(values), np.searchsorted(np.sort(values), cuts))
+        small = [place for place, part in enumerate(parts) if part.size < SMALLEST_SHARE * values.size]
+        if not small or not cuts:
+            break
+        cuts.pop(min(small[0], len(cuts) - 1))
+    return tuple(Mode(float(np.exp(np.median(part))), part.size / values.size) for part in parts)
+
+
+def _valleys(density: NDArray[np.float64]) -> list[int]:
+    """Return the places of deep valleys: each rises on both sides to more than twice its height."""
+    inner = density[1:-1]
+    peaks = [int(place) + 1 for place in np.flatnonzero((inner > density[:-2]) & (inner >= density[2:]))]
+    while len(peaks) > 1:
+        between = [left + int(np.argmin(density[left:right])) for left, right in pairwise(peaks)]
+        depth = [
+            density[valley] / min(density[left], density[right])
+            for valley, (left, right) in zip(between, pairwise(peaks), strict=True)
+        ]
+        worst = int(np.argmax(depth))
+        if tolerance.is_below(depth[worst], VALLEY):
+            return between
+        left, right = peaks[worst], peaks[worst + 1]
+        peaks.remove(left if density[left] < density[right] else right)
+    return []
+
+
+@dataclass(frozen=True)
+class Dip:
+    """One run from the moment of an event on, in seconds and queries a second.
+
+    `before_qps` is the median of the seconds before; `silent_s` counts later seconds with less than a tenth
+    of it; `recovered_s` is how long it took until two windows of 5 s in a row were no slower than the slowest
+    such window before, None if that never was; `lost_s` is what was not answered until then, in seconds of
+    `before_qps`.
+    """
+
+    run_id: str
+    has_event: bool
+    before_qps: float
+    lowest_qps: float
+    silent_s: int
+    recovered_s: int | None
+    lost_s: float
+
+
+def events(arms: Mapping[str, Mapping[str, Any]] | None) -> dict[str, int]:
+    """Return by arm at which second of a run its cluster's event was planned, from the facts of the arms."""
+    clusters = {arm: (seen.get("engine") or {}).get("cluster") for arm, seen in (arms or {}).items()}
+    return {
+        arm: int(cluster["event"]["at_s"])
+        for arm, cluster in clusters.items()
+        if isinstance(cluster, Mapping) and cluster.get("event")
+    }
+
+
+def dips(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str, int]) -> list[Dip]:
+    """Return the dip of every run in the order of the schedule; `at_s` has the event's second by arm.
+
+    Arms without an event are looked at from the earliest event on. `runs` has the columns run_id, position
+    and arm, `intervals` run_id, second, qps and is_discarded; runs with under 20 s before are left out.
+    """
+    if not at_s:
+        return []
+    series = dict(iter(intervals[~intervals.is_discarded].sort_values("second").groupby("run_id")))
+    found = []
+    for run in runs.sort_values("position").itertuples():
+        if run.run_id in series:
+            own = series[run.run_id]
+            second, qps = own.second.to_numpy(dtype=float), own.qps.to_numpy(dtype=float)
+            at = at_s.get(str(run.arm), min(at_s.values()))
+            # The label of an interval is its end.
+            before, after = qps[second <= at], qps[second > at]
+            if before.size >= FEWEST_BEFORE_S and after.size:
+                found.append(_dip(str(run.run_id), str(run.arm) in at_s, before, after))
+    return found
+
+
+def _dip(run_id: str, has_event: bool, before: NDArray[np.float64], after: NDArray[np.float64]) -> Dip:
+    level, least = float(np.median(before)), _windows(before).min()
+    # From there on two windows in a row are at least as fast as the slowest one before.
+    recovered = next(
+        (
+            start
+            for start in range(after.size - 2 * WINDOW_S + 1)
+            if not any(tolerance.is_below(one, least) for one in _windows(after[start : start + 2 * WINDOW_S]))
+        ),
+        None,
+    )
+    until = after[:recovered] if recovered is not None else after
+    lost = float((level - until).sum() / level) if level else 0.0
+    silent = sum(tolerance.is_below(one, STALL_SHARE * level) for one in after)
+    return Dip(run_id, has_event, level, float(after.min()), silent, recovered, lost)
+
+
+def _windows(qps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the means of windows of 5 s, one after another from the start; the rest is left out."""
+    whole = qps.size // WINDOW_S
+    return qps[: whole * WINDOW_S].reshape(whole, WINDOW_S).mean(axis=1)

@@ -1,0 +1,1 @@
+"""text: see the README of the code."""

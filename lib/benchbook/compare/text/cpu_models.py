@@ -1,0 +1,103 @@
+"""Machines as sessions tell of them: which processors are the same model, and what people call them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchbook.compare.text import labels
+from benchbook.core.artifacts.meta_analysis import Processor
+
+_NUMBERS = r"\(family (?P<family>\d+), model (?P<model>\d+), stepping (?P<stepping>\d+)\)"
+_TOLD = re.compile(rf"^(?P<name>.*?) ?{_NUMBERS}$")
+_NOISE = re.compile(r"\((?:R|TM)\)|\b(?:Processor|CPU|Intel|AMD|\d+-Core)\b|@.*$")
+
+
+def processor(told: str | None) -> Processor:
+    """Return the processor that facts name, `NAME (family 6, model 207, stepping 2)` or the name alone."""
+    found = _TOLD.match(told or "")
+    if found is None:
+        return Processor(name=told or "unknown")
+    numbers = {key: int(found[key]) for key in ("family", "model", "stepping")}
+    return Processor(name=found["name"], **numbers)
+
+
+def name(one: Processor) -> str:
+    """Return what people call a processor, its generation where its own name says too little.
+
+    >>> name(processor("Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"))
+    'Xeon Emerald Rapids'
+    >>> name(processor("AMD EPYC (family 99, model 7, stepping 1)")), name(processor("AMD EPYC"))
+    ('EPYC model 99/7', 'EPYC')
+    >>> name(processor("AMD EPYC 7763 64-Core Processor (family 25, model 1, stepping 1)"))
+    'EPYC 7763'
+    """
+    short = " ".join(_NOISE.sub(" ", one.name).split()) or one.name
+    if one.family is None or one.model is None or re.search(r"\d", short):
+        return short
+    numbers = f"{one.family}/{one.model}"
+    return f"{short} {labels.NAMES['processors'].get(numbers, f'model {numbers}')}"
+
+
+def is_known(one: Processor) -> bool:
+    """Tell whether a machine told family, model and stepping, and not its processor's name alone."""
+    return None not in (one.family, one.model, one.stepping)
+
+
+def may_be_same(one: Processor, other: Processor) -> bool:
+    """Tell whether two processors are the same model, or may be: of one the name alone is known."""
+    if is_known(one) and is_known(other):
+        return _numbers(one) == _numbers(other)
+    return one.name == other.name
+
+
+def model_keys(processors: Sequence[Processor]) -> list[str]:
+    """Keys of the processor models, one for each processor in the order given: equal keys, one model.
+
+    A name alone counts as the first known model of that name, for it may be that one.
+
+    >>> model_keys([processor("EPYC (family 25, model 1, stepping 1)"), processor("EPYC"), processor("Xeon")])
+    ['25/1/1', '25/1/1', 'Xeon']
+    """
+    known: dict[str, str] = {}
+    for each in processors:
+        if is_known(each):
+            known.setdefault(each.name, _key(each))
+    return [_key(each) if is_known(each) else known.get(each.name, each.name) for each in processors]
+
+
+def models(several: Sequence[Processor]) -> int:
+    """Number of models that are certainly different."""
+    return len(set(model_keys(several)))
+
+
+def _key(processor: Processor) -> str:
+    return "/".join(map(str, _numbers(processor)))
+
+
+def _numbers(one: Processor) -> tuple[int | None, ...]:
+    return one.family, one.model, one.stepping
+
+
+def way(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return what distinguishes an arm from others of any study, by its facts: which proxy, network,
+    service, neighbour and so on; what is not there is left out.
+
+    Ports, paths, hashes and versions are not in it, so that arms of several studies and sites compare.
+    """
+    engine, proxy, site = (facts.get(part) or {} for part in ("engine", "proxy", "site"))
+    cpu: Mapping[str, Any] = facts.get("cpu") or {}
+    zones: Mapping[str, Any] = facts.get("zones") or (engine.get("cluster") or {}).get("zones") or {}
+    found = {
+        "site": site.get("kind"),
+        "engine": engine.get("name"),
+        "proxy": proxy.get("name"),
+        "service": "yes" if facts.get("service") else None,
+        "network": facts.get("network"),
+        "qos": facts.get("qos") if facts.get("qos") != "none" else None,
+        "neighbour": (facts.get("neighbour") or {}).get("processes"),
+        "zones_ms": zones.get("latency_ms"),
+        **{f"{part} cores": (cpu.get(part) or {}).get("quota_cores") for part in ("server", "proxy")},
+    }
+    return {key: str(value) for key, value in found.items() if value is not None}

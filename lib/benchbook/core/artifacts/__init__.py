@@ -1,0 +1,1 @@
+"""artifacts: see the README of the code."""

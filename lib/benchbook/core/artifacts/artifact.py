@@ -1,0 +1,106 @@
+"""What stages leave as JSON, as typed documents: each is parsed, written and given a schema here alone.
+
+What a stage left for the next one is checked before anything starts, for people edit it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from benchbook.core.util import files, paths
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.study_base import Described
+
+T = TypeVar("T")
+
+
+def told(error: ValidationError) -> str:
+    """Say the first thing that is wrong with a document, behind its place."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg'].lower()}"
+
+
+Absent = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
+"""A value whose key is left out of the file where there is none."""
+
+
+class Part(Described):
+    """A part of a document, quick to parse."""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """What the file holds of it."""
+        return self.model_dump()
+
+
+class Document(Part):
+    """A whole file. A document that names no version is of version 1."""
+
+    @classmethod
+    def read(cls, path: Path, remedy: str = "the stage that makes it") -> Self:
+        """Read a file; BenchbookError naming file, key and remedy where it is not such a document."""
+        return cls.parse(files.read_json(path), path, remedy)
+
+    @classmethod
+    def parse(cls, given: Any, path: Path, remedy: str = "the stage that makes it") -> Self:
+        """Take what a file holds; BenchbookError as with `read`."""
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            name = path.relative_to(paths.root()) if path.is_relative_to(paths.root()) else path
+            raise BenchbookError(
+                f"{name}: {told(error)}; it is damaged, was edited, or another release wrote it: run {remedy}"
+            ) from None
+
+    def write(self, path: Path) -> None:
+        """Write the file, complete or not at all."""
+        files.write_json(path, self.plain)
+
+
+Arms = dict[str, dict[str, Any]]
+
+
+class Facts(Document):
+    """What provision found: `arms` has what `site.facts` says of each, `skipped` why others can't be made."""
+
+    model_config = ConfigDict(extra="allow")
+    study: str
+    machine: dict[str, Any] | None = None
+    methods: dict[str, int] | None = None
+    arms: Arms = Field(min_length=1)
+    skipped: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def probes(self) -> dict[str, Any] | None:
+        """What the machine was like before any server was up; None where that is not known."""
+        return (self.machine or {}).get("probes")
+
+
+class _Dataset(Document):
+    model_config = ConfigDict(extra="allow")
+    fingerprint: str = Field(pattern=r"^[0-9a-f]{10}$")
+    tables: int = Field(ge=1)
+    table_size: int = Field(ge=1)
+    rows: dict[str, int]
+
+
+def facts(study: str) -> Facts:
+    """Read the facts of a study; BenchbookError naming file and key if they are not what provision writes."""
+    remedy = f"`dvc repro -f provision@{study}`"
+    found = Facts.read(paths.study(study).facts, remedy)
+    if found.study != study:
+        raise BenchbookError(
+            f"data/{study}/facts.json: study: {found.study!r}: these are the facts of another study; "
+            f"run {remedy}"
+        )
+    return found
+
+
+def dataset(study: str) -> dict[str, Any]:
+    """Read what prepare recorded; BenchbookError naming file and key if it is not what prepare writes."""
+    found: dict[str, Any] = files.read_json(path := paths.study(study).dataset)
+    _Dataset.parse(found, path, f"`dvc repro -f prepare@{study}`")
+    return found

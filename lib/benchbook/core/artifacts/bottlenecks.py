@@ -1,0 +1,106 @@
+"""`causes` of findings.json: what a query cost each part, what was full, and the sentence that follows.
+
+Three quantities, never under one name: latency added at low load (us a query), cost (processor us a query),
+and capacity (QPS when a named part is full). Shares and changes are fractions.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from benchbook.core.study.study_base import Model
+
+Quantity = Literal["latency", "capacity", "cost"]
+CLIENT_USED = "the client used"
+"""How the check begins that sets runs aside whose client had no core to spare."""
+
+
+class Estimate(Model):
+    """A mean over blocks with its interval; the ends are null where there are too few blocks."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    n: int
+
+
+class PartCost(Model):
+    """What one part of an arm spent on a query."""
+
+    part: str
+    busy_cores: Estimate
+    a_query: dict[str, Estimate]
+    """By the columns of the table `costs`, those that are known."""
+
+
+class Place(Model):
+    """Cores, and the parts of the arm that ran on them."""
+
+    parts: tuple[str, ...]
+    cores: float
+    used: Estimate
+    """Share of what the machine's host left of these cores."""
+    is_full: bool | None
+    """Null where the interval does not tell."""
+
+
+class CellCosts(Model):
+    """One arm at one workload and number of threads."""
+
+    workload: str
+    threads: int
+    arm: str
+    qps: Estimate
+    latency_us: Estimate | None
+    """Mean time of a query from the client's side; null where the load is not a closed loop."""
+    parts: tuple[PartCost, ...]
+    places: tuple[Place, ...]
+    """Empty where it is not known on which cores the parts ran."""
+
+
+class Cause(Model):
+    """Why a treatment served more or fewer queries than the baseline at one workload and level."""
+
+    workload: str
+    threads: int
+    treatment: str
+    quantity: Quantity | None
+    """Capacity where a part is full, else latency; cost at a rate that is asked for; null if that is open."""
+    qps: Estimate | None
+    """Change of queries a second; null at a rate that is asked for."""
+    full: dict[str, tuple[str, ...]]
+    """By arm the parts whose cores were full."""
+    cost: dict[str, Estimate]
+    """By part the change of its processor time of a query, where both arms have that part."""
+    added_latency_us: Estimate | None
+    added_cpu_us: Estimate | None
+    """Processor time of all parts together."""
+    sentence: str | None
+    """What follows the effect in words, beginning with `because`; null where `reason` says why."""
+    short: str | None = None
+    """The same in about six words."""
+    predicted: Estimate | None = None
+    """What the named cause gives by itself: the change of queries a second, or us a query takes longer."""
+    beside: tuple[str, ...] = ()
+    """What else of the server's work for a query differed, in words."""
+    reason: str | None = None
+
+
+class Law(Model):
+    """One check from physics over all cells that it can speak of."""
+
+    law: str
+    passed: bool | None
+    """Null where nothing recorded can tell."""
+    detail: str
+
+
+class Causes(Model):
+    """All causes of a study."""
+
+    version: Literal[1] = 1
+    level: float
+    """Of all intervals here."""
+    cells: tuple[CellCosts, ...]
+    contrasts: tuple[Cause, ...]
+    physics: tuple[Law, ...]

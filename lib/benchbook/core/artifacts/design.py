@@ -1,0 +1,154 @@
+"""The design of a session: what changes what is measured, and nothing that only names or repeats it.
+
+Sessions of one design are pooled. What they vary over (processor, kernel, load, hour) and how much was
+measured (blocks, repeats, seeds) is no part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchbook.core.util import numeric_equality
+from benchbook.core.study import interleaving
+from benchbook.core.artifacts.artifact import Arms
+from benchbook.core.study.model import fingerprint
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_arm import UNMEASURED
+
+# One number for each way of arranging and measuring. Raise it when a change of the code alters what is
+# measured that way: what runs where, beside what, in which order, what is counted meanwhile. Sessions from
+# before and after are then not pooled. A faster start, a new check or a moved function changes nothing.
+_METHODS = {
+    # 1: statements were counted by account, and MariaDB serves otherwise with `userstat`; 2: of 50 ms
+    "turns": (3, "how arms take turns"),
+    "runs": (1, "how whole runs are made"),
+    # 1: what is measured did not go before the machine's other programs
+    "local": (2, "how parts share this machine"),
+    "pod": (1, "how a pod's network is made"),
+    "zones": (1, "how zones are made"),
+    # 1: counting the tables before each block had read them into memory
+    "cold": (2, "what a server that is not warmed holds"),
+    # 1: in periods of 0.1 s
+    "quota": (2, "how a quota is held"),
+    # 1: leaders stayed with the store that was up first
+    "cluster": (2, "how a TiDB cluster is arranged"),
+    "ssh": (1, "how hosts are used"),
+    "kubernetes": (1, "how a cluster's pods are made"),
+    # 1: clients did not go before this machine's other programs
+    "existing": (2, "how an endpoint of others is used"),
+}
+LATER = ("quota",)
+"""Ways that had no number of their own in sessions recorded before they were changed."""
+METHODS = {name: number for name, (number, _) in _METHODS.items()}
+# What of a site only says where it is found, or how long to wait for it.
+_PLACE = {
+    "port": True,
+    "inventory": True,
+    "sysbench": True,
+    "existing": True,
+    "tiup": {"user", "login", "identity_file", "wait_s"},
+    "kubernetes": {
+        *("context", "images", "outside", "nodes"),
+        *("tolerations", "keep_data", "wait_s", "gke"),
+    },
+}
+_OF_PLAN = ("order", "turn_ms", "discard_s", "run_s")
+
+
+def of(study: Study, arms: Arms, methods: Mapping[str, int]) -> str:
+    """Return the design's 12 hex digits."""
+    return fingerprint(described(study, arms, methods), 12)
+
+
+def described(study: Study, arms: Arms, methods: Mapping[str, int]) -> dict[str, Any]:
+    """Return what changes what is measured: only what differs from a default, under the study file's keys.
+
+    `arms` are those of facts.json; what was skipped is left out, as it was when measuring.
+    """
+    there = [arm for arm in study.arms if arm in arms]
+    # How a workload was measured, as asked or as pilots had it, stands in the methods.
+    loads = {name: _stated(one, {"script": True, "order": True}) for name, one in study.workloads.items()}
+    workloads = [{"script": study.script(name), **options} for name, options in loads.items()]
+    plan = study.plan.model_dump(mode="json", exclude_defaults=True, include=set(_OF_PLAN))
+    return {
+        "site": {"kind": study.site.kind} | _stated(study.site, _PLACE),
+        "engine": {"name": study.engine.name} | _stated(study.engine, {"version": True, "binary": True}),
+        "versions": {name: ", ".join(map(minor, told)) for name, told in versions(arms).items()},
+        "arms": [_stated(study.arms[arm], dict.fromkeys(UNMEASURED, True)) for arm in there],
+        "workloads": sorted(workloads, key=repr),
+        "threads": sorted(study.threads),
+        # A study file may leave them out since they have defaults; sessions from before then stated them.
+        "dataset": {"tables": study.dataset.tables, "table_size": study.dataset.table_size},
+        "plan": plan,
+        "warm_up": _stated(study.warm_up, {}),
+        "methods": dict(sorted(methods.items())),
+    }
+
+
+def used(study: Study, orders: set[str]) -> list[str]:
+    """Return the names of the methods that a study's sessions use; `orders` has those of its runs."""
+    arms = study.arms.values()
+    data = [one.data.prewarm for one in arms if one.data and one.data.prewarm is not None]
+    is_met = {
+        "turns": interleaving.TURNS in orders,
+        "runs": interleaving.RUNS in orders,
+        "pod": study.site.kind == "local" and any(one.network == "pod" for one in arms),
+        "zones": any(one.zones is not None for one in arms),
+        "quota": study.site.kind == "local"
+        and any(cpu.quota is not None for one in arms for cpu in one.cpu.values()),
+        "cold": not all([study.warm_up.prewarm, *data]),
+        "cluster": study.engine.cluster is not None,
+        study.site.kind: True,
+    }
+    return sorted(name for name, is_used in is_met.items() if is_used)
+
+
+def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """Say in words what differs between two designs as `described` gives them; nothing if they are one."""
+    before, after = dict(_flat(first)), dict(_flat(second))
+    found = []
+    for key, (was, now) in numeric_equality.unlike(before, after).items():
+        section, _, name = key.partition(".")
+        words = f"{key.replace('_', ' ')}:"
+        if section == "methods":
+            words = f"{_METHODS[name][1] if name in _METHODS else name}: number"
+        found.append(f"{words} {_word(was)} against {_word(now)}")
+    return found
+
+
+def versions(arms: Arms) -> dict[str, list[str]]:
+    """Return the versions of each engine and proxy that facts name, each once."""
+    found: dict[str, list[str]] = {}
+    for arm in arms.values():
+        for part in filter(None, (arm.get("engine"), arm.get("proxy"))):
+            told = found.setdefault(str(part.get("name")), [])
+            version = str(part.get("version"))
+            told += [version] if version not in told else []
+    return {name: sorted(found[name]) for name in sorted(found)}
+
+
+def minor(version: str) -> str:
+    """Return the first two numbers of a version, such as 10.11; all of it where there are none."""
+    known = re.search(r"\d+\.\d+", version)
+    return known[0] if known else version
+
+
+def _stated(section: Any, without: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(section.model_dump(mode="json", exclude_defaults=True, exclude=dict(without)))
+
+
+def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    if place and (not isinstance(value, Mapping | list) or not value or place == "threads"):
+        yield place, value
+        return
+    items: Any = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
+    for key, one in items:
+        yield from _flat(one, f"{place}.{key}" if place else str(key))
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "not stated" if value is None else str(value)

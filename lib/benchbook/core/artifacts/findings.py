@@ -1,0 +1,365 @@
+"""findings.json: all that a study found, and every number that prose may use."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from benchbook.core.artifacts.bottlenecks import Causes
+from benchbook.core.artifacts.artifact import Absent, Document, Part
+
+Verdict = Literal["confirmed", "contradicted", "inconclusive"]
+Label = Literal[
+    "higher", "lower", "no practical difference", "not shown", "depends on threads", "no useful interval",
+    "not decided yet",
+]  # fmt: skip
+Direction = Literal["right", "no effect", "opposite"]
+
+
+Band = Annotated[tuple[float | None, float | None], Field(strict=False)]
+"""Two ends; null where there is none."""
+
+
+class Check(Part):
+    """What a check of cells came to; `passed` is null where there was nothing to check."""
+
+    check: str
+    passed: bool | None
+    where: str
+    tables: list[str]
+    detail: str
+    row: Absent[int] = None
+    """That of the only table, where one row alone is concerned."""
+
+
+class Named(Part):
+    """Readable names of arms and workloads, by their own."""
+
+    arms: dict[str, str]
+    workloads: dict[str, str]
+
+
+class Names(Part):
+    """The readable names of what a contrast is about."""
+
+    workload: str
+    baseline: str
+    treatment: str
+
+
+class _Effect(Part):
+    """An effect as a fraction, with its interval."""
+
+    effect: float | None
+    low: float | None
+    high: float | None
+    level: float
+    n: int
+    """Blocks."""
+
+
+class Level(_Effect):
+    """A contrast at one number of threads."""
+
+    threads: int
+    label: Label
+    note: str | None
+
+
+class ByThreads(_Effect):
+    """The effect at one number of threads, with its q value among all of the study."""
+
+    threads: int
+    q: float | None
+
+
+class Depends(Part):
+    """A test whether the effect depends on threads."""
+
+    f: float
+    df1: int
+    df2: int
+    p: float
+
+
+class SecondOpinion(Part):
+    """An interval that believes nothing about the shape of the noise."""
+
+    method: str
+    low: float | None
+    high: float | None
+    agrees: bool | None
+
+
+class More(Part):
+    """How many more blocks something takes, and how long these."""
+
+    blocks: int
+    minutes: float | None
+    for_half_width: Absent[float] = None
+
+
+class Contrast(_Effect):
+    """What was found between two arms of one workload, by one metric. Effects are fractions."""
+
+    workload: str
+    baseline: str
+    treatment: str
+    names: Names
+    metric: str
+    threads: list[int]
+    reason: str | None
+    """Why there is no number, or no interval."""
+    label: Label
+    headline: bool
+    """Whether one number stands for all numbers of threads."""
+    withheld: str | None
+    levels: list[Level]
+    warnings: list[str]
+    sentence: str
+
+
+class Support(Part):
+    """What a percentile of an arm rests on; null where runs were too short or their seconds tell less."""
+
+    arm: str
+    runs: int
+    events_beyond: int
+    """The fewest of a run."""
+    pauses: int | None
+    """In how many of them these events lie, over all runs."""
+    by_one_pause: int | None
+    """Runs in which a single pause made them."""
+
+
+class Finding(Contrast):
+    """A contrast of the study itself, judged by a claim where one is put to it."""
+
+    id: str
+    blocks_to_useful: More | None
+    by_threads: list[ByThreads]
+    depends_on_threads: Depends | None
+    second_opinion: SecondOpinion | None
+    claim: str | None
+    band: Band | None
+    verdict: Verdict | None
+    direction: Direction | None
+    more_blocks: More | None
+    detectable_effect: float | None
+    runs: list[str]
+    pairs: int
+    support: Absent[list[Support]] = None
+    """Of a percentile beyond the median."""
+
+
+class AnswerPart(Part):
+    """One number that a claim asks for."""
+
+    where: str
+    scale: Literal["share", "value", "power"]
+    value: float | None
+    low: float | None
+    high: float | None
+    band: Band
+    outcome: Verdict
+    reason: str | None
+    decides: Annotated[bool, Field(exclude_if=lambda value: value)] = True
+
+
+class Answer(Part):
+    """What a claim came to that is no effect between two arms."""
+
+    claim: str
+    kind: str
+    metric: str | None
+    published: str
+    read_as: str | None
+    judged: bool
+    n: int
+    level: float
+    parts: list[AnswerPart]
+    verdict: Verdict | None
+    reason: str | None
+    sentence: str
+
+
+class Best(Part):
+    """The best arm of a ladder up to one of them."""
+
+    arm: str
+    best: str
+
+
+class Rungs(Part):
+    """The contrasts of a ladder for one workload and metric; `best` is null while that is open."""
+
+    workload: str
+    metric: str
+    against_first: list[Contrast]
+    against_neighbour: list[Contrast]
+    pairs: list[Contrast]
+    best: list[Best] | None
+    sentence: str
+
+
+class Ladder(Part):
+    """Arms that are ordered."""
+
+    arms: list[str]
+    skipped: list[str]
+    workloads: list[Rungs]
+
+
+class Turns(Part):
+    """What is known of turns; `stopped` has by arm what stood still with its client."""
+
+    turn_ms: list[int]
+    turns: int | None
+    active_s: float | None
+    stopped: dict[str, list[str]]
+
+
+class Blocks(Part):
+    """Blocks of the plan, and complete ones."""
+
+    planned: int
+    complete: int
+
+
+class Look(Part):
+    """The look that was reached, and the next."""
+
+    n: int
+    level: float
+    next: int | None
+    note: str
+
+
+class Attempts(Part):
+    """Attempts of an arm, and voided ones."""
+
+    runs: int
+    voided: int
+
+
+class Voids(Part):
+    """Voided runs by arm, and whether an arm has more of them."""
+
+    by_arm: dict[str, Attempts]
+    fisher_p: float | None
+    note: str
+
+
+class Difference(Part):
+    """A fact in which arms differ, by arm."""
+
+    fact: str
+    values: dict[str, Any]
+
+
+class Quiet(Part):
+    """How quiet the machine was; null what is not known."""
+
+    cores: int | None
+    load_1min: float | None
+    others_cores: float | None
+    psi_cpu_pct: float | None
+    steal_pct: float | None
+    line: str
+
+
+class Partners(Part):
+    """Time between the starts of neighbouring partners of a block."""
+
+    block: int
+    median_s: float
+    max_s: float
+    is_far: bool
+    left_out: str | None
+
+
+class Verdicts(Part):
+    """How many verdicts there are, and how many of them are false at most."""
+
+    number: int
+    expected_false_at_most: float
+
+
+class Doubt(Part):
+    """What speaks against the study, and the arms that it can favour."""
+
+    title: str
+    text: str
+    favours: list[str]
+
+
+class Usl(Part):
+    """The Universal Scalability Law's parameters."""
+
+    gamma_qps: float
+    alpha: float
+    beta: float
+
+
+class Peak(Part):
+    """A value with its interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+    level: float
+    n: int
+
+
+class Scaling(Part):
+    """How an arm scales with threads on one workload; `reason` says why no law was fitted."""
+
+    arm: str
+    workload: str
+    threads: list[int]
+    observed_max_qps: float | None
+    observed_max_threads: int | None
+    usl: Usl | None
+    peak_threads: Peak | None
+    peak_qps: Peak | None
+    reason: str | None
+
+
+class Findings(Document):
+    """All that a study found."""
+
+    version: Annotated[Literal[1], Field(exclude_if=lambda value: value == 1)] = 1
+    study: str
+    title: str
+    question: str
+    baseline: str
+    made_by: dict[str, str]
+    scope: str
+    names: Named
+    order: str
+    turns: Turns | None
+    blocks: Blocks
+    look: Look
+    machine_minutes: float
+    aa: Finding | None
+    findings: list[Finding]
+    checks: list[Check]
+    voids: Voids
+    facts_differ: list[Difference]
+    quiet: Quiet
+    partners: list[Partners]
+    verdicts: Verdicts
+    warnings: list[Doubt]
+    scaling: list[Scaling]
+    causes: Absent[Causes] = None
+    claims: Absent[list[Answer]] = None
+    ladder: Absent[Ladder] = None
+    described: Absent[list[str]] = None
+    client_full: Absent[list[int]] = None
+    """Numbers of threads at which the client's cores were full, so that runs were set aside."""
+
+    @property
+    def everything(self) -> list[Finding]:
+        """All findings, the A/A pair last."""
+        return [*self.findings, *([self.aa] if self.aa else [])]

@@ -1,0 +1,336 @@
+"""The run folder: the contract between measuring and reading.
+
+A folder is complete or absent. While a run goes on its files are in `NAME.part`; once its manifest with
+the hashes of all files is on disk the folder takes its name, and nothing in it is written again. Where a run
+has several clients, what those after the first printed is in folders of their own, `client-1` and so on.
+Parts of its `evidence.json` are types here: measuring writes them, reading takes them apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, ValidationError
+
+from benchbook.core.util import files
+from benchbook.core.study import client_sharding
+from benchbook.core.study import interleaving as words
+from benchbook.core.artifacts.artifact import Document, Part, told
+from benchbook.core.study.model import FORMAT, PlannedRun
+
+OUT, ERR = "sysbench.out", "sysbench.err"
+# What a client got its options from, where they were not arguments.
+OPTIONS = "sysbench.cnf"
+# The turns of the whole group, where it was made in turns.
+TURNS = "turns.csv"
+(PLAN, EVIDENCE, MONITOR, MANIFEST, VOID) = (
+    "plan.json", "evidence.json", "monitor.csv", "manifest.json", "void.json",
+)  # fmt: skip
+CONTENT = (PLAN, OUT, ERR, EVIDENCE, MONITOR)
+PART = ".part"
+FAILED = ("invalid", "indeterminate")
+# What a voided run may have been voided for; `earlier`, `killed` and `apart` cost no attempt.
+COUNTED = (*FAILED, "partner")
+
+
+def of_client(number: int, name: str) -> str:
+    """Return where a client's file is below the run folder."""
+    return name if number == 0 else f"client-{number}/{name}"
+
+
+def content(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the files that the folder of a planned run has beside its manifest."""
+    setting = plan.get("arm_setting")
+    names = (OUT, ERR, OPTIONS) if client_sharding.has_file(setting) else (OUT, ERR)
+    found = [of_client(number, name) for number in range(client_sharding.clients(setting)) for name in names]
+    found += [TURNS] if words.is_in_turns(plan) else []
+    return (*CONTENT, *(name for name in found if name not in CONTENT))
+
+
+class Listed(Part):
+    """A file as a manifest has it."""
+
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    bytes: Annotated[int, Field(ge=0)]
+
+    @classmethod
+    def of(cls, file: Path) -> Listed:
+        """Read a file that lies on the disk."""
+        return cls(sha256=files.sha256(file), bytes=file.stat().st_size)
+
+
+class Manifest(Document):
+    """What a run folder holds."""
+
+    format: int
+    run_id: str
+    attempt: int
+    files: dict[str, Listed]
+
+
+class Note(Document):
+    """What stands beside a voided folder; of a damaged one the status is `unreadable`."""
+
+    run_id: str
+    attempt: int
+    status: str
+    reasons: list[str]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run's files."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The folder's name: the run id, with the attempt behind it in `void`."""
+        return self.path.name
+
+    def plan(self) -> dict[str, Any]:
+        """Return what was to be run."""
+        return files.finite(self.text(PLAN))
+
+    def planned(self) -> PlannedRun:
+        """Return the same as a run; TypeError where a setting lacks."""
+        return PlannedRun.of(self.plan())
+
+    def evidence(self) -> dict[str, Any]:
+        """Return what was seen before, while and after it ran."""
+        return files.finite(self.text(EVIDENCE))
+
+    def times(self) -> Times:
+        """Return when it began and ended."""
+        return Times.of(self.evidence())
+
+    def manifest(self) -> Manifest:
+        """Return the hashes and sizes of the files."""
+        return Manifest.model_validate(json.loads(self.text(MANIFEST)))
+
+    def text(self, name: str) -> str:
+        """Return a file as text, what is not UTF-8 replaced; OSError for anything but a plain file."""
+        return files.read_plain(self.path / name).decode("utf-8", errors="replace")
+
+    def verify(self) -> list[str]:
+        """Return what is wrong with the folder against its manifest; an empty list means it is whole."""
+        try:
+            if self.path.is_symlink():
+                return ["the run folder is a symbolic link; put the folder itself here"]
+            there = dict(files.tree(self.path))
+            odd = [
+                f"{name}: it is {found}; a run folder holds plain files only"
+                for name, found in there.items()
+                if found is not None and found != files.FOLDER
+            ]
+            if odd:
+                return odd
+            manifest = self.manifest()
+            names = dict.fromkeys([*CONTENT, *manifest.files, *self.content()])
+            recorded = {name: manifest.files[name] for name in names}
+        except ValidationError as error:
+            return [f"{MANIFEST}: {told(error)}"]
+        except (OSError, ValueError, KeyError, RecursionError) as error:
+            return [f"{MANIFEST}: {type(error).__name__}: {error}"]
+        problems = []
+        if manifest.format != FORMAT:
+            problems.append(f"{MANIFEST}: format {manifest.format}, this version reads {FORMAT}")
+        if manifest.run_id != run_of(self.name):
+            problems.append(f"{MANIFEST}: it is the folder of {manifest.run_id}")
+        for name, listed in recorded.items():
+            file = self.path / name
+            if there.get(name, files.FOLDER) is not None:
+                problems.append(f"{name}: missing")
+            elif file.stat().st_size != listed.bytes or files.sha256(file) != listed.sha256:
+                problems.append(f"{name}: its bytes are not those of the manifest")
+        folders = {str(Path(name).parent) for name in recorded}
+        extra = sorted(set(there) - set(recorded) - folders - {MANIFEST})
+        problems += [f"{name}: not listed in the manifest" for name in extra]
+        return problems
+
+    def content(self) -> tuple[str, ...]:
+        """Return the files that its plan asks for, or those of any run where the plan can't be read."""
+        try:
+            return content(self.plan())
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            return CONTENT
+
+
+def begin(parent: Path, plan: dict[str, Any]) -> Path:
+    """Make `RUN_ID.part` with its plan on disk, for a run that is about to start; return its path."""
+    part = parent / (plan["run_id"] + PART)
+    part.mkdir(parents=True)
+    for name in content(plan):
+        (part / name).parent.mkdir(exist_ok=True)
+    files.write_json(part / PLAN, plan)
+    return part
+
+
+def seal(part: Path, attempt: int) -> RunFolder:
+    """Write the manifest from the bytes read back from the disk; the folder is whole from here."""
+    listed = {}
+    for name in RunFolder(part).content():
+        with (part / name).open("rb") as stream:
+            os.fsync(stream.fileno())
+        listed[name] = Listed.of(part / name)
+    made = Manifest(format=FORMAT, run_id=part.name.removesuffix(PART), attempt=attempt, files=listed)
+    made.write(part / MANIFEST)
+    for folder in (*part.glob("client-*"), part):
+        _sync(folder)
+    return RunFolder(part)
+
+
+def keep(folder: RunFolder, raw: Path) -> RunFolder:
+    """Give a sealed folder its final name in `raw`."""
+    target = raw / folder.name.removesuffix(PART)
+    folder.path.rename(target)
+    _sync(raw)
+    return RunFolder(target)
+
+
+def void(folder: Path, into: Path, status: str, reasons: list[str]) -> Path:
+    """Move a folder, whole or not, to the evidence with the reason beside it; return its new path."""
+    into.mkdir(parents=True, exist_ok=True)
+    run_id = folder.name.removesuffix(PART)
+    number = 1 + max((_number(path) for path in into.iterdir() if run_of(path.name) == run_id), default=0)
+    target = into / f"{run_id}.a{number}"
+    note = Note(run_id=run_id, attempt=number, status=status, reasons=reasons)
+    note.write(target.with_name(f"{target.name}.{VOID}"))
+    folder.rename(target)
+    _sync(into)
+    return target
+
+
+def run_of(name: str) -> str:
+    """Return the run id in a folder's name, whether it is finished, unfinished or voided."""
+    return re.sub(r"(\.part|\.a[0-9]+)$", "", name)
+
+
+def read_note(note: Path) -> Note:
+    """Return what stands beside a voided folder."""
+    try:
+        return Note.model_validate_json(files.read_plain(note).decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        why = told(error) if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
+        folder = voided_by(note)
+        reasons = [f"{note.name}: damaged: {why}"]
+        run_id, attempt = run_of(folder.name), _number(folder.path)
+        return Note(run_id=run_id, attempt=attempt, status="unreadable", reasons=reasons)
+
+
+def voided_by(note: Path) -> RunFolder:
+    """Return the folder that a note stands beside."""
+    return RunFolder(note.with_name(note.name.removesuffix(f".{VOID}")))
+
+
+def listing(parent: Path) -> Iterator[RunFolder]:
+    """Yield the finished folders of `raw` in the order of their names."""
+    if parent.is_dir():
+        for path in sorted(parent.iterdir()):
+            if path.is_dir() and not path.name.endswith(PART):
+                yield RunFolder(path)
+
+
+def unfinished(parent: Path) -> list[Path]:
+    """Return the `.part` folders that a killed run left behind."""
+    return sorted(path for path in parent.glob("*" + PART) if path.is_dir()) if parent.is_dir() else []
+
+
+def _number(path: Path) -> int:
+    attempt = re.search(r"\.a([0-9]+)$", path.name)
+    return int(attempt[1]) if attempt else 0
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A part of what was seen, under its own keys; what it does not name is no concern of its readers."""
+
+    @classmethod
+    def of(cls, seen: Mapping[str, Any]) -> Self:
+        """Take it from a mapping; TypeError where a key without a default lacks."""
+        return cls(**{one.name: seen[one.name] for one in fields(cls) if one.name in seen})
+
+
+@dataclass(frozen=True)
+class Times(_Seen):
+    """When a run began and ended, by both clocks, and how far the one on the wall stepped."""
+
+    started_utc: str
+    ended_utc: str
+    started_monotonic_s: float
+    ended_monotonic_s: float
+    sysbench_s: float
+    clock_step_s: float
+
+
+@dataclass(frozen=True)
+class Cache(_Seen):
+    """The pages of a server's pool, by its own count, and what it had read from disk by then."""
+
+    pages: int
+    pages_of_pool: int
+    page_bytes: int
+    pages_read: int
+    bytes_read: int
+
+
+@dataclass(frozen=True)
+class Between(_Seen):
+    """What a server counted from the end of one run to the start of the next.
+
+    `counters` holds only what moved; `connections` are all, `own` those that this process made.
+    """
+
+    seconds: float
+    uptime_s: float
+    connections: int | None
+    own: int | None
+    counters: Mapping[str, int]
+    is_shared: bool
+    refused: int = 0
+    not_held: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Network(_Seen):
+    """A network namespace of an arm's parts; what the kernel does not tell is None."""
+
+    parts: list[str]
+    is_shared: bool
+    rules: int | None
+    dropped: int | None
+    sent: int | None = None
+    again: int | None = None
+
+
+@dataclass(frozen=True)
+class Strangers(_Seen):
+    """What others did to the processes and packets of a run on one machine."""
+
+    traced: Mapping[str, str]
+    stopped: Mapping[str, int]
+    continued: list[str]
+    counting: list[str]
+    networks: list[Mapping[str, Any]]
+    connections: Mapping[str, int | None] | None
+    limits: Mapping[str, list[str]] = field(default_factory=dict)
+    held_back: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def each(self) -> list[Network]:
+        """Its networks."""
+        return [Network.of(one) for one in self.networks]

@@ -1,0 +1,1 @@
+"""published: see the README of the code."""

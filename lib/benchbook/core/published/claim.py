@@ -1,0 +1,217 @@
+"""What a document claims, as an expression over its own cells; one model for every kind of claim."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from benchbook.core.study.study_base import Model
+
+Scalar = str | int | float
+Selector = Mapping[str, Scalar | tuple[Scalar, ...]]
+PERCENT = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*%")
+
+# What each kind must say, and what it may say beside the fields that all claims share.
+KINDS: dict[str, tuple[set[str], set[str]]] = {
+    "effect": (
+        {"metric", "baseline", "treatment", "band"},
+        {"cells", "where", "across", "by", "baseline_by", "judged_by"},
+    ),
+    "value": ({"metric", "cells", "band"}, {"where", "across", "by", "judged_by"}),
+    "same_effect": ({"metric", "one", "other", "along"}, {"cells"}),
+    "trend": ({"metric", "along", "direction"}, {"cells", "baseline", "treatment", "across", "by"}),
+    "proportional": ({"metric", "along"}, {"cells", "band"}),
+    "peak": ({"metric", "along", "band"}, {"cells", "across", "by"}),
+    "unit": ({"metric", "candidates", "cells", "band"}, {"across", "by"}),
+    "text_only": ({"published", "because"}, {"metric"}),
+}
+Kind = Literal["effect", "value", "same_effect", "trend", "proportional", "peak", "unit", "text_only"]
+Together = Literal["mean", "min", "max", "median"]
+
+
+def _amount(value: str | int | float) -> str | int | float:
+    if isinstance(value, str) and not PERCENT.fullmatch(value):
+        raise ValueError(
+            'not an amount; write a share as text with its sign, such as "7 %", a value as a number'
+        )
+    return value
+
+
+Amount = Annotated[str | int | float, AfterValidator(_amount)]
+
+
+def number(amount: str | int | float) -> float:
+    """Return an amount as a number; "7 %" is 0.07."""
+    found = PERCENT.fullmatch(amount) if isinstance(amount, str) else None
+    return float(found[1]) / 100 if found else float(amount)
+
+
+class Band(Model):
+    """What was claimed: exactly one of a point, a range, a bound from below or a bound from above."""
+
+    point: Amount | None = Field(None, examples=["7 %"])
+    """One number."""
+    range: tuple[Amount, Amount] | None = Field(None, examples=[["50 %", "60 %"]])
+    """Two numbers, the lower first."""
+    above: Amount | None = Field(None, examples=["-5 %"])
+    """A bound that is exceeded: "less than 5 % lower" is above "-5 %"."""
+    below: Amount | None = Field(None, examples=["5 %"])
+    """A bound that is not reached."""
+    tolerance: Amount | None = Field(None, examples=["2 %"])
+    """Margin around a point where the source itself gives one; null takes the project's rule."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Band:
+        given = [key for key in ("point", "range", "above", "below") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise ValueError("a band is one of point, range, above, below; write exactly one")
+        if self.range is not None and number(self.range[0]) > number(self.range[1]):
+            raise ValueError("the range falls; write the lower number first")
+        if self.tolerance is not None and self.point is None:
+            raise ValueError("a tolerance belongs to a point; remove it")
+        return self
+
+    @property
+    def amounts(self) -> tuple[str | int | float, ...]:
+        both = self.range or ()
+        return tuple(x for x in (self.point, *both, self.above, self.below, self.tolerance) if x is not None)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the amounts carry a percent sign."""
+        return any(isinstance(amount, str) for amount in self.amounts)
+
+
+class Condition(Model):
+    """Which cells a claim speaks of, by a value of theirs; it may leave none."""
+
+    metric: str | None = None
+    """A metric that was printed for the cell."""
+    key: str | None = None
+    """Or a key of the cell."""
+    of: Literal["treatment", "baseline"] = "treatment"
+    """Whose value is looked at, where two arms are compared."""
+    above: float | None = None
+    """The value must be above this."""
+    below: float | None = None
+    """The value must be below this."""
+    whole: float | None = Field(None, gt=0, examples=[400])
+    """The metric where everything is used, such as 400 for four vCPUs: a study is held to the same share."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Condition:
+        if (self.metric is None) == (self.key is None):
+            raise ValueError("a condition looks at a metric or at a key; write one of them")
+        if self.above is None and self.below is None:
+            raise ValueError("a condition without a bound; write above or below")
+        return self
+
+
+class _Cells(Model):
+    """Cells by metric, and how they are put together."""
+
+    metric: str | None = Field(None, examples=["qps"])
+    """A metric, or one divided by another: `cpu_proxy_pct / qps`."""
+    baseline: Selector | None = None
+    """Cells compared against."""
+    treatment: Selector | None = None
+    """Cells in question."""
+    cells: Selector | None = None
+    """What holds for all cells that the claim speaks of; null: all cells."""
+    across: str | None = None
+    """A key over which cells are put together first, such as `second`."""
+    by: Together = "mean"
+    """How they are put together."""
+
+
+class Beside(_Cells):
+    """A computation shown next to a claim; it decides nothing."""
+
+    says: str
+    """What the computation shows."""
+    metric: str
+    """A metric, or one divided by another: `cpu_proxy_pct / qps`."""
+    baseline: Selector | None = None
+    """Cells compared against; without it the values themselves are shown."""
+
+
+class Question(_Cells):
+    """What cells are asked, in a claim's own words or in those that put it to a study."""
+
+    kind: Kind
+    """What is claimed: an effect of one arm over another, a value, and so on."""
+    one: Selector | None = None
+    """For `same_effect`: the cells whose fall or rise is compared ..."""
+    other: Selector | None = None
+    """... with that of these."""
+    where: tuple[Condition, ...] = ()
+    """Conditions on the cells, such as a proxy below 80 % CPU."""
+    baseline_by: Together | None = None
+    """How the baseline's are put together; null: as the treatment's."""
+    band: Band | None = None
+    """What was claimed."""
+    judged_by: Literal["mean", "every_cell", "most_cells"] | None = None
+    """What must lie in the band; null: the geometric mean for a point, every cell for a range or a bound."""
+    along: str | None = None
+    """The key along which a trend or a proportion runs."""
+    direction: Literal["rises", "falls", "grows", "shrinks"] | None = None
+    """`rises` and `falls` speak of the value, `grows` and `shrinks` of its size without sign."""
+    candidates: tuple[str, ...] = ()
+    """For `unit`: the metrics that the number could mean; `metric` is the one that was written."""
+
+
+class Put(Question):
+    """How a claim is put to a study where its own words can't be: keys that replace the claim's."""
+
+    says: str
+    """How the claim was read for that, in a sentence."""
+
+
+class Claim(Question):
+    """One claim of the document."""
+
+    claim: str
+    """The claim, in our words."""
+    stands: str
+    """Where it stands in the document."""
+    published: str | None = None
+    """What was published, in a few words; null lets the band speak."""
+    because: str | None = None
+    """For `text_only`: why no table of the document can show it."""
+    put: Put | None = None
+    """How it is put to a study, where its own words can't be; null: as it stands."""
+    takes: str | None = None
+    """What a study would need to answer it, where none that is shipped has it."""
+    note: str | None = None
+    """How the claim was read, where it could be read otherwise."""
+    beside: tuple[Beside, ...] = ()
+    """Computations shown next to the claim."""
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Claim:
+        needed, allowed = KINDS[self.kind]
+        shared = {"kind", "claim", "stands", "published", "put", "takes", "note", "beside"}
+        given = {key for key in self.model_fields_set if getattr(self, key) not in (None, (), {})}
+        missing, strange = sorted(needed - given), sorted(given - needed - allowed - shared)
+        if missing:
+            raise ValueError(f"a claim of kind {self.kind} needs {', '.join(missing)}; add it")
+        if strange:
+            raise ValueError(f"a claim of kind {self.kind} has no {', '.join(strange)}; remove it")
+        amounts = self.band.amounts if self.band is not None else ()
+        if self.kind == "effect" and not all(isinstance(amount, str) for amount in amounts):
+            raise ValueError('an effect without its unit; write the band in percent, such as point: "7 %"')
+        if self.kind == "trend" and (self.baseline is None) != (self.treatment is None):
+            raise ValueError("a trend of an effect needs baseline and treatment; add the other one")
+        return self
+
+    @property
+    def as_put(self) -> Claim:
+        """The claim as a study is asked for it."""
+        if self.put is None:
+            return self
+        given = self.put.model_dump(exclude={"says"}, exclude_defaults=True)
+        told = {"claim": self.claim, "stands": self.stands, "published": self.published}
+        return Claim.model_validate({**told, **given, "note": self.put.says})

@@ -1,0 +1,299 @@
+"""A published document as frozen types: what was measured, how its tables are laid out, what it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+
+from benchbook.core.util import paths, yaml_file
+from benchbook.core.published.claim import Claim, Scalar
+from benchbook.core.util.errors import InputErrors, did_you_mean
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.study_base import Model
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SLUG = r"^[a-z0-9][a-z0-9._-]{0,59}$"
+Slug = Annotated[str, Field(pattern=SLUG)]
+# What a printed number is multiplied with to stand in the unit that a metric's name ends in.
+SCALES = {
+    "_ms": {"ms": 1.0, "s": 1000.0, "us": 0.001},
+    "_s": {"s": 1.0, "ms": 0.001, "us": 0.000001},
+    "_pct": {"%": 1.0, "% of one core": 1.0, "cores": 100.0},
+    "qps": {"1/s": 1.0, "1000/s": 1000.0, "1/min": 1 / 60},
+    "tps": {"1/s": 1.0, "1000/s": 1000.0, "1/min": 1 / 60},
+}
+
+
+class Column(Model):
+    """What the numbers under one heading mean."""
+
+    role: Literal["key", "metric", "growth", "text"]
+    """`key` tells cells apart, `metric` was measured, `growth` is the authors' own, `text` the rest."""
+    unit: str | None = Field(None, min_length=1, examples=["ms"])
+    """Unit of the printed numbers; needed for metrics and growth."""
+    metric: str | None = Field(None, pattern=r"^[a-z][a-z0-9_]*$", examples=["latency_p95_ms"])
+    """Name of the metric in this project; null takes the heading in the CSV file."""
+    at: Mapping[str, Scalar] = {}
+    """Keys that hold for the whole column, such as `arm: haproxy` where each arm has a column."""
+    of: str | None = None
+    """For `growth`: the metric that grew."""
+    over: Mapping[str, Scalar] = {}
+    """For `growth`: the cell that the growth is over, such as `arm: "2.1.8"`."""
+    means: str | None = None
+    """What the column holds, where its name does not say it."""
+
+    @model_validator(mode="after")
+    def _needs(self) -> Column:
+        if self.role in ("metric", "growth") and self.unit is None:
+            raise ValueError("a number without a unit; write unit: such as 1/s, ms or %")
+        if self.role == "growth" and (self.of is None or not self.over):
+            raise ValueError("growth needs `of` and `over`; write of: qps and over: {arm: NAME}")
+        return self
+
+
+class Table(Model):
+    """One table of the document, in one file."""
+
+    title: str
+    """What the table shows, in a few words."""
+    file: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*\.(csv|log)$", examples=["pod-network.csv"])
+    """CSV file with the printed numbers, or a .log file with sysbench's report lines."""
+    stands: str
+    """Where the table stands in the document."""
+    columns: tuple[str, ...] = ()
+    """Headings of the CSV file in their order, each explained under `columns`; none for a .log file."""
+    at: Mapping[str, Scalar] = {}
+    """Keys that hold for the whole table: arm, workload, threads or anything that is varied."""
+    is_unordered: bool = False
+    """The document itself prints the rows in no rising order."""
+    copy_of: str | None = None
+    """Another table whose numbers these are: what was measured under this name was not printed, and no claim
+    can be judged by it."""
+    note: str | None = None
+    """Anything a reader must know about the numbers."""
+
+
+class Arm(Model):
+    """One setting that the document measured."""
+
+    means: str
+    """The arm in a few words."""
+    settings: Mapping[str, Scalar] = {}
+    """What the document states about it, by factor; factors it does not state are left out."""
+
+
+class Workload(Model):
+    """What one event of the load does."""
+
+    script: str | None = None
+    """sysbench script, as far as stated."""
+    statements: float | None = Field(None, gt=0, examples=[20])
+    """Statements of one event, as the QPS counts them; null if the document does not let us know."""
+    options: Mapping[str, Scalar | bool] = {}
+    """Options of this workload beside those of the source."""
+    threads_stated: tuple[int, ...] = ()
+    """Thread counts that the document says were run; a cell without numbers is reported as missing."""
+    means: str | None = None
+    """What the statements are."""
+
+
+class Conduct(Model):
+    """How the measurements were made, as far as stated; null means that the document does not say."""
+
+    repetitions: int | None = None
+    """Runs of one cell."""
+    order_of_arms: str | None = None
+    """The order in which arms took turns."""
+    client_machines: int | None = None
+    """Machines that ran sysbench."""
+    run_s: int | None = None
+    """Seconds of one run."""
+    warm_up: str | None = None
+    """What was done before measuring."""
+    seed: str | None = None
+    """Seed of the random numbers."""
+    errors: str | None = None
+    """What the document says about failed statements."""
+    spread: str | None = None
+    """What the document says about the variation of a number."""
+    client_load: str | None = None
+    """What the document says about the load of the client machine."""
+
+
+class Sysbench(Model):
+    """The load generator."""
+
+    version: str | None = None
+    """Version as stated."""
+    options: Mapping[str, Scalar | bool] = {}
+    """Options of the measured runs, by name without dashes; account and address left out."""
+    prepare: str | None = None
+    """How the tables were filled, in our words."""
+
+
+class About(Model):
+    """The document itself."""
+
+    title: str
+    """Title of the document, in English."""
+    title_original: str | None = None
+    """Title in the document's own language."""
+    language: str
+    """Language of the document."""
+    publisher: str | None
+    """Who published it, or null if the document does not say."""
+    date: str | None
+    """Date as stated, or null."""
+    found: str
+    """Where the copy was found, and what it had lost."""
+    subject: str
+    """What the document measures, in a sentence."""
+
+
+class Source(About):
+    """A published document: where it was found, what it measured and what it claims."""
+
+    versions: Mapping[str, str | None]
+    """Versions of everything that took part."""
+    place: Literal["local", "ssh", "kubernetes"] | None = None
+    """The kind of place it was measured in, as `site.kind` of a study names it; null: not known."""
+    hardware: Mapping[str, str]
+    """Machines by part."""
+    configuration: Mapping[str, Mapping[str, Scalar | bool] | Scalar | bool] = {}
+    """Settings by component; none where the document shows none."""
+    sysbench: Sysbench | None
+    """The load generator."""
+    conduct: Conduct
+    """How the measurements were made."""
+    arms: Mapping[str, Arm]
+    """The settings measured, by name."""
+    workloads: Mapping[Slug, Workload]
+    """The loads, by name."""
+    columns: Mapping[str, Column]
+    """Every heading of the CSV files."""
+    tables: Mapping[Slug, Table]
+    """Every table of the document, in its order."""
+    claims: Mapping[Slug, Claim] = {}
+    """What the document claims, in its order; none where its tables alone are carried."""
+    leaves_open: tuple[str, ...] = ()
+    """What else the document leaves open, in our words."""
+
+
+class Number(NamedTuple):
+    """A printed number."""
+
+    table: str
+    row: int
+    """1 is the first below the heading."""
+    heading: str
+    metric: str
+    value: float
+    """In the unit of the metric's name; NaN for a blank."""
+    printed: str
+    half_unit: float
+    """Half of the last printed place."""
+    unit: str | None
+    role: str
+    at: Mapping[str, Any]
+    """The keys that apply to it (arm, workload, threads and whatever else is varied)."""
+    cut: float = 0.0
+    """Of our own runs alone: the share of their transactions that a window cuts through."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it is no blank."""
+        return self.value == self.value
+
+    @property
+    def written(self) -> str:
+        """The number as printed; in the unit of its metric's name if the document has another one."""
+        return self.printed if float(self.printed) == self.value else f"{self.value:.8g}"
+
+    @property
+    def threads(self) -> int:
+        """Its level of threads; KeyError of a table that has none."""
+        level: int = self.at["threads"]
+        return level
+
+    def key(self, name: str) -> Any:
+        """Return its table or one of its keys; None where that does not apply."""
+        return self.table if name == "table" else self.at.get(name)
+
+
+def keys(numbers: Iterable[Number]) -> list[str]:
+    """Return the names that tell cells apart."""
+    return list(dict.fromkeys(["arm", "workload", "threads", *(key for one in numbers for key in one.at)]))
+
+
+@dataclass(frozen=True)
+class Published:
+    """A source with its tables read; `texts` holds every file's rows as printed, by table."""
+
+    name: str
+    source: Source
+    numbers: Sequence[Number]
+    texts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """Its numbers as a table, with a column for each key (None where it does not apply)."""
+        import pandas as pd
+
+        fixed, names = Number._fields[:-2], keys(self.numbers)
+        rows = [(*one[:-2], *map(one.at.get, names)) for one in self.numbers]
+        made = pd.DataFrame(rows, columns=[*fixed, *names], dtype=object)
+        return made.astype({"row": int, "value": float, "half_unit": float})
+
+
+def load(name: str) -> Source:
+    """Read `data/published/NAME/source.yaml`; raise `InputErrors` with every mistake."""
+    return validate(document(name), Source)
+
+
+def put(loaded: Source, name: str) -> Claim:
+    """Return a claim of a document as a study is asked it, by its name in there.
+
+    Of an effect each table that it names is replaced by what holds for all of its cells: a study of other
+    people has no such table; it may have the arm and the workload that the table is about.
+    """
+    claim = loaded.claims[name].as_put
+    if claim.kind != "effect":
+        return claim
+    common = dict(claim.cells or {})
+    sides: dict[str, dict[str, object]] = {}
+    for side in ("baseline", "treatment"):
+        selector = dict(getattr(claim, side))
+        table = selector.pop("table", None)
+        at = dict(loaded.tables[table].at) if isinstance(table, str) else {}
+        if table is not None and not isinstance(table, str):
+            return claim
+        for key in ("workload", "threads"):
+            place = selector.pop(key, at.pop(key, None))
+            if place is not None and common.setdefault(key, place) != place:
+                return claim
+        sides[side] = {**at, **selector}
+    return claim.model_copy(update={**sides, "cells": common or None})
+
+
+def document(name: str) -> yaml_file.Document:
+    """Parse `data/published/NAME/source.yaml`, with the line of each key."""
+    file = paths.source(name).published / "source.yaml"
+    if not file.is_file():
+        raise InputErrors([f"data/published: {name}: no such source; {did_you_mean(name, names())}"])
+    return yaml_file.read(file, f"data/published/{name}/source.yaml")
+
+
+def names() -> list[str]:
+    """Return the names of all sources, sorted."""
+    return sorted(file.parent.name for file in (paths.root() / "data" / "published").glob("*/source.yaml"))
+
+
+def claim_ids(*sources: str) -> list[str]:
+    """Return every claim of some sources (none named: of all) as `source/claim`, sorted."""
+    told = {name: document(name).data.get("claims") or {} for name in sources or names()}
+    return sorted(f"{name}/{claim}" for name, claims in told.items() for claim in claims)

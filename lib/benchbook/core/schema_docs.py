@@ -1,0 +1,135 @@
+"""All keys of study files and params.yaml as a page, and the schemas of files, made from the models."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from benchbook.core.util import files
+from benchbook.core.published.audit import Audit
+from benchbook.core.study.validation_errors import of_names, resolved
+from benchbook.core.artifacts.findings import Findings
+from benchbook.core.study.params import Params
+from benchbook.core.published.source import Source
+from benchbook.core.study.study import Study
+
+INTRODUCTION = """# Parameters
+
+Every key that a study file or `params.yaml` may hold, made from the code by `benchbook reference`. An editor
+that knows schemas (`schemas/study.schema.json`) shows limits and all that is known of a key; `make plan`
+refuses others. `_s`, `_ms`, `_pct` and `_mib` are seconds, milliseconds, percent and MiB. NAME is a name of
+your own: lower-case letters, digits, `_` and `-`, a letter first, 40 at most. In parentheses stands what a key
+is when it is left out, or that it is required; without them it is null, empty or a section of its own.
+"""
+
+
+def page() -> str:
+    """Page in Markdown: for each section a list of its keys with value, default and meaning."""
+    pages = [*_page("studies/NAME.yaml", Study), *_page("params.yaml", Params)]
+    return "\n".join([INTRODUCTION, *pages])
+
+
+def _page(file: str, model: type[BaseModel]) -> Iterator[str]:
+    whole = model.model_json_schema()
+    yield f"## `{file}`\n\n{model.__doc__}\n"
+    yield _list(whole, whole)
+    places: dict[str, tuple[list[str], dict[str, Any], bool]] = {}
+    for place, shown, is_described in _sections(whole, whole, ""):
+        # An arm that changes a part of the study has that part's keys.
+        same = place.removeprefix("arms.NAME.")
+        title = next((known for known, (names, *_) in places.items() if same in names), shown["title"])
+        places.setdefault(title, ([], shown, is_described))[0].append(place)
+    for names, shown, is_described in places.values():
+        heading = ", ".join(f"`{place}`" for place in names)
+        # What the key's own row says is not said again under the heading.
+        yield f"### {heading}\n" + ("" if is_described else f"\n{_said(whole, shown)}\n")
+        yield _list(whole, shown)
+
+
+def _sections(whole: dict[str, Any], outer: dict[str, Any], path: str) -> Iterator[tuple[str, Any, bool]]:
+    """Yield the place of every section inside another one in the order of the keys, the section, and
+    whether its key has a row that describes it."""
+    for key, node in outer["properties"].items():
+        section, _ = resolved(whole, node)
+        inside, _ = resolved(whole, of_names(section))
+        is_named = "properties" in inside
+        if is_named or "properties" in section:
+            place, shown = f"{path}{key}{'.NAME' if is_named else ''}", inside if is_named else section
+            yield place, shown, not is_named and "description" in node
+            yield from _sections(whole, shown, f"{place}.")
+
+
+def _list(whole: dict[str, Any], section: dict[str, Any]) -> str:
+    rows = []
+    for key, node in section["properties"].items():
+        default = " (required)" if key in section.get("required", ()) else _default(node["default"])
+        # Null is what a key is when it is left out. The first clause tells keys apart.
+        meaning = re.sub(r"[;:,.] [Nn]ull(?:[^.;]|[.;](?! |$))*(?=[.;](?: |$))", "", _said(whole, node))
+        ends = [found.start() for found in re.finditer(r"[.;](?= |$)", meaning)]
+        whole_ends = (end for end in ends if meaning[:end].count("(") == meaning[:end].count(")"))
+        end = next(whole_ends, len(meaning) - 1)
+        value = _value(whole, node)
+        is_explained = "`" in value and all(choice in meaning[:end] for choice in value[1:].split(", "))
+        rows.append(f"- `{key}`{'' if is_explained else value}{default}: {meaning[:end]}.")
+    return "\n".join(rows) + "\n"
+
+
+def _said(whole: dict[str, Any], node: dict[str, Any]) -> str:
+    """Description of a key; pydantic leaves it out where the section says the same of itself."""
+    return " ".join((node.get("description") or resolved(whole, node)[0]["description"]).split())
+
+
+def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
+    """Values that a key takes, in words, where its meaning does not say so: choices and what is by name."""
+    shape, _ = resolved(whole, node)
+    if "oneOf" in shape:
+        return " or".join(_value(whole, branch) or " a number" for branch in shape["oneOf"])
+    if "enum" in shape:
+        return " " + ", ".join(f"`{choice}`" for choice in shape["enum"])
+    if shape.get("type") == "array":
+        return " list"
+    if shape.get("type") == "object" and "properties" not in shape:
+        return " by name"
+    return ""
+
+
+def _default(value: Any) -> str:
+    """Default as YAML has it; nothing for null, what is empty, and a section."""
+    if isinstance(value, dict) or value is None or value == []:
+        return ""
+    return f" (`{str(value).lower() if isinstance(value, bool) else value}`)"
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return every schema by the name of its file; each key carries its meaning and unit."""
+    return {
+        f"{kind.__name__.lower()}.schema.json": {"$schema": DIALECT, **kind.model_json_schema()}
+        for kind in (Study, Source, Audit, Findings)
+    }
+
+
+def write_schemas(folder: Path, check: bool = False) -> int:
+    """Write the schemas, or with `check` only say whether the files are current; return an exit code."""
+    return max(
+        keep(folder / name, json.dumps(schema, indent=1, sort_keys=True) + "\n", "schema", check)
+        for name, schema in schemas().items()
+    )
+
+
+def keep(path: Path, text: str, command: str, check: bool) -> int:
+    """Write a file that `command` makes, or with `check` say if it is current; return an exit code."""
+    if check:
+        current = path.is_file() and path.read_text(encoding="utf-8") == text
+        print(f"{path.name} is {'current' if current else f'not current; run `benchbook {command}`'}")
+        return 0 if current else 1
+    files.write_text(path, text)
+    print(f"wrote {path.name}")
+    return 0

@@ -1,0 +1,1 @@
+"""study: see the README of the code."""

@@ -1,0 +1,151 @@
+"""A workload's own sysbench script: where it is, the modules it needs, and what its bytes are.
+
+To a run belong the script and every Lua module beside it that it requires, followed from module to module.
+Modules that are not beside it, such as `oltp_common`, are sysbench's; its version is in the facts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.util import files, paths
+from benchbook.core.study import registry, descriptors
+from benchbook.core.util.errors import BenchbookError
+
+LUA = ".lua"
+MOST_BYTES = 4_000_000
+COMMENT = re.compile(r"--\[(=*)\[.*?\]\1\]|--[^\n]*", re.DOTALL)
+REQUIRED = re.compile(r"""\brequire\b\s*\(?\s*(?:(["'])([\w.-]+)\1(?!\s*\.\.))?""")
+OPTIONS = "sysbench.cmdline.options"
+DECLARED = re.compile(r"""(\w+)\s*=\s*\{\s*"([^"\n]*)"\s*,\s*("[^"\n]*"|[\w.]+)\s*\}""")
+# A file that is read by these would be part of the run and not of its identity.
+READERS = re.compile(r"\b(dofile|loadfile)\b")
+
+
+@dataclass(frozen=True)
+class OwnScript:
+    """A script by its file, with the options that it is given."""
+
+    workload: str
+    path: Path
+    options: Mapping[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Where sysbench is started, so that the script finds its modules."""
+        return self.path.parent
+
+    def texts(self) -> dict[str, str]:
+        """Return script and modules by name, the script first; BenchbookError names what can't be kept."""
+        found: dict[str, str] = {}
+        waiting = [self.path]
+        while waiting:
+            file = waiting.pop(0)
+            if file.name in found:
+                continue
+            found[file.name] = text = self._read(file)
+            waiting += self._required(file, COMMENT.sub("", text))
+        return found
+
+    def declared(self) -> dict[str, tuple[str, str]]:
+        """Return the options that it declares by name: the default as it is written, and what it is for."""
+        code = "\n".join(COMMENT.sub("", text) for text in self.texts().values())
+        found = DECLARED.findall(code.partition(OPTIONS)[2])
+        return {name: (default, about) for name, about, default in found if default not in ("nil", '""')}
+
+    def digests(self) -> dict[str, str]:
+        """Return the SHA-256 of script and modules by name."""
+        return {name: files.sha256(self.folder / name) for name in self.texts()}
+
+    def _read(self, file: Path) -> str:
+        try:
+            if file.stat().st_size > MOST_BYTES:
+                raise BenchbookError(f"{self._key}: {file.name}: more than 4 MB; this is no script")
+            # As it stands: line ends belong to its digest.
+            return file.read_bytes().decode("utf-8")
+        except FileNotFoundError:
+            raise BenchbookError(
+                f"{self._key}: {file}: no such file; fetch it, or write its path from the repository's root"
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise BenchbookError(f"{self._key}: {file.name}: can't be read as UTF-8 text: {error}") from None
+
+    def _required(self, file: Path, code: str) -> list[Path]:
+        if reader := READERS.search(code):
+            raise BenchbookError(
+                f"{self._key}: {file.name} calls {reader[1]}, so what it runs can't be known; "
+                "put that code beside it as a module and `require` it by name"
+            )
+        found = []
+        for match in REQUIRED.finditer(code):
+            if match[2] is None:
+                raise BenchbookError(
+                    f"{self._key}: {file.name} requires a module whose name is computed; "
+                    'write the name, as in require("module")'
+                )
+            beside = self.folder / f"{match[2]}{LUA}"
+            found += [beside] if beside.is_file() else []
+        return found
+
+    @property
+    def _key(self) -> str:
+        return f"workloads.{self.workload}.script"
+
+
+def is_own(script: str) -> bool:
+    """Tell a script's file from the name of one that sysbench ships."""
+    return script.endswith(LUA)
+
+
+def of(study: Any) -> dict[str, OwnScript]:
+    """Return the own scripts of a study by workload; nothing for a stage that declares no workloads."""
+    try:
+        workloads = study.workloads
+    except BenchbookError:
+        return {}
+    return {
+        name: OwnScript(name, (paths.root() / one.script).resolve(), one.options)
+        for name, one in workloads.items()
+        if one.script is not None and is_own(one.script)
+    }
+
+
+def prepared_by(study: Any) -> list[OwnScript]:
+    """Return the scripts whose `prepare` makes tables: each file once, with its first workload's options."""
+    found: dict[Path, OwnScript] = {}
+    for one in of(study).values():
+        found.setdefault(one.path, one)
+    return list(found.values())
+
+
+def refused(study: Any) -> Iterator[str]:
+    """Yield why a study can't have own scripts, each as `path.to.key: what is wrong; what to write`."""
+    for name, one in study.workloads.items():
+        if one.script is None or not is_own(one.script):
+            if one.options:
+                yield (
+                    f"workloads.{name}.options: only for a script of your own; "
+                    "sysbench's scripts have keys of the workload"
+                )
+            continue
+        where = f"workloads.{name}.script"
+        if one.script.startswith("/"):
+            yield (f"{where}: {one.script}: another machine lacks this path; write it from the repository")
+        if study.site.kind != "local":
+            yield registry.refusal(where, study.site.kind, ("local",))
+        able = [one for one, of in descriptors.engines().items() if of.runs_own_scripts]
+        for engine in sorted(registry.engines(study) - {*able}):
+            yield (
+                f"{where}: not supported with engine.name: {engine}, whose tables and counters own "
+                "scripts can't be held to; "
+                f"write name: {' or '.join(able)}"
+            )
+        for arm, setting in study.arms.items():
+            if setting.clients > 1:
+                yield f"{where}: not supported with arms.{arm}.clients: {setting.clients}; write 1"
+        if study.warm_up.pilot_s < 1:
+            yield f"{where}: its statements are learned from pilots; set warm_up.pilot_s"

@@ -1,0 +1,263 @@
+"""What an engine and a proxy say of themselves, and where all of them are found; no name of one stands here.
+
+Ours are the modules of `benchbook.sites.descriptors`; those of other packages are entry points of the groups
+`benchbook.engines` and `benchbook.proxies`. Each is a `TRAITS`, which imports nothing but this floor.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
+
+OURS = "benchbook.sites.descriptors"
+LOAD_BALANCER = "load_balancer"
+# The kind of site that makes pods.
+POD_SITE = "kubernetes"
+# sysbench's drivers.
+MYSQL, PGSQL = "mysql", "pgsql"
+# Programs that hosts need beside those of engines and proxies.
+BESIDE = ("sysbench", "tiup")
+Settings = Mapping[str, Any]
+TEXT = ("character set", "order of text")
+"""What columns say of their text; some engines have no setting for it."""
+MEANINGS = (
+    "memory for pages", "a commit waits for the disk", "torn pages are mended", "size of the log",
+    "isolation", *TEXT,
+)  # fmt: skip
+"""What settings of different engines are about, in the words of a report."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Traits:
+    """What engines and proxies have in common. What has no default here, each must say."""
+
+    name: str
+    """Its name in study files, and its key in facts."""
+    product: str
+    """Its name for readers."""
+    code: str
+    """Its class as MODULE:CLASS, loaded when it is used."""
+    programs: tuple[str, ...]
+    """Programs that a machine needs for it; the first says the version."""
+    sites: frozenset[str]
+    """Kinds of site on which it is made."""
+    version_by: tuple[str, ...] = ("--version",)
+    """What asks its program for the version."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Packages with its programs by package manager, where they aren't named like the first program."""
+    account: str = "nobody"
+    """User that it runs as where we are root."""
+    ports: int = 1
+    """TCP ports in a row that it takes."""
+    is_basic: bool = False
+    """The studies that come with us need it, so `make doctor` fails without it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine(_Traits):
+    """One engine."""
+
+    driver: str
+    """sysbench's driver for it."""
+    reserved: Callable[[Settings], list[str]]
+    """Returns, sorted, the settings that no study may make: where it listens, lives and writes."""
+    has_backends: bool
+    """It begins a process for each session, which a clock of turns can't let stand still."""
+    has_own_work: bool
+    """It works on after it has answered: what it collects late, another's turn would pay for."""
+    leaves_gaps: bool
+    """It leaves gaps between the ids it gives, so that rows are loaded with ids of our own."""
+    tells_settings: bool
+    """Its facts say of each setting what was asked for, under the name that the study gives it."""
+    tells_version: bool
+    """Its identity says its version in the same way as its facts."""
+    must_limit_connections: bool
+    """A study with many connections beside sysbench's must set `max_connections`."""
+    meanings: Mapping[str, Settings]
+    """Its settings for each of `MEANINGS`, each as engines are compared; none where nothing compares."""
+    text: tuple[str, str]
+    """Character set and collation of columns whose text compares with that of other engines."""
+    example: str
+    """YAML below `engine:` with which `benchbook new` begins a study, a key a line."""
+    said_by: str | None
+    """A word in the version of a server that others run, in lower case; None: none is known by it."""
+    apart: tuple[str, ...] = ()
+    """Debian's packages that have its program and what it needs beside libraries; `{major}` is filled in."""
+    closed_since: str | None = None
+    """First version that lets nobody in over a network before it has accounts; None: each does."""
+    has_checksum: bool = False
+    """Its own checksum of a table is the same for the same rows on all of its servers."""
+    has_items: bool = False
+    """It has a settings file with items beside variables: names with a dash."""
+    has_socket: bool = False
+    """Clients on its own machine may reach it over a Unix socket."""
+    encrypts: bool = False
+    """It takes our certificates (`site.tls`)."""
+    runs_own_scripts: bool = False
+    """Own scripts of sysbench are held to its tables and counters."""
+    cluster: str | None = None
+    """What makes a cluster of it on this machine (`engine.cluster`), as MODULE:CLASS."""
+    clusters_by: frozenset[str] = frozenset()
+    """What else makes clusters of it: keys of the section `site`."""
+    moving: frozenset[str] = frozenset()
+    """Its variables that change by themselves, or from start to start, beside those of MySQL's family."""
+    uncounted: frozenset[str] = frozenset()
+    """Counters of the ledger that some version of it does not have; none of another may be missing."""
+    block_overhead_s: float = 4.0
+    """Seconds between blocks in which data are put back and a server starts, as measured."""
+
+    def __post_init__(self) -> None:
+        if set(self.meanings) != set(MEANINGS):
+            raise BenchbookError(f"{self.name}: `meanings` says not just {', '.join(MEANINGS)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proxy(_Traits):
+    """One proxy."""
+
+    driver: str | None
+    """The one driver of sysbench that it serves; None: it relays bytes and serves all."""
+    relays_tls: bool
+    """Encrypted sessions go through it."""
+    refused: Callable[[Settings, int], str | None]
+    """Returns why a study's settings can't be taken with so many connections beside sysbench's, as `NAME:
+    reason; what to write`, or None."""
+    sites: frozenset[str] = frozenset({"local", "ssh"})
+    spreads: bool = False
+    """It shares connections out over all servers of a cluster that it is given; a rule leads to one."""
+    has_children: bool = False
+    """Processes that it starts do its work, which a clock of turns can't let stand still."""
+    captures: bool = False
+    """It can record the traffic that goes through it: its class has `capturing`."""
+    is_balancer: bool = False
+    """It is what a load balancer on this machine is made of."""
+    pod: str | None = None
+    """What makes it in a pod, as MODULE:CLASS; each that is made in a cluster must say."""
+
+    def __post_init__(self) -> None:
+        if POD_SITE in self.sites and self.pod is None:
+            raise BenchbookError(f"{self.name}: made with site.kind: {POD_SITE}, and `pod` says no class")
+
+
+T = TypeVar("T", Engine, Proxy)
+
+
+def engine(name: str) -> Engine:
+    """Return the traits of an engine; InputErrors with the nearest name if there is none of this name."""
+    return _known(engines(), "engine", name)
+
+
+def proxy(name: str) -> Proxy:
+    """Return the traits of a proxy; InputErrors with the nearest name if there is none of this name."""
+    return _known(proxies(), "proxy", name)
+
+
+@cache
+def engines() -> Mapping[str, Engine]:
+    """Return all engines by name, sorted; BenchbookError where one can't be loaded or two have one name."""
+    return _all("benchbook.engines", Engine)
+
+
+@cache
+def proxies() -> Mapping[str, Proxy]:
+    """Return all proxies by name, sorted; BenchbookError where one can't be loaded or two have one name."""
+    return _all("benchbook.proxies", Proxy)
+
+
+def between(access: str) -> Proxy | None:
+    """Return the proxy that a way of access needs; None: no program runs between client and server."""
+    if access == LOAD_BALANCER:
+        return next(one for one in proxies().values() if one.is_balancer)
+    return proxies().get(access)
+
+
+def product(name: str) -> str:
+    """Return how an engine or a proxy is called for readers; any other name as it is."""
+    found = engines().get(name) or proxies().get(name)
+    return found.product if found is not None else name
+
+
+def only(*words: str) -> Callable[[Settings, int], str | None]:
+    """Return what refuses all settings but those of some names, for `Proxy.refused`."""
+
+    def refused(asked: Settings, connections: int = 0) -> str | None:
+        odd = sorted(set(asked) - set(words))
+        instead = f"use {', '.join(words)}" if words else "remove it"
+        return f"{odd[0]}: not taken; {instead}" if odd else None
+
+    return refused
+
+
+def leads_out(value: Any) -> bool:
+    """Say whether a setting's value leads out of a server's own folder."""
+    return isinstance(value, str) and ("/" in value or ".." in value or "\\" in value)
+
+
+def asked_of_hosts() -> dict[str, dict[str, list[str]]]:
+    """Return by name what a host is asked for of each: its `programs`, and what asks the first (`by`)."""
+    found = {
+        one.name: {"programs": [*one.programs], "by": [*one.version_by]}
+        for one in (*engines().values(), *proxies().values())
+    }
+    return {name: {"programs": [name], "by": ["--version"]} for name in BESIDE} | found
+
+
+def tools() -> list[str]:
+    """Return all programs that a host may need, sorted."""
+    return sorted({name for one in asked_of_hosts().values() for name in one["programs"]})
+
+
+def installing(program: str) -> Mapping[str, str]:
+    """Return the packages with a program of an engine or a proxy, by package manager."""
+    for one in (*engines().values(), *proxies().values()):
+        if program in one.programs:
+            return one.packages
+    return {}
+
+
+def reserved(place: str, name: str, settings: Settings) -> Iterator[str]:
+    """Yield each setting under a path of the study that its engine reserves, with what to write instead."""
+    for key in engine(name).reserved(settings):
+        yield (
+            f"{place}.settings.{key}: not a study's to set: it says, or is short for what says, where the "
+            "server listens, lives or writes; remove it, or write in full the variable that is meant"
+        )
+
+
+def _all(group: str, kind: type[T]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    modules = pkgutil.iter_modules(importlib.import_module(OURS).__path__, f"{OURS}.")
+    places = [module.name for module in modules]
+    ours: list[tuple[str, Any]] = [(name, importlib.import_module(name).TRAITS) for name in places]
+    for place, one in (*ours, *_theirs(group, kind)):
+        if isinstance(one, kind):
+            if one.name in found:
+                raise BenchbookError(f"{place}: another {kind.__name__} is named {one.name}; rename one")
+            found[one.name] = one
+    return dict(sorted(found.items()))
+
+
+def _theirs(group: str, kind: type[T]) -> Iterator[tuple[str, Any]]:
+    for point in entry_points(group=group):
+        package = point.dist.name if point.dist is not None else "?"
+        place = f"{group}: {point.name} of package {package}"
+        try:
+            one = point.load()
+        except Exception as error:
+            raise BenchbookError(f"{place}: {error!r}; mend or uninstall the package") from error
+        if not isinstance(one, kind):
+            raise BenchbookError(f"{place}: {point.value} is no {kind.__name__} of core.traits; name one")
+        yield place, one
+
+
+def _known(there: Mapping[str, T], what: str, name: str) -> T:
+    if name not in there:
+        raise InputErrors([f"{what}: {name}: not installed; {did_you_mean(name, there)}"])
+    return there[name]

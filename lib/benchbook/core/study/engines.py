@@ -1,0 +1,139 @@
+"""Which engine and data each arm of a study has, and which arms share them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchbook.core.study import registry, descriptors
+from benchbook.core.study.study_arm import Arm, ArmEngine
+from benchbook.core.study.study_cluster import Cluster
+from benchbook.core.study.study_sections import Build, Engine
+
+
+def engine_of(study: Any, arm: str) -> Engine:
+    """Return the engine behind an arm: the study's with the arm's changes."""
+    base: Engine = study.engine
+    changed = study.arms[arm].engine
+    if changed is None:
+        return base
+    if changed.name not in (None, base.name):
+        return Engine(**changed.model_dump(exclude_none=True))
+    is_another = bool(changed.version or changed.binary)
+    build = None if is_another else base.build
+    if changed.build is not None:
+        whole = build.model_dump() if build is not None else {}
+        build = Build(**whole | changed.build.model_dump(exclude_none=True))
+    cluster = base.cluster
+    if cluster is not None and changed.cluster is not None:
+        cluster = Cluster(**changed.cluster.on(cluster))
+    return Engine(
+        name=base.name,
+        version=changed.version if is_another else base.version,
+        binary=changed.binary or (None if changed.version or changed.build else base.binary),
+        build=build,
+        settings={**base.settings, **changed.settings},
+        cluster=cluster,
+    )
+
+
+def program_of(engine: Engine) -> str:
+    """Return where the code of an engine is, as MODULE:CLASS: of its cluster if it has one."""
+    of = descriptors.engine(engine.name)
+    if engine.cluster is None:
+        return of.code
+    assert of.cluster is not None, "the study was refused"
+    return of.cluster
+
+
+def variant(arm: Arm, server_too: bool = True) -> str:
+    """Return what sets an arm's data apart as text, empty if nothing does; with `server_too` its server."""
+    changed = arm.model_dump(mode="json", include={"engine", "data", "numa", "parts"}, exclude_defaults=True)
+    if not server_too and "data" in changed:
+        changed["data"].pop("prewarm", None)
+    changed["host"] = arm.hosts.get("server")
+    kept = {key: value for key, value in changed.items() if value}
+    return json.dumps(kept, sort_keys=True) if kept else ""
+
+
+def data_groups(arms: Mapping[str, Arm]) -> list[list[str]]:
+    """Return the arms by the data they share, those of the baseline first."""
+    groups: dict[str, list[str]] = {}
+    for name, arm in arms.items():
+        groups.setdefault(variant(arm, server_too=False), []).append(name)
+    return list(groups.values())
+
+
+def is_prewarmed(study: Any, arm: str) -> bool:
+    """Say whether an arm's data are read into memory before each block."""
+    data = study.arms[arm].data
+    return study.warm_up.prewarm if data is None or data.prewarm is None else data.prewarm
+
+
+def begins(study: Any, arm: str) -> str | None:
+    """Return whether an arm's runs begin `cold`, since it says so itself, or `warm`; None: neither is so.
+
+    Where nothing is read into memory for any arm, runs are warm after their discard at the latest.
+    """
+    data = study.arms[arm].data
+    if data is not None and data.prewarm is False:
+        return "cold"
+    return "warm" if is_prewarmed(study, arm) else None
+
+
+def is_analyzed(study: Any, arm: str) -> bool:
+    """Say whether ANALYZE TABLE is run on an arm's data."""
+    data = study.arms[arm].data
+    return study.warm_up.analyze if data is None or data.analyze is None else data.analyze
+
+
+def refused(study: Any) -> Iterator[str]:
+    """Yield what doesn't go with an engine or a kind of site, each as `path.to.key: wrong; what to write`."""
+    engine, kind = study.engine, study.site.kind
+    asked: dict[str, Engine | ArmEngine] = {"engine": engine}
+    asked |= {f"arms.{arm}.engine": of.engine for arm, of in study.arms.items() if of.engine is not None}
+    for place, one in asked.items():
+        name = one.name or engine.name
+        if one.build is not None:
+            yield from _of_build(f"{place}.build", one, engine.build, kind)
+        dashed = [key for key in one.settings if "-" in key]
+        if dashed and not descriptors.engine(name).has_items:
+            yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
+        yield from descriptors.reserved(place, name, one.settings)
+        if one.name is not None and kind not in (kinds := descriptors.engine(name).sites):
+            yield registry.refusal(f"{place}.name: {name}", kind, kinds)
+    for arm, of in study.arms.items():
+        name = (of.engine.name if of.engine is not None else None) or engine.name
+        yield from _of_way(arm, of, name)
+
+
+def _of_build(place: str, one: Engine | ArmEngine, base: Build | None, kind: str) -> Iterator[str]:
+    """Yield what doesn't go with a commit that is built: another place, another program, a missing key."""
+    if kind != "local":
+        yield registry.refusal(place, kind, ["local"], "servers are built on this machine")
+    if one.binary is not None or one.version is not None or one.cluster is not None:
+        yield f"{place}: names a server by its commit; remove binary, version and cluster beside it"
+    given = [build.model_dump(exclude_none=True) for build in (base, one.build) if build is not None]
+    if missing := [key for key in Build.model_fields if not any(key in build for build in given)]:
+        yield f"{place}.{missing[0]}: missing; write it there, or under engine.build for all arms"
+
+
+def _of_way(name: str, arm: Arm, engine: str) -> Iterator[str]:
+    """Yield what can't be on an arm's way to its engine: another protocol, or a network beside a socket."""
+    told, proxy, is_socket = descriptors.engine(engine), descriptors.between(arm.access), arm.access == registry.SOCKET
+    if proxy is not None and proxy.driver not in (None, told.driver):
+        yield (
+            f"arms.{name}.access: {arm.access}: not supported with engine.name: {engine}, whose protocol it "
+            "does not speak; write another access"
+        )
+    if is_socket and not told.has_socket:
+        yield f"arms.{name}.access: socket: not supported with engine.name: {engine}; write another access"
+    for key in [key for key in ("load", "zones") if getattr(arm, key) is not None]:
+        if told.driver != descriptors.MYSQL:
+            yield (
+                f"arms.{name}.{key}: not supported with engine.name: {engine}: its connections speak MySQL's "
+                "protocol; remove it"
+            )
+        if is_socket:
+            yield f"arms.{name}.{key}: goes over a network, which access: socket does not use; remove it"

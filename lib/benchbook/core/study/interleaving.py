@@ -1,0 +1,270 @@
+"""Turns: all arms of a group connected at once, one of them running at a time.
+
+What happens to the machine within a second meets every arm alike, so it cancels in their ratio. An arm's
+speed is its queries over its active seconds, the sum of its own turns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchbook.core.study import engines, custom_scripts, registry, sysbench_workloads, descriptors
+from benchbook.core.study.model import PlannedRun, fingerprint
+from benchbook.core.study.study_kubernetes import Kubernetes
+
+TURNS, RUNS = "turns", "runs"
+DEFAULT_MS = 20
+LADDER_MS = (20, 50, 100, 200, 500, 1000, 2000)
+"""Lengths that are used: pilots that differ a little then ask for the same, and runs that exist are kept."""
+RULES = 2
+"""Number of the rules by which orders and lengths follow, `rules` of `warm_up.json`. By the first (no number)
+turns lasted 50 to 500 ms, all levels of a workload had one order, and nothing took slow turns."""
+OF_RULES = {1: (50, (50, 100, 200, 500)), RULES: (DEFAULT_MS, LADDER_MS)}
+"""The shortest turn and the lengths that are used, by the number of the rules."""
+EVENTS = 10
+"""Mean transactions that a turn must hold at the least."""
+EDGE_S, GUARD_S = 0.5, 0.2
+"""Seconds on sysbench's clock beside discard and turns, unless the pilots showed that clients take longer to
+start: all stand still at both ends of the window (`GUARD_S`), which begins when the last client has started
+and ends when the first one's time is over."""
+THREAD_MS = 1.5
+"""Milliseconds of a turn for each thread of a client: to stand still and to go on takes a thread some 0.02 ms
+of a core, and up to 0.07 ms on a busy machine (64 threads, two cores), so a twentieth of its turn at most."""
+SWITCHING = 0.03
+"""Share of the turns' seconds that switching between arms may take."""
+LONGEST_RUN_S = 300
+"""Longer runs look for stalls and drift, which an arm that stands still half of the time doesn't show."""
+MOST_THREADS = 200
+"""A client stands still when its last thread does: 125 did in time, 250 used 7 ms of a core after it."""
+LEAST_RUN_S = 2
+
+
+def is_in_turns(plan: Mapping[str, Any]) -> bool:
+    """Say whether a planned run, as in `plan.json`, is made in turns."""
+    return plan.get("order", RUNS) == TURNS
+
+
+def clock_seconds(planned: PlannedRun) -> tuple[int, int]:
+    """Return the seconds of discard and of measuring on sysbench's own clock.
+
+    In turns that clock goes on while the others run, so both are those of all arms together. A study in turns
+    makes whole runs where the pilots' transactions were too long; sysbench counts those by the whole second.
+    """
+    discard_s, run_s = planned.discard_s, planned.run_s
+    if planned.order != TURNS:
+        return math.ceil(discard_s), math.ceil(run_s)
+    arms, edge_s = len(planned.partners), planned.edge_s or EDGE_S
+    return max(1, math.ceil(arms * discard_s)), math.ceil(arms * run_s * (1 + SWITCHING) + edge_s)
+
+
+def round_seconds(planned: PlannedRun) -> float:
+    """Return the seconds in which each arm of a group has one turn: as long may a client wait for its own."""
+    return len(planned.partners) * planned.turn_ms / 1000
+
+
+def obstacles(study: Any, workload: str, rules: int = RULES) -> list[str]:
+    """Reasons why a workload of a study can't be measured in turns, each as `path.to.key: reason`."""
+    waits = [reason for reason, turn_ms in slow(study) if rules == 1 or turn_ms is None]
+    return [*_of_site(study), *waits, *_of_arms(study), *_of_workload(study, workload)]
+
+
+def order(study: Any, workload: str, rules: int = RULES) -> str:
+    """How a workload is measured: as `plan.order` says, else in turns where nothing is against it."""
+    if study.plan.order is not None:
+        return str(study.plan.order)
+    return RUNS if obstacles(study, workload, rules) else TURNS
+
+
+def least_ms(study: Any, rules: int = RULES) -> int:
+    """Shortest turn that gives what whole runs give, in milliseconds; more where something must catch up."""
+    waits = [turn_ms for _, turn_ms in slow(study) if turn_ms is not None] if rules > 1 else []
+    return max([OF_RULES[rules][0], *waits])
+
+
+def has_own_twin(study: Any) -> bool:
+    """Say whether in turns the baseline's twin needs a server of its own, because arms can't share one."""
+    return study.aa is not None and descriptors.engine(engines.engine_of(study, study.baseline).name).has_own_work
+
+
+def misleading(study: Any) -> Iterator[str]:
+    """Yield why a study's A/A pair would show a difference that is none, with what to write instead.
+
+    A twin that has a server of its own serves less than the baseline's where it takes part in some groups
+    only. After that the twin's server is faster: by 1.5 to 11 %, where TiDB was measured so.
+    """
+    if not has_own_twin(study) or all(order(study, name) == RUNS for name in study.workloads):
+        return
+    if all(study.has_twin(name, level) for name in study.workloads for level in study.threads):
+        return
+    for key in ("workloads", "threads"):
+        if (part := getattr(study.aa, key)) is not None:
+            yield (
+                f"aa.{key}: {list(part)}: in turns the baseline's twin has a server of its own, and gets "
+                "faster than the baseline's where it serves fewer groups; write aa: {}, or plan.order: runs"
+            )
+
+
+def mistakes(study: Any) -> Iterator[str]:
+    """Yield why a study that asks for turns can't have them, and what only turns allow."""
+    plan = study.plan
+    if any(order(study, name) == RUNS for name in study.workloads):
+        for key in ("discard_s", "run_s"):
+            if (length := getattr(plan, key)) != int(length):
+                yield f"plan.{key}: {length}: sysbench counts whole seconds; write a whole number"
+        if plan.run_s < LEAST_RUN_S:
+            yield f"plan.run_s: {plan.run_s}: too short for a whole run; write {LEAST_RUN_S} or more"
+    if (
+        plan.turn_ms is not None
+        and plan.turn_ms < (shortest_ms := least_ms(study))
+        and shortest_ms > DEFAULT_MS
+    ):
+        why = max(slow(study), key=lambda one: one[1] or 0)[0]
+        yield f"plan.turn_ms: {plan.turn_ms}: {why}; write {shortest_ms} or more, or leave it out"
+    if plan.order != TURNS:
+        return
+    found = dict.fromkeys(reason for name in study.workloads for reason in obstacles(study, name))
+    for reason in found:
+        yield f"plan.order: turns: {reason}; write order: runs, or leave it out"
+
+
+def _of_site(study: Any) -> Iterator[str]:
+    kind = study.site.kind
+    if kind == "kubernetes":
+        yield from _of_cluster(study)
+    elif kind == "existing":
+        # Nobody stops a server that others run: it would go on in the turns of others.
+        for name in sorted(registry.engines(study)):
+            if descriptors.engine(name).has_own_work:
+                yield f"engine.name: {name}: its own work goes on after it has answered"
+        for name in study.workloads:
+            if study.script(name) in sysbench_workloads.WRITING:
+                late = "what a server flushes and purges late falls into the turns of others"
+                yield f"workloads.{name}: {late}"
+    elif kind != "local":
+        yield f"site.kind: {kind}: turns are taken by clients on this machine or in the load pod of a cluster"
+    if study.plan.run_s > LONGEST_RUN_S:
+        yield f"plan.run_s: {study.plan.run_s}: more than {LONGEST_RUN_S} s look for stalls, not for a mean"
+    if max(study.threads) > MOST_THREADS:
+        yield f"threads: {max(study.threads)}: more than {MOST_THREADS} don't stand still within a turn"
+    if study.plan.discard_s == 0 and study.plan.order is None:
+        yield "plan.discard_s: 0: the first turns are never counted"
+
+
+def _of_cluster(study: Any) -> Iterator[str]:
+    here = study.site.kubernetes or Kubernetes()
+    if study.plan.order is None:
+        yield (
+            "site.kind: kubernetes: turns have been measured in clusters of one machine only; "
+            "write plan.order: turns for such a one"
+        )
+    if here.client_in == "server":
+        yield "site.kubernetes.client_in: server: one clock can't reach the clients in several containers"
+    if here.client.cpu is not None:
+        yield "site.kubernetes.client.cpu: what one arm's client uses of this limit, the next one lacks"
+    if descriptors.engine(study.engine.name).has_own_work:
+        yield (
+            f"engine.name: {study.engine.name}: a server in a pod is not stopped with its client, so its own "
+            "work would go on in the turns of others"
+        )
+    places = []
+    for name, arm in study.arms.items():
+        if arm.access == descriptors.LOAD_BALANCER:
+            yield f"arms.{name}.access: load_balancer: its client is outside the cluster, and others are not"
+        places.append(arm.placement.nodes.get("client") if arm.placement is not None else None)
+        if places[-1] != places[0]:
+            yield f"arms.{name}.placement.nodes.client: one clock can't reach clients on several nodes"
+    for name in study.workloads if _differ(study) else ():
+        if study.script(name) in sysbench_workloads.WRITING:
+            yield (
+                f"workloads.{name}: a server in a pod is not stopped with its client, so what one arm's "
+                "server flushes and purges late would be paid for in the turns of others"
+            )
+
+
+QUOTA_MS, WEIGHT_MS, SESSIONS_MS = 500, 200, 100
+"""Milliseconds of a slow turn: fifty periods of a quota (`sites.local.cgroups`); some dozen slices in which a
+weight is paid back; for the processes of some dozen sessions to stand still."""
+LEAST_QUOTA = 0.1
+"""Cores below which a quota has longer periods: the kernel takes none of less than a millisecond."""
+DELAYS = 200
+"""Times that a turn is longer than the way there and back: a request on its way comes nearer meanwhile."""
+
+
+def slow(study: Any) -> Iterator[tuple[str, int | None]]:
+    """Yield what goes on by the clock while an arm stands still, and the milliseconds of a turn against which
+    that is less than a per cent; None where there are none."""
+    has_own_work = any(descriptors.engine(name).has_own_work for name in registry.engines(study))
+    is_here = study.site.kind == "local" and not has_own_work
+    for name, arm in study.arms.items():
+        for part, cpu in arm.cpu.items():
+            if cpu.quota is not None:
+                yield (
+                    f"arms.{name}.cpu.{part}.quota: a quota refills while the arm stands still",
+                    QUOTA_MS if is_here and cpu.quota >= LEAST_QUOTA else None,
+                )
+        if arm.qos != "none":
+            why = f"arms.{name}.qos: a control group's weight is paid back after the arm has stood still"
+            yield why, WEIGHT_MS if is_here else None
+        if arm.neighbour is not None:
+            yield f"arms.{name}.neighbour: it stands still with its arm", WEIGHT_MS if is_here else None
+        if arm.zones is not None:
+            length = max(WEIGHT_MS, math.ceil(2 * DELAYS * arm.zones.latency_ms))
+            is_short = is_here and length <= LADDER_MS[-1]
+            why = "distance is waiting for a clock, which goes on while the arm stands still"
+            yield f"arms.{name}.zones: {why}", length if is_short else None
+    for engine in registry.engines(study):
+        if study.site.kind != "existing" and descriptors.engine(engine).has_backends and _differ(study):
+            why = f"engine.name: {engine}: it begins a process for each session, and all must stand still"
+            yield why, SESSIONS_MS if is_here else None
+
+
+def _of_arms(study: Any) -> Iterator[str]:
+    for name, arm in study.arms.items():
+        if (proxy := descriptors.between(arm.access)) is not None and proxy.has_children:
+            yield f"arms.{name}.access: {arm.access}: processes that it starts go on in the turns of others"
+        for key in ("clients", "servers"):
+            if getattr(arm, key) > 1:
+                yield f"arms.{name}.{key}: several {key} begin together as one run, which turns don't arrange"
+        for key, why in _REFUSED.items():
+            if getattr(arm, key) not in (None, False):
+                yield f"arms.{name}.{key}: {why}"
+    if study.engine.cluster is not None:
+        yield "engine.cluster: its parts wait by a clock that goes on while the arm stands still"
+    for name in registry.engines(study):
+        if descriptors.engine(name).has_own_work and _share(study):
+            yield f"engine.name: {name}: arms share it, and its own work would go on in the turns of others"
+
+
+_REFUSED = {
+    "load": "its connections go on while the arm stands still",
+    "capture": "the proxy writes on while the arm stands still",
+}
+
+
+def _of_workload(study: Any, workload: str) -> Iterator[str]:
+    if study.workloads[workload].order == RUNS:
+        yield f"workloads.{workload}.order: runs"
+    if study.workloads[workload].rate:
+        yield f"workloads.{workload}.rate: transactions come in while the arm stands still"
+    if custom_scripts.is_own(study.script(workload)) and (study.aa is not None or _share(study)):
+        yield f"workloads.{workload}.script: it may change the number of rows in tables that arms share"
+    if study.script(workload) in sysbench_workloads.GROWING and (study.aa is not None or _share(study)):
+        yield f"workloads.{workload}: it changes the number of rows in tables that arms share"
+
+
+def _share(study: Any) -> bool:
+    """Say whether two arms may have one server: those that differ in access alone do."""
+    return len(_servers(study)) < len(study.arms)
+
+
+def _differ(study: Any) -> bool:
+    """Say whether arms have servers of their own."""
+    return len(_servers(study)) > 1
+
+
+def _servers(study: Any) -> set[str]:
+    """Return what sets the servers of arms apart, each once."""
+    keys = {"engine", "data", "network", "kernel", "zones", "qos", "cpu", "servers", "placement", "parts"}
+    return {fingerprint(arm.model_dump(mode="json", include=keys)) for arm in study.arms.values()}

@@ -1,0 +1,196 @@
+"""The inventory: hosts by role, and how they are reached; never a password."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from benchbook.core.util import paths, yaml_file
+from benchbook.core.study import descriptors
+from benchbook.core.util.errors import InputErrors
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.study_base import Model, Name, distinct, enumeration, known
+from benchbook.core.study.study_hosts import ADDRESS, no_socket
+
+ROLES = ("server", "proxy", "client", "pd", "tikv", "control")
+Role = Literal["server", "proxy", "client", "pd", "tikv", "control"]
+Program = Annotated[str, known("program", descriptors.tools), enumeration(descriptors.tools)]
+FOLDER = r"^(/[A-Za-z0-9_.-]+)+$"
+FilePath = Annotated[str, Field(pattern=FOLDER)]
+VARIABLE = "BENCHBOOK_INVENTORY"
+BASE = "inventories"
+
+
+class Login(Model):
+    """How one logs in over SSH."""
+
+    port: int | None = Field(None, ge=1, le=65535, examples=[22])
+    """Port of its SSH server; null: 22."""
+    user: str | None = Field(None, pattern=r"^[a-z_][a-z0-9_-]{0,31}$", examples=["root"])
+    """User to log in as; null: your own name. Servers run as their packages' users if it is root, else as
+    it."""
+    key_file: str | None = Field(None, min_length=1, examples=["~/.ssh/id_ed25519"])
+    """File of a private key without passphrase, from the inventory's folder on; null: the keys of your SSH
+    agent and of `~/.ssh`."""
+    known_hosts: str | None = Field(None, min_length=1, examples=["~/.ssh/known_hosts"])
+    """File with the host's key, from the inventory's folder on; null: `~/.ssh/known_hosts`. Another key is
+    refused, and so is one that isn't there."""
+
+
+class Access(Login):
+    """How a host is reached over SSH; what a host leaves out is taken from `defaults`."""
+
+    folder: str | None = Field(None, pattern=FOLDER, examples=["/var/lib/benchbook"])
+    """Folder for servers' data and for the agent, on a disk that is to be measured; null:
+    /var/lib/benchbook for root, else .benchbook in the user's home."""
+    gateway: Name | None = None
+    """Name under `gateways` of the jump host that leads to it; null: it is reached directly."""
+    programs: dict[Program, FilePath] | None = Field(None, examples=[{"tiproxy": "/opt/tiproxy/tiproxy"}])
+    """Paths of programs that are not where the host's own packages are; null: none."""
+
+
+class Gateway(Login):
+    """A jump host: nothing is done on it, connections to other hosts go through it."""
+
+    host: Annotated[str, AfterValidator(no_socket)] = Field(pattern=ADDRESS, examples=["198.51.100.7"])
+    """Name or address at which its SSH answers."""
+
+
+class Machine(Access):
+    """One host."""
+
+    host: Annotated[str, AfterValidator(no_socket)] = Field(pattern=ADDRESS, examples=["192.0.2.10"])
+    """Name or address at which SSH answers."""
+    address: Annotated[str | None, AfterValidator(no_socket)] = Field(
+        None, pattern=ADDRESS, examples=["10.0.0.10"]
+    )
+    """Address at which other hosts reach it, and to which its server binds; null: `host`."""
+    roles: Annotated[tuple[Role, ...], Field(min_length=1), AfterValidator(distinct)]
+    """What it is for: `server`, `proxy`, `client`, and for TiDB clusters `pd`, `tikv`, `control` (where
+    `tiup` is); several each."""
+
+
+class Inventory(Model):
+    """Hosts by role. The first that has a role has it in every arm."""
+
+    defaults: Access = Access()
+    """How all hosts are reached that don't say otherwise."""
+    hosts: dict[Name, Machine] = Field(min_length=1)
+    """The hosts by name."""
+    gateways: dict[Name, Gateway] = Field({})
+    """Jump hosts by name."""
+    lease_s: float = Field(900.0, ge=5, le=86_400, examples=[900.0])
+    """Seconds after which a host ends what we started there, if it hears no more of us."""
+    patience_s: float = Field(300.0, ge=1, le=86_400, examples=[300.0])
+    """Seconds for which a lost connection is tried again; less than `lease_s`."""
+    timeout_s: float = Field(10.0, ge=1, le=600, examples=[10.0])
+    """Seconds to wait for a connection, and for an answer, before it counts as lost."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Inventory:
+        wrong = []
+        if self.patience_s >= self.lease_s:
+            wrong.append(
+                f"patience_s: {self.patience_s:g}: not less than lease_s {self.lease_s:g}; write less"
+            )
+        seen: dict[tuple[Any, ...], str] = {}
+        for name, machine in self.hosts.items():
+            # The same address behind two gateways is two hosts.
+            way = machine.gateway or self.defaults.gateway
+            place = (way, machine.host, machine.port or self.defaults.port or 22)
+            if place in seen:
+                wrong.append(
+                    f"hosts.{name}: the same host as {seen[place]}; give one all the roles, remove the other"
+                )
+            seen.setdefault(place, name)
+            if way is not None and way not in self.gateways:
+                wrong.append(
+                    f"hosts.{name}.gateway: {way}: no such name under gateways; write it there, or remove it"
+                )
+        if wrong:
+            raise ValueError("\n".join(wrong))
+        return self
+
+    def of(self, role: str) -> list[str]:
+        """Return the names of the hosts that have a role, in the file's order."""
+        return [name for name, machine in self.hosts.items() if role in machine.roles]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One host with nothing left open but its folder, which depends on the user's home there."""
+
+    name: str
+    host: str
+    address: str
+    roles: tuple[str, ...]
+    port: int
+    user: str
+    key_file: Path | None
+    known_hosts: Path
+    folder: str | None
+    lease_s: float
+    patience_s: float
+    timeout_s: float
+    gateway: Target | None = None
+    programs: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+def file(name: str) -> Path:
+    """Return where an inventory is: BENCHBOOK_INVENTORY, else `inventories/NAME.yaml` in the clone."""
+    named = os.environ.get(VARIABLE)
+    return Path(named).resolve() if named else paths.root() / BASE / f"{name}.yaml"
+
+
+def load(name: str, roles: Sequence[str] = ("server", "client")) -> dict[str, Target]:
+    """Read the inventory of a name and return its hosts by name; InputErrors as `read` raises them."""
+    path = file(name)
+    return read(path, str(path) if os.environ.get(VARIABLE) else f"{BASE}/{path.name}", roles)
+
+
+def read(path: Path, shown: str, roles: Sequence[str] = ()) -> dict[str, Target]:
+    """Read an inventory and return its hosts by name; InputErrors with all mistakes and absent `roles`."""
+    if not path.is_file():
+        raise InputErrors(
+            [f"{shown}: no such inventory; write it as docs/ssh.md shows, or name its file in {VARIABLE}"]
+        )
+    inventory = validate(yaml_file.read(path, shown), Inventory)
+    absent = [role for role in roles if not inventory.of(role)]
+    if absent:
+        raise InputErrors([f"{shown}: hosts: no host has the role {role}; add it to one" for role in absent])
+    found = {}
+    for name, machine in inventory.hosts.items():
+        given = dict(inventory.defaults) | {key: own for key, own in machine if own is not None}
+        given["programs"] = (inventory.defaults.programs or {}) | (machine.programs or {})
+        found[name] = _target(inventory, name, given, path.parent)
+    return found
+
+
+def _target(inventory: Inventory, name: str, given: Mapping[str, Any], base: Path) -> Target:
+    """Return a host or a gateway with what its SSH needs; a gateway has no more than that."""
+    key, known = given["key_file"], given["known_hosts"] or "~/.ssh/known_hosts"
+    gateway = None
+    if (way := given.get("gateway")) is not None:
+        gateway = _target(inventory, way, dict(inventory.gateways[way]), base)
+    return Target(
+        name=name,
+        host=given["host"],
+        address=given.get("address") or given["host"],
+        roles=given.get("roles", ()),
+        port=given["port"] or 22,
+        user=given["user"] or getpass.getuser(),
+        key_file=base / Path(key).expanduser() if key else None,
+        known_hosts=base / Path(known).expanduser(),
+        folder=given.get("folder"),
+        lease_s=inventory.lease_s,
+        patience_s=inventory.patience_s,
+        timeout_s=inventory.timeout_s,
+        gateway=gateway,
+        programs=given.get("programs", {}),
+    )

@@ -1,0 +1,221 @@
+"""A TiDB cluster on this machine: how many of each part a study asks for, and their settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from benchbook.core.study import registry, descriptors
+from benchbook.core.study.study_base import Model, Scalar
+from benchbook.core.study.study_hosts import Item
+
+# Where `engine.version` of a study must begin for the parts of a cluster to be had.
+VERSIONS = ("5.0",)
+PD, STORES, TIDB, REPLICAS = 1, 3, 1, 3
+
+# unistore makes both caches or none, and ends at its start where the second has no size.
+BLOCKS, INDEXES = "engine.block-cache-size", "engine.index-cache-size"
+
+# Seconds of a run that an event needs before it, so that there is a level to fall from, and after it.
+BEFORE_EVENT_S, AFTER_EVENT_S = 20, 20
+
+# Settings of parts that are not a study's to make: addresses, folders, encryption, what a log is written to,
+# and what the cluster's own keys say.
+RESERVED = {
+    "pd": re.compile(
+        r"(advertise-|initial-|join$|name$|lease$|client-urls$|peer-urls$|data-dir$|force-new-cluster$|security"
+        r"|log\.file|metric\.|dashboard\.|replication\.max-replicas$|replication-mode|cluster-version$)"
+    ),
+    "store": re.compile(r"(server\.(pd-addr|store-addr|status-addr|log-file|raft)$|engine\.db-path$)"),
+}
+
+
+class Event(Model):
+    """What is done to a cluster in the middle of each run of an arm. Such an arm is described second by
+    second; the mean of a run with an event in it says little."""
+
+    what: Literal["kill_store"] = "kill_store"
+    """`kill_store`: the process of the store that leads most regions is killed (SIGKILL), and started again
+    with its data."""
+    at_s: int = Field(ge=1, le=86_400, examples=[60])
+    """Seconds from the start of sysbench, the discard included, to the event."""
+    back_after_s: int = Field(ge=1, le=86_400, examples=[60])
+    """Seconds from the event until the store is started again."""
+
+
+class Cluster(Model):
+    """A TiDB cluster on this machine: PD, stores that replicate by Raft, and TiDB, each a program of its own.
+    The store is unistore, which speaks TiKV's protocol and is not TiKV."""
+
+    pd: int = Field(PD, ge=1, le=1)
+    """Placement drivers; one is what can be made here."""
+    stores: int = Field(STORES, ge=1, le=7, examples=[3])
+    """Stores."""
+    tidb: int = Field(TIDB, ge=1, le=8, examples=[3])
+    """Servers that clients connect to; `access: direct` leads to the first, `haproxy` relays to all."""
+    replicas: int = Field(REPLICAS, ge=1, le=7, examples=[3])
+    """Stores that each row is on (`max-replicas` of PD); no more than `stores`."""
+    zones_ms: float | None = Field(None, ge=0, le=100, examples=[0.5])
+    """Milliseconds added each way between zones: one for each store, PD in the first, TiDB shared out. 0
+    leaves the hops in place, as a baseline needs them; null makes no zones."""
+    pd_settings: dict[Item, Scalar] = Field({}, examples=[{"schedule.leader-schedule-limit": 4}])
+    """Settings of PD by its own names; each is read back and compared."""
+    store_settings: dict[Item, Scalar] = Field({}, examples=[{"raftstore.raft-base-tick-interval": "1s"}])
+    """Settings of the stores by unistore's names; each is read back and compared."""
+    event: Event | None = None
+    """What is done to the cluster in the middle of each run; null: nothing."""
+
+    @model_validator(mode="after")
+    def _enough(self) -> Cluster:
+        if self.replicas > self.stores:
+            raise ValueError(
+                f"replicas: {self.replicas}: there are {self.stores} stores, and a store holds one replica "
+                f"of a region; write {self.stores} or fewer, or raise stores"
+            )
+        if self.store_settings.get(BLOCKS) and not self.store_settings.get(INDEXES):
+            raise ValueError(
+                f"store_settings: {BLOCKS}: unistore then caches indexes, too; write {INDEXES} as well"
+            )
+        return self
+
+    @property
+    def ports(self) -> int:
+        """How many ports it takes: two for each part."""
+        return 2 * (self.tidb + self.pd + self.stores)
+
+
+class ArmCluster(Model):
+    """What an arm changes of the study's cluster; keys left out are the study's. It gets a cluster of its
+    own."""
+
+    stores: int | None = Field(None, ge=1, le=7, examples=[3])
+    """Stores; null: as the study says."""
+    tidb: int | None = Field(None, ge=1, le=8, examples=[3])
+    """Servers that clients connect to; null: as the study says."""
+    replicas: int | None = Field(None, ge=1, le=7, examples=[1])
+    """Stores that each row is on; null: as the study says."""
+    zones_ms: float | None = Field(None, ge=0, le=100, examples=[0.5])
+    """Milliseconds added each way between zones; null: as the study says."""
+    pd_settings: dict[Item, Scalar] = Field({}, examples=[{"schedule.leader-schedule-limit": 4}])
+    """Settings of PD, on top of the study's."""
+    store_settings: dict[Item, Scalar] = Field({}, examples=[{"raftstore.raft-base-tick-interval": "1s"}])
+    """Settings of the stores, on top of the study's."""
+    event: Event | None = None
+    """What is done to this arm's cluster in the middle of each run; null: as the study says."""
+
+    def on(self, base: Cluster) -> dict[str, Any]:
+        """Return the study's cluster with these changes, as plain data; nothing is checked."""
+        keys = ("stores", "tidb", "replicas", "zones_ms", "event")
+        changed = {key: value for key in keys if (value := getattr(self, key)) is not None}
+        return dict(base) | {
+            **changed,
+            "pd_settings": {**base.pd_settings, **self.pd_settings},
+            "store_settings": {**base.store_settings, **self.store_settings},
+        }
+
+
+def _zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where some arms have zones and others have none, so that the hops would be compared."""
+    known = {
+        name: own if own is not None else engine.cluster.zones_ms
+        for name, arm in arms.items()
+        for own in [getattr(getattr(arm.engine, "cluster", None), "zones_ms", None)]
+    }
+    without = [name for name, value in known.items() if value is None]
+    if without and len(without) < len(known):
+        yield (
+            f"arms.{without[0]}.engine.cluster.zones_ms: null: another arm has zones, so the hops themselves "
+            "would be compared; write 0"
+        )
+
+
+def refused(study: Any) -> Iterator[str]:
+    """Yield what doesn't go with a cluster, each as `path.to.key: what is wrong; what to write`."""
+    engine = study.engine
+    if engine.cluster is not None:
+        yield from _of_engine(study.site.kind, engine)
+        yield from _zones(engine, study.arms)
+    for name, arm in study.arms.items():
+        place, own = f"arms.{name}.engine", arm.engine
+        cluster: Cluster | None = engine.cluster
+        if own is not None and own.cluster is not None:
+            if cluster is None:
+                yield f"{place}.cluster: changes a cluster, and engine.cluster is missing; write it there"
+                continue
+            try:
+                cluster = Cluster(**own.cluster.on(cluster))
+            except ValueError as error:
+                yield f"{place}.cluster.{str(error).partition('Value error, ')[2].partition(' [type')[0]}"
+                continue
+        if cluster is None:
+            continue
+        if own is not None and any((own.name, own.version, own.binary)):
+            yield (
+                f"{place}: another engine beside engine.cluster; leave name, version and binary to the study"
+            )
+        yield from _reserved(f"{place}.cluster", cluster)
+        able = [registry.DIRECT, *(one for one, of in descriptors.proxies().items() if of.spreads)]
+        if arm.access not in able:
+            yield (
+                f"arms.{name}.access: {arm.access}: can't reach all TiDB of engine.cluster; write "
+                f"{' or '.join(able)}"
+            )
+        for key in ("network", "qos", "kernel", "zones", "servers"):
+            if getattr(arm, key) != type(arm).model_fields[key].default:
+                yield f"arms.{name}.{key}: is made for one server, not for engine.cluster; remove it"
+        if cluster.event is not None:
+            yield from _of_event(name, cluster, cluster.event, study)
+
+
+def _of_engine(kind: str, engine: Any) -> Iterator[str]:
+    if kind != "local":
+        instead = f"{registry.to_write(('local',))}, or use site.tiup or site.kubernetes.tidb"
+        yield registry.refusal("engine.cluster", kind, ("local",), remedy=instead)
+    if descriptors.engine(engine.name).cluster is None:
+        able = next(one for one in descriptors.engines().values() if one.cluster is not None)
+        yield (
+            f"engine.cluster: made of {able.product}, and engine.name is {engine.name}; write {able.name}, "
+            "or remove it"
+        )
+    elif engine.binary is not None:
+        yield f"engine.binary: {engine.binary}: the parts of a cluster are built together; remove it"
+    elif engine.version not in VERSIONS:
+        yield f"engine.version: {engine.version}: a cluster can be made of {', '.join(VERSIONS)}; write that"
+    yield from _reserved("engine.cluster", engine.cluster)
+
+
+def _of_event(name: str, cluster: Cluster, event: Event, study: Any) -> Iterator[str]:
+    """Yield where an event can't be made in a study, or would say nothing."""
+    plan, place = study.plan, f"arms.{name}: engine.cluster.event"
+    if cluster.replicas < 3:
+        yield f"{place}: with {cluster.replicas} replicas no majority is left; write replicas: 3"
+    if len(study.workloads) * len(study.threads) > 1 or study.aa is not None:
+        yield (
+            f"{place}: a store that was killed is another process, and parts are started anew with each "
+            "block only; write one workload, one thread level and aa: null"
+        )
+    if event.at_s < plan.discard_s + BEFORE_EVENT_S:
+        yield (
+            f"{place}.at_s: {event.at_s}: leaves less than {BEFORE_EVENT_S} s before it; write "
+            f"{int(plan.discard_s) + BEFORE_EVENT_S} or more"
+        )
+    needed = event.at_s + event.back_after_s + AFTER_EVENT_S
+    if plan.discard_s + plan.run_s < needed:
+        yield (
+            f"plan.run_s: {plan.run_s}: the event of arm {name} ends {AFTER_EVENT_S} s before the run at "
+            f"the latest; write {int(needed - plan.discard_s)} or more"
+        )
+
+
+def _reserved(place: str, cluster: Cluster) -> Iterator[str]:
+    """Yield each setting of a cluster's parts that is not a study's, with what to write."""
+    for part, form in RESERVED.items():
+        for key, value in getattr(cluster, f"{part}_settings").items():
+            if form.match(key) or descriptors.leads_out(value):
+                yield (
+                    f"{place}.{part}_settings.{key}: not a study's to set: it says where the part listens, "
+                    "lives or writes, or what the cluster's own keys say (replicas); remove it"
+                )

@@ -1,0 +1,92 @@
+"""A study at another size: the study file with what its section `sizes` changes, as a file of its own.
+
+DVC follows the keys of a file by name, so a study is measured at a size under the name STUDY-SIZE, from a
+file that is written when it is first asked for. The study itself is written by hand once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+from collections.abc import Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from benchbook.core.util import paths, yaml_file
+
+SECTION = "sizes"
+WIDTH = 4096
+# The sections with an empty line before them in a file that is written.
+OPENING = ("site", "engine", "arms", "aa", "dataset", "workloads", "threads", "plan", "warm_up", "claims")
+
+
+def names(study: str, file: Path | None = None) -> list[str]:
+    """Return the names of a study at its other sizes, each STUDY-SIZE, in the order of its file."""
+    file = file or paths.study(study).file
+    # To parse a file takes a tenth of a second; in quotes, a backslash could stand for a letter of the word.
+    raw = file.read_bytes() if file.is_file() else b""
+    if raw and SECTION.encode() not in raw and b"\\" not in raw:
+        return []
+    found = yaml_file.read(file, paths.study(study).shown).data.get(SECTION)
+    return [f"{study}-{size}" for size in found] if isinstance(found, Mapping) else []
+
+
+def wholes() -> list[str]:
+    """Return the studies that are no other one at a size, by their names, sorted."""
+    written = paths.study_files()
+    return [name for name in sorted(written) if origin(name, written) is None]
+
+
+def origin(name: str, written: Mapping[str, Sequence[Path]] | None = None) -> str | None:
+    """Return the study that has a size of this name, or None; `written` are all study files, if known."""
+    written = paths.study_files() if written is None else written
+    near = [study for study in written if name.startswith(f"{study}-")]
+    closest_first = sorted(near, key=len, reverse=True)
+    return next((study for study in closest_first if name in names(study, written[study][0])), None)
+
+
+def document(name: str, study: str) -> yaml_file.Document:
+    """Return the parsed study at a size; each key has the line of the study's own file that sets it."""
+    there = yaml_file.read(paths.study(study).file, paths.study(study).shown)
+    made = yaml_file.parse(text(name, study).encode(), there.name)
+    size = (SECTION, name.removeprefix(f"{study}-"))
+    lines = {path: there.lines.get((*size, *path), there.lines.get(path, 1)) for path in made.lines}
+    return dataclasses.replace(made, lines=lines)
+
+
+def text(name: str, study: str) -> str:
+    """Return the study file that a size stands for, comments included.
+
+    The size is a JSON Merge Patch (RFC 7396): mappings are merged key by key, null takes a key out, and
+    any other value replaces the one that was there.
+    """
+    rounds = YAML()
+    rounds.width = WIDTH
+    rounds.preserve_quotes = True
+    whole = rounds.load(paths.study(study).file.read_text(encoding="utf-8"))
+    size = name.removeprefix(f"{study}-")
+    patch(whole, whole.pop(SECTION)[size])
+    written = io.StringIO()
+    rounds.dump(whole, written)
+    # A key that a size adds comes after the empty line that ended its section: empty lines are written again.
+    lines = [line.rstrip() for line in written.getvalue().splitlines() if line.strip()]
+    at = 1 if lines[0].startswith("#") else 0
+    lines[at:at] = [
+        f"# Made from {paths.study(study).shown} at its size `{size}`; change it there and delete this file."
+    ]
+    whole_text = "\n".join(lines) + "\n"
+    return re.sub(rf"^(?=({'|'.join(OPENING)}):)", "\n", whole_text, flags=re.MULTILINE)
+
+
+def patch(whole: MutableMapping[str, Any], change: Mapping[str, Any]) -> None:
+    """Change a mapping in place as RFC 7396 has it."""
+    for key, value in change.items():
+        if value is None:
+            whole.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(whole.get(key), MutableMapping):
+            patch(whole[key], value)
+        else:
+            whole[key] = value

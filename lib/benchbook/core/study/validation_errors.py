@@ -1,0 +1,141 @@
+"""Turn a parsed file into a model, and what pydantic found wrong into lines that people can act on."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path as FilePath
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from benchbook.core.util.errors import InputErrors, did_you_mean
+from benchbook.core.study.params import Params
+from benchbook.core.util.yaml_file import Document
+
+T = TypeVar("T", bound=BaseModel)
+Path = tuple[str | int, ...]
+WRONG: dict[str, str] = tomllib.loads(FilePath(__file__).with_name("explain.toml").read_text("utf-8"))
+SECRETS = ("password", "mysql_password", "mysql-password", "secret", "token")
+
+
+def validate(document: Document, model: type[T]) -> T:
+    """Return the model of a document; `InputErrors` with every line FILE:LINE: key: value: wrong; remedy."""
+    lines = dict(document.ambiguous)
+    try:
+        loaded = model.model_validate(document.data)
+    except ValidationError as error:
+        lines |= _told(document, _schema(model), error)
+    if lines:
+        raise InputErrors(lines.values())
+    return loaded
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
+
+
+def _told(document: Document, schema: dict[str, Any], found: ValidationError) -> dict[Path, str]:
+    lines: dict[Path, str] = {}
+    for item in found.errors(include_url=False):
+        value, kind = item["input"], item["type"]
+        path = tuple(part for part in item["loc"] if part != "[key]")
+        # A union names its branch as the last part of the path; people know only the key.
+        while path and path not in document.lines and kind not in ("extra_forbidden", "missing"):
+            path = path[:-1]
+        # A list with a wrong item is also too short for pydantic, which counts only the right ones.
+        if kind == "too_short" and len(value) >= item["ctx"]["min_length"]:
+            continue
+        # A number that YAML 1.1 reads differently is already explained; of a word the choices say more.
+        if path in document.ambiguous and not (isinstance(value, str) and value.isalpha()):
+            continue
+        if kind == "value_error" and not path:
+            message = str(item["ctx"]["error"]).splitlines()
+            lines |= {(text,): in_place(document, text) for text in message}
+        else:
+            lines.setdefault(path or item["loc"], document.at(path, _explain(schema, path, item)))
+    return lines
+
+
+def in_place(document: Document, text: str) -> str:
+    """Place what a check of the whole file says, `path.to.key: what is wrong`, at that key's line."""
+    key, _, message = text.partition(": ")
+    path = tuple(int(part) if part.isdigit() else part for part in key.split("."))
+    return document.at(path, message)
+
+
+def _explain(schema: dict[str, Any], path: Path, error: Mapping[str, Any]) -> str:
+    """Return what is wrong with a key, and what to write."""
+    value, kind, node = error["input"], error["type"], _node(schema, path)
+    write = _remedy(node, value)
+    if kind == "missing":
+        return f"missing; add it, {_smallest(node) or write.replace('write', 'such as')}"
+    if kind == "extra_forbidden":
+        if path[-1] in SECRETS:
+            return "unknown key; a secret never stands in a file of the repository, remove it"
+        if len(path) == 1 and path[0] in Params.model_fields:
+            return "unknown key; it stands in params.yaml, for all studies"
+        return f"unknown key; {did_you_mean(str(path[-1]), _node(schema, path[:-1]).get('properties', {}))}"
+    if value is None:
+        return f"null: missing value; {write}"
+    if kind == "tuple_type":
+        is_item = isinstance(value, int) or node.get("items", {}).get("type") != "integer"
+        return f"{value!r}: not a list; {f'write [{value}]' if is_item else write}"
+    if kind == "string_pattern_mismatch" and error["loc"][-1] == "[key]":
+        return "not a name; use lower-case letters, digits, _ and -, a letter first, 40 at most"
+    told = repr(list(value) if isinstance(value, tuple) else value)[:80]
+    told = "a mapping" if isinstance(value, dict) else told
+    wrong = WRONG[kind].format(**error.get("ctx", {}), write=write) if kind in WRONG else error["msg"]
+    return f"{told}: {wrong}"
+
+
+def _remedy(node: dict[str, Any], value: Any) -> str:
+    """Return what to write for a key: the number that is meant, one of the choices, or an example."""
+    meant = re.fullmatch(r"([0-9]+)([kKM])", value) if isinstance(value, str) else None
+    if meant and node.get("type") == "integer":
+        return f"write {int(meant[1]) * (1_000_000 if meant[2] == 'M' else 1000)}"
+    examples, choices = node.get("examples"), node.get("enum")
+    if choices and not examples:
+        return f"write {', '.join(map(str, choices[:-1]))} or {choices[-1]}"
+    example = examples[0] if examples else node.get("default")
+    return "see docs/parameters.md" if example is None else f"write {example}"
+
+
+def _smallest(node: dict[str, Any]) -> str | None:
+    """Return the least that a section may hold, or None where there is no such thing."""
+    if node.get("type") == "array":
+        return "[] if there are none" if not node.get("minItems") else None
+    is_section = node.get("type") == "object" and "properties" in node
+    return "{} takes its defaults" if is_section and not node.get("required") else None
+
+
+def _node(schema: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Follow a key path through a JSON schema; an unknown part gives an empty schema."""
+    node = schema
+    for part in path:
+        node, _ = resolved(schema, node)
+        node = node.get("properties", {}).get(part) or node.get("items") or of_names(node)
+    return resolved(schema, node)[0]
+
+
+def of_names(section: dict[str, Any]) -> dict[str, Any]:
+    """Return what stands behind names of one's own, or an empty node."""
+    named = section.get("additionalProperties")
+    if isinstance(named, dict):
+        return named
+    return next(iter(section.get("patternProperties", {}).values()), {})
+
+
+def resolved(schema: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the node that a reference stands for, with examples of its own, and whether it may be null."""
+    branches = [branch for branch in node.get("anyOf", ()) if branch.get("type") != "null"]
+    if "$ref" in node:
+        found = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+    elif len(branches) == 1:
+        found, _ = resolved(schema, branches[0])
+    else:
+        return node, False
+    return {**found, **{key: node[key] for key in node if key == "examples"}}, "anyOf" in node

@@ -1,0 +1,1 @@
+"""util: see the README of the code."""

@@ -1,0 +1,201 @@
+"""Files that are complete or absent, with the same bytes for the same content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchbook.core.util import paths
+from benchbook.core.util.errors import BenchbookError, NotThere
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: (FOLDER := "a folder"),
+}
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write sorted, indented JSON through a temporary file; NaN and infinity become null."""
+    text = json.dumps(
+        _finite(value), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False, default=str
+    )
+    write_text(path, text + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text through a temporary file that is on disk before it takes the name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)
+
+
+# Far more than any of its files has, and little enough that a reader's memory holds what they become.
+MOST_JSON_BYTES = 16_000_000
+MOST_JSON_VALUES = 1_000_000
+MOST_JSON_DEPTH = 40
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+
+
+def parse_json(text: bytes) -> Any:
+    """Read JSON that others may have made: limited in size, depth and values, each key once.
+
+    ValueError for anything else, for NaN and infinity as well.
+    """
+    if len(text) > MOST_JSON_BYTES:
+        raise ValueError(f"{len(text)} bytes, at most {MOST_JSON_BYTES}")
+    bare = _TEXT.sub(b"", text)
+    # Counting is quick whatever there is; only then is it worth a walk.
+    values = sum(map(bare.count, (b",", b"[", b"{")))
+    if values > MOST_JSON_VALUES or bare.count(b"]") + bare.count(b"}") > MOST_JSON_VALUES:
+        raise ValueError(f"{values} values, at most {MOST_JSON_VALUES}")
+    depth = deepest = 0
+    for bracket in re.finditer(rb"[\[\]{}]", bare):
+        depth += 1 if bracket[0] in b"[{" else -1
+        deepest = max(deepest, depth)
+    if deepest > MOST_JSON_DEPTH:
+        raise ValueError(f"nested {deepest} deep, at most {MOST_JSON_DEPTH}")
+    return json.loads(
+        text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number, parse_float=_number
+    )
+
+
+def finite(text: str) -> Any:
+    """Read JSON of our own; ValueError for NaN and infinity, which no limit excludes."""
+    return json.loads(text, parse_constant=_no_number, parse_float=_number)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    counts = Counter(key for key, _ in pairs)
+    if len(counts) < len(pairs):
+        raise ValueError(f"the key {max(counts, key=counts.__getitem__)!r} is there twice")
+    return dict(pairs)
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+def write_csv(path: Path, table: pd.DataFrame) -> None:
+    """Write a table without its index, complete or not at all."""
+    write_text(path, table.to_csv(index=False, lineterminator="\n"))
+
+
+def required(path: Path) -> Path:
+    """Return a path that is there; NotThere with what brings it if it is something that a stage leaves."""
+    if not path.exists() and (remedy := paths.what_brings(path)):
+        raise NotThere(remedy)
+    return path
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; BenchbookError naming it if it is missing or damaged."""
+    required(path)
+    try:
+        if not path.is_file() and path.exists():
+            raise OSError(f"it is {kind(path)}, not a plain file")
+        return json.loads(path.read_bytes().decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise BenchbookError(
+            f"{path}: cannot be read: {error}; run the stage that makes it again (`dvc status` says which)"
+        ) from None
+
+
+def read_csv(path: Path, *columns: str) -> pd.DataFrame:
+    """Read a table; BenchbookError naming the file if it is damaged or lacks one of the columns."""
+    import pandas as pd
+
+    required(path)
+    try:
+        table = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise BenchbookError(f"{path}: cannot be read: {error}; run the stage that makes it again") from None
+    if absent := [name for name in columns if name not in table.columns]:
+        raise BenchbookError(
+            f"{path}: it has no column {', '.join(absent)}: damaged; run the stage that makes it again"
+        )
+    return table
+
+
+def kind(path: Path) -> str | None:
+    """Say what a path is, without following a link; None for a plain file. OSError where nothing is."""
+    mode = path.lstat().st_mode
+    return None if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "no plain file")
+
+
+def read_plain(path: Path) -> bytes:
+    """Return the bytes of a plain file; OSError for anything else."""
+    # A FIFO keeps its reader waiting for ever, a device has no end, a link leads out of the folder.
+    if found := kind(path):
+        raise OSError(f"{path.name}: it is {found}, not a plain file")
+    # Between the look and the opening it may have become something else.
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path.name}: it is no plain file")
+        return stream.read()
+
+
+def tree(folder: Path | str, above: str = "") -> Iterator[tuple[str, str | None]]:
+    """Yield the path of everything below a folder and what it is, by name; None for a plain file."""
+    with os.scandir(folder) as listed:
+        entries = sorted(listed, key=lambda entry: entry.name)
+    for entry in entries:
+        # The folder's own list tells plain files apart: nothing more is asked about each of them.
+        found = None if entry.is_file(follow_symlinks=False) else kind(Path(entry.path))
+        yield f"{above}{entry.name}", found
+        if found == FOLDER:
+            yield from tree(entry.path, f"{above}{entry.name}/")
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of the bytes that are on disk."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def looks(root: Path, found: Iterable[Path]) -> str:
+    """Return a digest over names, sizes and times of files: to read them all would take seconds."""
+    seen = {str(one.relative_to(root)): one.stat() for one in found}
+    lines = [f"{name} {seen[name].st_size} {seen[name].st_mtime_ns}" for name in sorted(seen)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def sha256_all(folder: Path, several: Iterable[Path]) -> str:
+    """Return one SHA-256 of several files: of their paths below a folder and their bytes, in any order."""
+    lines = [f"{path.relative_to(folder).as_posix()} {sha256(path)}\n" for path in sorted(several)]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

@@ -1,0 +1,261 @@
+"""Where everything is, one commented line a place, found from the repository's root."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+
+# The folder of a study that has the settings files and manifests of its arms.
+APPLIED = "applied"
+
+
+_AT: ContextVar[Path | None] = ContextVar("root", default=None)
+
+
+@contextlib.contextmanager
+def at(folder: Path) -> Iterator[None]:
+    """Let another folder be the root of what this thread does meanwhile."""
+    before = _AT.set(folder.resolve())
+    try:
+        yield
+    finally:
+        _AT.reset(before)
+
+
+def root() -> Path:
+    """Return the root: as `at` says, BENCHBOOK_ROOT, the next folder upwards with dvc.yaml, this checkout."""
+    if (set_here := _AT.get()) is not None:
+        return set_here
+    named = os.environ.get("BENCHBOOK_ROOT")
+    if named:
+        return Path(named).resolve()
+    here = Path.cwd().resolve()
+    for folder in (here, *here.parents):
+        if (folder / "dvc.yaml").is_file() and (folder / "studies").is_dir():
+            return folder
+    return Path(__file__).resolve().parents[4]
+
+
+class _In:
+    """A place of a name in the folder of a study or a source."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, places: _Places, kind: type) -> Path:
+        return places.data / self.name
+
+
+@dataclass(frozen=True)
+class _Places:
+    """What a study and a source have alike: a folder of `data`, and their executed notebooks in it."""
+
+    name: str
+    base: Path
+
+    @property
+    def data(self) -> Path:
+        """Everything the pipeline made of it."""
+        return self.base / "data" / self.name
+
+    notebooks = _In("notebooks")
+    """Executed notebooks: the log of the stages."""
+    failed = _In("failed")
+    """Executed notebooks of failed stages, kept where DVC does not delete them."""
+
+
+@dataclass(frozen=True)
+class StudyPaths(_Places):
+    """The places of one study below `data/NAME` and `reports`."""
+
+    @property
+    def file(self) -> Path:
+        """The study file, in whatever folder of `studies` it lies; where there is none, in `studies`."""
+        found = study_files(self.base).get(self.name)
+        return found[0] if found else self.base / "studies" / f"{self.name}.yaml"
+
+    @property
+    def shown(self) -> str:
+        """The study file as people write it, from the root on."""
+        return self.file.relative_to(self.base).as_posix()
+
+    facts = _In("facts.json")
+    """What provision found the arms to be."""
+    applied = _In(APPLIED)
+    """The settings files and manifests that were applied to the arms."""
+    dataset = _In("dataset.json")
+    """What prepare loaded and checked."""
+    warm_up = _In("warm_up.json")
+    """What the pilots gave for the discard."""
+    pilots = _In("pilots")
+    """The pilots: run folders that are never counted."""
+    session = _In("session.json")
+    """The seed that this session drew, and when it began."""
+    schedule = _In("schedule.csv")
+    """The order of runs, written before the first."""
+    raw = _In("raw")
+    """Valid runs, one folder each, never edited."""
+    void = _In("void")
+    """Voided attempts and runs of earlier settings: evidence, never data."""
+    tidy = _In("tidy")
+    """Parquet tables made of the run folders."""
+    findings = _In("findings.json")
+    """The only source of numbers in prose."""
+    metrics = _In("metrics.json")
+    """The effects in the form that `dvc metrics` compares."""
+    plots = _In("plots")
+    """The tables that `dvc plots` draws."""
+
+    @property
+    def report(self) -> Path:
+        """The page of this study."""
+        return self.base / "reports" / "studies" / f"{self.name}.html"
+
+    @property
+    def summary(self) -> Path:
+        """The answer of this study as Markdown, to be pasted."""
+        return self.report.with_suffix(".md")
+
+    @property
+    def run_pages(self) -> Path:
+        """The pages of its single runs."""
+        return self.base / "reports" / "runs" / self.name
+
+
+def study(name: str) -> StudyPaths:
+    """Return the places of one study."""
+    return StudyPaths(name, root())
+
+
+@dataclass(frozen=True)
+class RecordedPaths(StudyPaths):
+    """The places of a recorded session: a root of its own in `data/recorded/STUDY`, pages on the site."""
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self.base.name
+
+    @property
+    def clone(self) -> Path:
+        """The clone that has the record."""
+        return self.base.parents[3]
+
+    @property
+    def archive(self) -> Path:
+        """Its evidence, as git has it."""
+        return self.clone / "data" / "record" / self.name / f"{self.session_id}.tar.xz"
+
+    @property
+    def pooled(self) -> Path:
+        """What all sessions of the study say together."""
+        return self.base.parent / "pooled.json"
+
+    @property
+    def report(self) -> Path:
+        return self.clone / "reports" / "record" / "studies" / f"{self.name}.html"
+
+    @property
+    def run_pages(self) -> Path:
+        return self.clone / "reports" / "record" / "runs" / self.name
+
+
+def recorded(name: str, session: str) -> RecordedPaths:
+    """Return the places of one recorded session of a study."""
+    return RecordedPaths(name, root() / "data" / "recorded" / name / session)
+
+
+def record() -> Path:
+    """Return the folder of the recorded archives and their index."""
+    return root() / "data" / "record"
+
+
+def studies() -> list[str]:
+    """Return the names of all study files, sorted."""
+    return sorted(study_files())
+
+
+def study_files(base: Path | None = None) -> dict[str, list[Path]]:
+    """Return the study files below a root's `studies` by their names, in folders too but in no hidden one.
+
+    A study is known by its name alone: `load` refuses a name that has several files.
+    """
+    folder = (base or root()) / "studies"
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.rglob("*.yaml")):
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            found.setdefault(path.stem, []).append(path)
+    return found
+
+
+@dataclass(frozen=True)
+class SourcePaths(_Places):
+    """The places of one published source."""
+
+    @property
+    def published(self) -> Path:
+        """The folder that carries its tables."""
+        return self.base / "data" / "published" / self.name
+
+    @property
+    def data(self) -> Path:
+        return self.base / "data" / "audit" / self.name
+
+    audit = _In("audit.json")
+    """Its claims, judged on its own tables."""
+
+    @property
+    def report(self) -> Path:
+        """The page of this source."""
+        return self.base / "reports" / "sources" / f"{self.name}.html"
+
+
+def source(name: str) -> SourcePaths:
+    """Return the places of one published source."""
+    return SourcePaths(name, root())
+
+
+def reports() -> Path:
+    """Return the folder of the site."""
+    return root() / "reports"
+
+
+def params() -> Path:
+    """Return the file that says what `dvc repro` runs."""
+    return root() / "params.yaml"
+
+
+def code(study: str) -> Path:
+    """Return the file that says which code of `sites` measuring a study runs."""
+    return root() / "data" / "site" / "code" / f"{study}.json"
+
+
+# The stages of a study in their order: its notebook, and what it leaves, as StudyPaths calls it.
+STAGES = {
+    "provision": ("01_provision", "facts"),
+    "prepare": ("02_prepare", "dataset"),
+    "warm-up": ("03_warm_up", "warm_up"),
+    "run-matrix": ("04_run_matrix", "raw"),
+    "parse": ("05_parse", "tidy"),
+    "analyze": ("06_analyze", "findings"),
+    "report": ("07_report", "report"),
+}
+
+
+def what_brings(path: Path) -> str:
+    """Say in one line that a file of a study is not there yet and what to run first; empty for others."""
+    data = root() / "data"
+    if not path.is_relative_to(data) or len(parts := path.relative_to(data).parts) < 2:
+        return ""
+    where = study(parts[0])
+    left_by = {getattr(where, leaves).name: notebook for notebook, leaves in STAGES.values()}
+    if not (notebook := left_by.get("raw" if parts[1] == where.schedule.name else parts[1])):
+        return ""
+    return (
+        f"data/{'/'.join(parts)} is not there yet: run `make repro STUDY={parts[0]}`, which runs every "
+        f"stage, or notebooks/{notebook}.ipynb if the stages before it have run"
+    )

@@ -1,0 +1,49 @@
+"""What this process has from its parent: passwords in its environment, and the mode of new files.
+
+A study may name the variable that holds an account's password. A program that doesn't need it takes it out of
+its environment before it starts another one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+from benchbook.core.util import paths
+
+NAMED = re.compile(r"\bpassword_env\s*[\"']?\s*:\s*[\"']?([A-Z][A-Z0-9_]{0,63})\b")
+OTHERS_WRITE = 0o022
+
+_hidden: dict[str, str] = {}
+
+
+def named() -> set[str]:
+    """Return the variables that the study files of this clone name as holding a password."""
+    found: set[str] = set()
+    for several in paths.study_files().values():
+        for file in several:
+            found.update(NAMED.findall(file.read_bytes().decode("utf-8", "replace")))
+    return found
+
+
+def hide(needed: Iterable[str] = ()) -> None:
+    """Take passwords out of the environment that its own programs inherit, but for those `needed` by them.
+
+    `password` still finds those that this process may use itself.
+    """
+    kept = set(needed)
+    for name in named() - kept:
+        value = os.environ.pop(name, None)
+        if value:
+            _hidden[name] = value
+
+
+def password(name: str) -> str:
+    """Return the password that a variable holds or held; empty if it was never set."""
+    return os.environ.get(name) or _hidden.get(name, "")
+
+
+def close() -> None:
+    """See that nothing this process and its children make can be written by others, whatever the umask."""
+    os.umask(os.umask(0o077) | OTHERS_WRITE)

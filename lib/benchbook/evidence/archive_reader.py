@@ -1,0 +1,142 @@
+"""What stands in an unpacked archive, each file read once, nothing of it believed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from benchbook.core.artifacts import applied_config, run_folder
+from benchbook.core.util import files, paths, yaml_file
+from benchbook.core.artifacts.artifact import Facts, told
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.study.params import Params
+from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study.study import Study
+from benchbook.plan import schedule
+from benchbook.read import validity
+
+
+class Unpacked:
+    """The files of an archive as types; reading one that is damaged raises whatever its damage asks for."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.root, self.name = root, name
+        self.where = paths.StudyPaths(name, root)
+
+    @cached_property
+    def study(self) -> Study:
+        """The study file; whether its claims are in a source is not asked."""
+        return validate(yaml_file.read(self.where.file, f"studies/{self.name}.yaml"), Study)
+
+    @cached_property
+    def params(self) -> Params:
+        """The archive's own settings."""
+        return validate(yaml_file.read(self.root / "params.yaml", "params.yaml"), Params)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What provision found."""
+        try:
+            found = Facts.model_validate(_json(self.where.facts))
+        except ValidationError as error:
+            raise ValueError(f"facts.json: {told(error)}") from None
+        if found.study != self.name:
+            raise ValueError(f"facts.json is of the study {found.study!r}")
+        return found
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What prepare loaded."""
+        return _json(self.where.dataset)
+
+    @cached_property
+    def warm_up(self) -> dict[str, Any]:
+        """What the pilots gave."""
+        return _json(self.where.warm_up)
+
+    @cached_property
+    def session(self) -> dict[str, Any]:
+        """What the session drew; empty in archives whose study file has the seed."""
+        return _json(self.where.session) if self.where.session.is_file() else {}
+
+    @cached_property
+    def conditions(self) -> dict[str, dict[str, Any]]:
+        """The digests of facts and data for each arm as its first run names them."""
+        named: dict[str, dict[str, Any]] = {}
+        for plan in self.plans.values():
+            named.setdefault(self.study.deployed(plan["arm"]), plan["conditions"])
+        # Where facts or data are not those of the runs, it is reported once, and not of every run again.
+        due = schedule.conditions(self.facts.arms, self.data)
+        return {arm: named.get(arm, due[arm]) for arm in due}
+
+    @cached_property
+    def runs(self) -> list[PlannedRun]:
+        """The runs that study, facts, data and settled rates ask for."""
+        drawn = self.session.get("seed")
+        return schedule.plan_runs(self.name, self.study, self.conditions, self.warm_up, drawn)
+
+    @cached_property
+    def folders(self) -> list[RunFolder]:
+        """The run folders of raw."""
+        return list(run_folder.listing(self.where.raw))
+
+    @cached_property
+    def pilots(self) -> list[RunFolder]:
+        """The run folders of the pilots."""
+        return list(run_folder.listing(self.where.pilots))
+
+    @cached_property
+    def plans(self) -> dict[str, dict[str, Any]]:
+        """The plan of each run folder of raw."""
+        return {folder.name: folder.plan() for folder in self.folders}
+
+    @cached_property
+    def applied(self) -> dict[str, list[str]]:
+        """Where facts and runs name a settings file, by its digest: names of the fact with its arms."""
+        found: dict[str, list[str]] = {}
+        for arm, facts in self.facts.arms.items():
+            for name, digest in applied_config.digests(facts):
+                found.setdefault(digest, []).append(f"{name} of {arm}")
+        for folder in [*self.folders, *self.pilots]:
+            for name, digest in applied_config.digests(folder.evidence().get("identity_before") or {}):
+                found.setdefault(digest, [f"{name} of runs such as {folder.name}"])
+        found.pop(applied_config.NOTHING, None)
+        return found
+
+    @cached_property
+    def voids(self) -> list[tuple[run_folder.Note, RunFolder]]:
+        """The notes of void, each with the folder that it stands beside."""
+        notes = sorted(self.where.void.glob(f"*.{run_folder.VOID}")) if self.where.void.is_dir() else []
+        return [(run_folder.read_note(note), run_folder.voided_by(note)) for note in notes]
+
+    @cached_property
+    def voided(self) -> Counter[str]:
+        """How often each run was voided for how it went."""
+        return Counter(note.run_id for note, _ in self.voids if note.status in run_folder.COUNTED)
+
+    @cached_property
+    def failed(self) -> dict[str, str | None]:
+        """Each run that was voided for how it went, with its group; None where its folder can't say."""
+        found: dict[str, str | None] = {}
+        for note, folder in self.voids:
+            if note.status in run_folder.FAILED:
+                is_whole = folder.path.is_dir() and not folder.verify()
+                found[note.run_id] = folder.planned().group if is_whole else found.get(note.run_id)
+        return found
+
+    @cached_property
+    def judged(self) -> dict[str, validity.Judgement]:
+        """Each run judged by the archive's own limits."""
+        return {folder.name: validity.judge(folder, self.params.limits) for folder in self.folders}
+
+
+def _json(file: Path) -> Any:
+    try:
+        return files.parse_json(files.read_plain(file))
+    except ValueError as error:
+        raise ValueError(f"{file.name}: {error}") from None

@@ -1,0 +1,95 @@
+"""A session made again from its archive: unpacked, parsed, analyzed, and held against what it came with.
+
+The one place for it. All is done in this process, by the calls of the notebooks 05_parse and 06_analyze.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from benchbook.compare.inference import setup_notes, metrics_export, findings
+from benchbook.compare.claims import evaluate
+from benchbook.core.util import numeric_equality, files, parallel, paths, yaml_file
+from benchbook.core.artifacts import artifact
+from benchbook.core.study import load
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.params import Params
+from benchbook.evidence import archive
+from benchbook.read import published, tidy
+from benchbook.show.markup import plain
+
+# What analyze leaves and an archive carries.
+MADE = ("findings.json", "metrics.json")
+
+
+def compared(study: str, root: Path, cores: int | None = None) -> tuple[str, ...]:
+    """Parse and analyze what is unpacked below `root`; return how the result differs from what came with it.
+
+    `cores` says how many processes parse; None: as many as there are. BenchbookError with what is
+    missing, or with what parse and analyze say of these files.
+    """
+    complete(study, root)
+    where = paths.StudyPaths(study, root)
+    claimed = {name: (where.data / name).read_bytes() for name in MADE}
+    for name in MADE:
+        (where.data / name).unlink()
+    try:
+        with paths.at(root):
+            params = validate(yaml_file.read(root / "params.yaml", "params.yaml"), Params)
+            named = ("run_id", "block", "position", "arm", "workload", "threads")
+            runs = files.read_csv(where.schedule, *named)
+            # As 05_parse does.
+            with parallel.each(len(runs), cores) as each:
+                tidy.parse(where.raw, where.void, runs, where.tidy, params.limits.model_dump(), each)
+            analyze(where, params)
+    except MemoryError:
+        raise
+    except Exception as error:
+        # Whatever files that nobody here made do to parse and analyze.
+        kind = "" if isinstance(error, BenchbookError) else f"{type(error).__name__}: "
+        raise BenchbookError(
+            "every hash is right, but the stages parse and analyze failed on these files: "
+            f"{kind}{plain(error)}"
+        ) from error
+    return tuple(differing(claimed, where.data))
+
+
+def complete(study: str, root: Path) -> None:
+    """Raise BenchbookError with what an unpacked archive lacks."""
+    where = paths.StudyPaths(study, root)
+    due = [where.file, root / "params.yaml", root / archive.README]
+    due += [where.data / name for name in archive.PARTS]
+    if absent := [one.relative_to(root).as_posix() for one in due if not one.is_file()]:
+        raise BenchbookError(f"{study}: no {', '.join(absent)} in the archive")
+
+
+def analyze(where: paths.StudyPaths, params: Params) -> None:
+    """Make findings, metrics and plots of a study from its tidy tables, as 06_analyze does."""
+    spec, study = load.study_file(where.file), where.name
+    shown = published.claims(setup_notes.illustrated(spec))
+    put = evaluate.put(spec, published.claims(spec.claims), shown)
+    tables = tidy.load(where.tidy, *findings.tables(spec, params.analysis, put))
+    left = artifact.facts(study), artifact.dataset(study)
+    found = findings.of_study(study, spec, tables, params.analysis, put, shown, *left)
+    found.write(where.findings)
+    files.write_json(where.metrics, metrics_export.metrics(found))
+    files.write_csv(where.plots / "effects.csv", metrics_export.by_threads(found))
+    files.write_csv(where.plots / "blocks.csv", metrics_export.by_block(spec, tables["runs"]))
+
+
+def digests(data: Path) -> dict[str, str]:
+    """Return the digests of the tidy tables of a study, which follow from its raw files alone."""
+    return {name: numeric_equality.digest(table) for name, table in tidy.load(data / "tidy").items()}
+
+
+def differing(claimed: Mapping[str, bytes], data: Path) -> Iterator[str]:
+    """Name every value of findings and metrics that is not as it was, as `canonical` holds them."""
+    for name, before in claimed.items():
+        recorded_, here = (files.parse_json(text) for text in (before, (data / name).read_bytes()))
+        for one in (recorded_, here):
+            # With which release findings were made is no finding: a new one would leave nothing as recorded.
+            one.pop("made_by", None)
+        for text in numeric_equality.differences(recorded_, here, numeric_equality.DECIMALS.get(name)):
+            yield f"{name}: {text}"

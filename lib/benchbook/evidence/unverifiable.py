@@ -1,0 +1,83 @@
+"""What an archive has otherwise than this clone, what of it is gone, and what no check of files can show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchbook.core.util import files, paths, yaml_file
+from benchbook.core.util.numeric_equality import short, unlike
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.study.params import Params
+from benchbook.core.study.study import Study
+from benchbook.evidence import archive
+from benchbook.evidence.archive_reader import Unpacked
+from benchbook.measure import store
+from benchbook.read import validity
+
+SENTENCES = (
+    "that these servers ran, on that machine and at that time: who has all the files can write others "
+    "that agree with each other, so it is the recorder's word",
+    "what nothing else repeats: facts that are in no run's id, monitor.csv, and why attempts that were "
+    "killed or damaged were set aside",
+    "that nothing was left out: a session that was never recorded, or a study that was made smaller "
+    "before it was packed, leaves nothing here",
+)
+
+
+def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
+    """Yield what the archive brings along and this clone has otherwise, and the checks that were not made."""
+    here = validate(yaml_file.read(ours / "params.yaml", "params.yaml"), Params)
+    for section in ("limits", "analysis"):
+        own, theirs = dict(getattr(here, section)), dict(getattr(held.params, section))
+        for name, (due, said) in unlike(own, theirs).items():
+            yield f"params.yaml: {section}.{name} is {said} in the archive, {due} here"
+    limits = held.params.limits.model_dump(mode="json")
+    for name, folder in ((folder.name, folder) for folder in held.folders):
+        at_run = folder.evidence().get("limits") or {}
+        other = {key: value for key, value in at_run.items() if limits.get(key) != value}
+        if other:
+            yield f"raw/{name}: measured under other limits than params.yaml has now: {short(other)}"
+            break
+    for folder in held.pilots:
+        judged = validity.judge(folder, held.params.limits)
+        if judged.status != "valid":
+            yield f"pilots/{folder.name}: {judged.status}: {'; '.join(judged.reasons)}"
+    texts = {held.root / archive.README: archive.ABOUT.format(study=held.name)}
+    texts |= {held.where.void / "README.txt": store.ABOUT}
+    for file, due in texts.items():
+        if file.is_file() and file.read_text(encoding="utf-8", errors="replace") != due:
+            yield f"{file.relative_to(held.root)}: not the text that is written here"
+    yield from _of_settings(held)
+    yield from _of_study_here(held, ours)
+    for file in sorted((held.root / "data" / "published").rglob("*")):
+        place = file.relative_to(held.root)
+        kept = ours / place
+        if file.is_file() and not (kept.is_file() and kept.read_bytes() == file.read_bytes()):
+            yield f"{place}: not as this clone has it; claims and bands are the archive's"
+    checks = [check for judged in held.judged.values() for check in judged.checks]
+    excused = Counter(str(check) for check in checks if check.is_excused)
+    yield from (
+        f"{count} of {len(held.folders)} runs: not checked: {what}" for what, count in excused.items()
+    )
+
+
+def _of_settings(held: Unpacked) -> Iterator[str]:
+    """Settings files and command lines that are gone: facts or runs name their digest, and no file has it."""
+    kept = {files.sha256(file) for file in held.where.applied.rglob("*") if file.is_file()}
+    absent = [place for digest, places in held.applied.items() if digest not in kept for place in places]
+    if absent:
+        yield f"applied/: no file has the digest that is named by {', '.join(absent)}"
+
+
+def _of_study_here(held: Unpacked, ours: Path) -> Iterator[str]:
+    here = paths.StudyPaths(held.name, ours)
+    if not here.file.is_file():
+        yield f"{here.shown}: this clone has no such study to hold it against"
+        return
+    own = validate(yaml_file.read(here.file, here.shown), Study).model_dump(mode="json")
+    theirs = held.study.model_dump(mode="json")
+    differing = [key for key in own if repr(own[key]) != repr(theirs[key])]
+    if differing:
+        yield f"{here.shown}: {', '.join(differing)}: not as this clone has it"

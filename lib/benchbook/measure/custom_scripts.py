@@ -1,0 +1,135 @@
+"""Own scripts: their tables made, proven and held, and their bytes before every run."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from benchbook.core.util import numeric_equality
+from benchbook.core.study import custom_scripts, sysbench_options
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.model import Endpoint, fingerprint
+from benchbook.core.study.custom_scripts import OwnScript
+from benchbook.core.study.study import Study
+from benchbook.measure import sysbench
+from benchbook.plan import order
+from benchbook.sites.contract import Site, Start
+from benchbook.sites.engines import dialect
+
+PREPARE = Path(__file__).with_name("lua") / "own.lua"
+PREPARE_S = 3600.0
+CHECKSUM_UP_TO = 5_000_000
+
+
+def prepare(site: Any, study: Study, arm: str, endpoint: Endpoint) -> list[str]:
+    """Run each script's `prepare` on an arm's server; return what went wrong, in sysbench's words."""
+    said: list[str] = []
+    for one in custom_scripts.prepared_by(study):
+        one.texts()
+        env = {"BENCHBOOK_SCRIPT": one.path.name, "BENCHBOOK_SEED": str(study.dataset.seed)}
+        given = {name.replace("_", "-"): sysbench_options.value(value) for name, value in one.options.items()}
+        options = [f"--{name}={value}" for name, value in given.items()]
+        argv = sysbench.once(endpoint, order.table_seed(study.dataset.seed, 0), PREPARE, *options)
+        with tempfile.TemporaryDirectory() as scratch:
+            out, err = Path(scratch) / "out", Path(scratch) / "err"
+            try:
+                with sysbench.started(site, Start(argv, out, err, one.folder, env, arm)) as child:
+                    code = child.popen.wait(timeout=PREPARE_S)
+            except subprocess.TimeoutExpired:
+                said.append(f"workloads.{one.workload}: its prepare did not end within {PREPARE_S:.0f} s")
+                continue
+            lines = sysbench.faults(out, err, code)
+        said += [f"workloads.{one.workload}: its prepare failed: {line}" for line in lines]
+    return said
+
+
+def describe(connection: Connection) -> dict[str, dict[str, int | None]]:
+    """Return `rows` and `checksum` (None: too large) of every table that is not sysbench's, by name."""
+    rows = {
+        name: int(connection.execute(text(f"SELECT COUNT(*) FROM `{name}`")).scalar_one())
+        for name in tables(connection)
+    }
+    is_small = sum(rows.values()) <= CHECKSUM_UP_TO
+    return {
+        name: {"rows": count, "checksum": _checksum(connection, name) if is_small else None}
+        for name, count in rows.items()
+    }
+
+
+def tables(connection: Connection) -> list[str]:
+    """Return the names of the tables that are not sysbench's own."""
+    return [name for name in dialect.of(connection).tables(connection) if not sysbench.is_table(name)]
+
+
+def prewarm(connection: Connection) -> None:
+    """Read every row of every table that is not one of sysbench's, and the entries of its indexes."""
+    for name in tables(connection):
+        for index in dialect.of(connection).indexes(connection, f"`{name}`"):
+            query = f"SELECT COUNT(*) FROM `{name}` FORCE INDEX (`{index}`)"
+            connection.execute(text(query)).scalar_one()
+
+
+def empty(connection: Connection) -> None:
+    """Drop every table that is not one of sysbench's."""
+    connection.execute(text("SET FOREIGN_KEY_CHECKS = 0"))
+    for name in tables(connection):
+        connection.execute(text(f"DROP TABLE `{name}`"))
+    connection.execute(text("SET FOREIGN_KEY_CHECKS = 1"))
+
+
+def found(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the own scripts' texts and digests (`scripts`), and what their prepare made (`tables`).
+
+    `states` is what `describe` says for one arm of each copy of the data. BenchbookError if they differ.
+    """
+    first, *others = states
+    for arm in others:
+        wrong = differences(states[arm], states[first])
+        if wrong:
+            raise BenchbookError(
+                f"the script's prepare made other rows for arm {arm} than for {first}: "
+                f"{'; '.join(wrong[:3])}; "
+                "let it draw from sysbench.rand or math.random, which are seeded, and from nothing else"
+            )
+    scripts = {
+        name: {"text": one.texts(), "sha256": one.digests()} for name, one in custom_scripts.of(study).items()
+    }
+    return {"scripts": scripts, "tables": states[first]}
+
+
+def differences(now: dict[str, Any], known: dict[str, Any]) -> list[str]:
+    """Return each table that is not as it was recorded, in words."""
+    other = numeric_equality.unlike(now, known)
+    return [f"{name} has {has}, recorded are {was}" for name, (has, was) in other.items()]
+
+
+def changed(study: Study, known: dict[str, Any]) -> list[str]:
+    """Return the files of own scripts that are not those that warm-up saw."""
+    wrong = []
+    for name, one in custom_scripts.of(study).items():
+        now, then = one.digests(), known.get("scripts", {}).get(name, {}).get("sha256", {})
+        wrong += [
+            f"workloads.{name}.script: {file} is not what warm-up saw; run `dvc repro -f warm-up@STUDY`"
+            for file in numeric_equality.unlike(now, then)
+        ]
+    return wrong
+
+
+def of_run(site: Site, workload: str) -> OwnScript | None:
+    """Return the own script of a workload of a site's study, None for one of sysbench's."""
+    return custom_scripts.of(site.study).get(workload)
+
+
+def label(study: Study) -> str:
+    """Return what the name of the prepared copy ends in where own scripts made a part of it."""
+    known = [(one.digests(), dict(one.options)) for one in custom_scripts.prepared_by(study)]
+    return f"-own{fingerprint(known)}" if known else ""
+
+
+def _checksum(connection: Connection, name: str) -> int | None:
+    row: Any = connection.execute(text(f"CHECKSUM TABLE `{name}`")).first()
+    return None if row is None or row[1] is None else int(row[1])

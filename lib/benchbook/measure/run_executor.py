@@ -1,0 +1,313 @@
+"""Planned runs → sealed run folders with everything that was seen: one run alone, or a group in turns."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from benchbook.core.util import files
+from benchbook.core.artifacts import run_folder
+from benchbook.core.study import interleaving
+from benchbook.core.study.model import Endpoint, PlannedRun
+from benchbook.measure import clients, statement_counters, custom_scripts, server_drift
+from benchbook.sites.contract import Site
+from benchbook.sites.engines import dialect
+
+# sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
+THREAD_INIT_S = 30
+GRACE_S = 10
+COUNTED = 0.8
+"""Share of the discard in which the processor's events are counted."""
+COUNT_ROWS_UP_TO = 1_000_000
+
+
+def counted(tables: int, table_size: int) -> int | None:
+    """Return how many tables are counted before and after a run; None where they are too large."""
+    return tables if tables * table_size <= COUNT_ROWS_UP_TO else None
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run needs: its plan, the arm as it stands, and an open session with each of its servers."""
+
+    planned: PlannedRun
+    site: Site
+    arm: str
+    connection: Connection
+    limits: dict[str, Any]
+    others: tuple[Connection, ...] = ()
+    begins: str | None = None
+    known: Mapping[Connection, statement_counters.Record] = field(default_factory=dict)
+    """What the rows of a server were that was started again since, to begin cold."""
+
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """The session with each of the arm's servers, in their order."""
+        return (self.connection, *self.others)
+
+
+def execute(run: Run, into: Path, attempt: int) -> run_folder.RunFolder:
+    """Make one run, of one sysbench or of several, and return its sealed folder, still named `RUN_ID.part`.
+
+    Whatever happens to sysbench is evidence and no error: the folder says it. Errors of the site, such as
+    a server that is gone, are raised after the folder is sealed as far as it goes.
+    """
+    return execute_together([run], into, [attempt])[0]
+
+
+def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -> list[run_folder.RunFolder]:
+    """Make the runs of one group at once, in turns, or one run; return their folders as `execute` does."""
+    # All are looked at before the first client starts and after the last has ended: no look is counted.
+    making = [_look(run, into, attempt) for run, attempt in zip(runs, attempts, strict=True)]
+    was = _before(making)
+    entered = time.monotonic()
+    turned: dict[str, Any] | None = None
+    with ExitStack() as stack:
+        of_arms: dict[str, dict[str, Any]] = {}
+        for one in making:
+            # The baseline and its twin are one arm, which has what it has beside it once.
+            if one.run.arm not in of_arms:
+                of_arms[one.run.arm] = stack.enter_context(one.run.site.during(one.run.arm))
+            one.arrangement = of_arms[one.run.arm]
+            if "load" in one.arrangement:
+                one.arrangement["load"]["sessions_before"] = _connected(one.run.connection)
+        try:
+            begun_s = time.monotonic()
+            for one in making:
+                _start(one)
+            if runs[0].planned.order == interleaving.TURNS:
+                turned = clients.take_turns({one.run.planned.arm: one for one in making}, begun_s)
+            for one in making:
+                clients.wait(one.running, sum(interleaving.clock_seconds(one.run.planned)) + THREAD_INIT_S + GRACE_S)
+        finally:
+            for one in making:
+                _end(one)
+        for one in making:
+            if "load" in one.arrangement and not one.is_late:
+                one.arrangement["load"]["sessions_after"] = _connected(one.run.connection)
+    beside_s = time.monotonic() - entered
+    for one in making:
+        one.evidence |= _seen(one, beside_s)
+        if turned is not None:
+            one.evidence |= clients.evidence_of_turns(turned, one.run.planned, one.evidence)
+            clients.write_turns(turned, one.part)
+    _beside(making)
+    books = _after(making, was)
+    return [_sealed(one, into, of_it) for one, of_it in zip(making, books, strict=True)]
+
+
+@dataclass
+class Making:
+    """A run while it is made: what was seen before it, its clients, and when they began and ended."""
+
+    run: Run
+    part: Path
+    attempt: int
+    endpoints: list[Endpoint]
+    evidence: dict[str, Any]
+    mark: Any
+    tables: int | None
+    arrangement: dict[str, Any] = field(default_factory=dict)
+    running: list[clients.Running] = field(default_factory=list)
+    watch: Any = None
+    started: tuple[float, float] = (0.0, 0.0)
+    ended: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def is_late(self) -> bool:
+        """Say whether a client had to be ended because time was over."""
+        return any(one.ended_by == "deadline" for one in self.running)
+
+
+def _look(run: Run, into: Path, attempt: int) -> Making:
+    """Begin a run's folder and look at its arm before anything starts."""
+    planned, site = run.planned, run.site
+    endpoints = list(site.endpoints(run.arm))
+    part = run_folder.begin(into, planned.to_dict())
+    asked = endpoints[0].tls
+    cipher = "" if asked == "off" else dialect.of(run.connection).cipher(run.connection)
+    evidence: dict[str, Any] = {
+        "attempt": attempt,
+        "limits": run.limits,
+        "tls": {"asked": asked, "cipher": cipher},
+    }
+    if (script := custom_scripts.of_run(site, planned.workload)) is not None:
+        evidence["script"] = script.digests()
+    mark = site.log_mark(run.arm)
+    evidence["begins"] = run.begins
+    tables = counted(planned.tables, planned.table_size)
+    evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
+    evidence["identity_before"] = site.identity(run.arm)
+    evidence["identity_at_start"] = server_drift.arm_at_start(run.connection, run.arm, evidence["identity_before"])
+    return Making(run, part, attempt, endpoints, evidence, mark, tables)
+
+
+def _before(making: Sequence[Making]) -> dict[Connection, statement_counters.Record]:
+    """Look at each server of a group once, whichever arms it has; what one arm's look adds, no book holds."""
+    found: dict[Connection, statement_counters.Record] = {}
+    for one in making:
+        for connection in one.run.connections:
+            if connection not in found:
+                found[connection] = statement_counters.before(connection, one.tables, one.run.known.get(connection))
+    return found
+
+
+def _start(one: Making) -> None:
+    """Start the clients of a run and what watches them."""
+    run = one.run
+    wall, monotonic = time.time(), time.monotonic()
+    one.running, begin_at = clients.start(run.site, run.arm, run.planned, one.endpoints, one.part)
+    if begin_at is not None:
+        wall, monotonic = wall + begin_at - monotonic, begin_at
+    one.started = (wall, monotonic)
+    started = [client.client for client in one.running]
+    one.watch = run.site.watch(run.arm, started, one.part / run_folder.MONITOR)
+    # Clients on other machines may begin a little before they are watched.
+    one.watch.counts_s = 0.0 if run.planned.turn_ms else COUNTED * run.planned.discard_s
+    one.watch.start()
+
+
+def _end(one: Making) -> None:
+    """Write down when a run ended, end what still runs, and stop watching."""
+    one.ended = (time.time(), time.monotonic())
+    clients.kill(one.running)
+    # Far away the word that it has ended comes late, and it stood still before its turns.
+    ran = one.running[0].client.ran_s if one.running else None
+    if ran is not None:
+        ahead = one.ended[0] - one.ended[1]
+        one.started, one.ended = ((ahead + moment, moment) for moment in ran)
+    if one.watch is not None:
+        one.watch.stop()
+
+
+def _seen(one: Making, beside_s: float) -> dict[str, Any]:
+    """Return what was seen of a run's clients and machine while it went on."""
+    planned, watch, running = one.run.planned, one.watch, one.running
+    failed = clients.first_failed(running)
+    sysbench_s = one.ended[1] - one.started[1]
+    found: dict[str, Any] = {
+        "argv": running[0].argv,
+        "exit_code": failed.exit_code,
+        "ended_by": failed.ended_by,
+        "started_utc": _utc(one.started[0]),
+        "ended_utc": _utc(one.ended[0]),
+        "started_monotonic_s": one.started[1],
+        "ended_monotonic_s": one.ended[1],
+        "sysbench_s": sysbench_s,
+        "clock_step_s": watch.clock_step_s,
+        "client": {
+            "runqueue_wait_s": watch.runqueue_wait_s,
+            "threads": planned.threads,
+            "cpu_s": watch.client_cpu_s,
+            "allowance_cores": one.run.site.allowance(one.run.arm),
+        },
+        "machine_cores": watch.cores,
+        "longest_pause_ms": watch.longest_pause_ms,
+        "strangers": watch.strangers,
+        "steal_pct": watch.steal_pct,
+        "beside_s": beside_s - sysbench_s,
+        "arrangement": one.arrangement,
+        **({"counted": watch.counted} if watch.counted else {}),
+    }
+    if len(running) == 1:
+        return found | running[0].with_options()
+    waits = watch.runqueue_waits_s
+    threads = planned.threads // len(running)
+    found["clients"] = [client.record(threads, waits[client.number]) for client in running]
+    return found | {"start_spread_ms": clients.spread_ms(running)}
+
+
+def _beside(making: Sequence[Making]) -> None:
+    """Keep with each run the plans and outputs of those that its servers served in the same group.
+
+    A server counts for all of them together, so that its books are held against what all of them say.
+    """
+    for one in making:
+        sharers = [
+            {
+                "plan": other.run.planned.to_dict(),
+                "clients": [_said(other, number) for number in range(len(other.endpoints))],
+            }
+            for other in making
+            if other is not one and other.run.connections == one.run.connections
+        ]
+        if sharers:
+            one.evidence["beside"] = sharers
+
+
+def _said(one: Making, number: int) -> dict[str, str]:
+    """Return output and stderr of a client as they stand in its run's folder."""
+    folder = run_folder.RunFolder(one.part)
+    names = {
+        "out": run_folder.of_client(number, run_folder.OUT),
+        "err": run_folder.of_client(number, run_folder.ERR),
+    }
+    return {key: folder.text(name) if (one.part / name).exists() else "" for key, name in names.items()}
+
+
+def _sealed(one: Making, into: Path, of_servers: Mapping[str, Any]) -> run_folder.RunFolder:
+    """Write down all that was seen of a run and its servers, and seal its folder."""
+    site, watch = one.run.site, one.watch
+    evidence = one.evidence | {**of_servers, "identity_after": None}
+    # One of the arm's parts may be gone.
+    with suppress(Exception):
+        evidence["identity_after"] = site.identity(one.run.arm)
+    evidence |= {
+        "oom_kills": watch.oom_kills,
+        "server_log_errors": site.log_errors(one.mark, one.run.arm),
+        "free_bytes_after": psutil.disk_usage(str(into)).free,
+    }
+    if one.run.begins is not None:
+        evidence["read_kib_first_s"] = _read_at_first(one.part / run_folder.MONITOR)
+    files.write_json(one.part / run_folder.EVIDENCE, evidence)
+    return run_folder.seal(one.part, one.attempt)
+
+
+def _read_at_first(monitor: Path) -> float | None:
+    """Return the KiB that an arm's servers read from disk in the first second; None where it was not seen."""
+    if not monitor.is_file():
+        return None
+    with monitor.open(encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row.get("part") == "server"]
+    return float(rows[0]["read_kib_s"]) if rows and rows[0].get("read_kib_s") else None
+
+
+def _after(making: Sequence[Making], was: Mapping[Connection, statement_counters.Record]) -> list[statement_counters.Record]:
+    """Look at each server of a group once more; the ledger's reason names one that no longer answers."""
+    found: dict[Connection, statement_counters.Record] = {}
+    for one in making:
+        try:
+            if one.is_late:
+                # A server that hangs would hold our session for ever; the site starts it again instead.
+                one.run.site.up(one.run.arm)
+        except Exception as error:
+            found |= {connection: statement_counters.silent(was[connection], error) for connection in one.run.connections}
+    for one in making:
+        for connection in one.run.connections:
+            if connection not in found:
+                users = [other.arrangement for other in making if connection in other.run.connections]
+                arrangement = statement_counters.arranged(users)
+                found[connection] = statement_counters.after(connection, was[connection], one.tables, arrangement)
+    return [statement_counters.together([found[connection] for connection in one.run.connections]) for one in making]
+
+
+def _connected(connection: Connection) -> int | None:
+    """Return how many sessions the server has; None where it no longer answers."""
+    try:
+        return dialect.of(connection).connected(connection)
+    except SQLAlchemyError:
+        return None
+
+
+def _utc(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds")

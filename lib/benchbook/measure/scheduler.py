@@ -1,0 +1,293 @@
+"""Walk the schedule: resume where it stopped, void what is invalid, and lose nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from sqlalchemy.exc import SQLAlchemyError
+
+from benchbook.core.study import engines, custom_scripts, interleaving
+from benchbook.core.util import files, paths
+from benchbook.core.artifacts import run_folder
+from benchbook.core.artifacts.artifact import Facts
+from benchbook.core.util.errors import BenchbookError, SiteError
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.study.study import Study
+from benchbook.core.util.plural import count
+from benchbook.measure import dataset, preflight, servers
+from benchbook.measure.run_executor import Run, execute_together
+from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
+from benchbook.sites import open_site, provision
+from benchbook.sites.contract import Site
+from benchbook.sites.workspace import lab_folder
+
+# A study ends where so many groups were given up, and they are this share of those that were tried: what goes
+# on would come out as a study of the groups that happen to be possible here.
+GIVEN_UP, GIVEN_UP_SHARE = 3, 0.25
+
+# Asked with the number of blocks made whether to stop; answers why, or None to go on.
+Stop = Callable[[int], str | None]
+
+
+@dataclass
+class Walk:
+    """The state of one walk: what is to be run, where it goes, and who judges it; `site` once it is open."""
+
+    study: Study
+    runs: list[PlannedRun]
+    site: Site | None
+    raw: Path
+    void: Path
+    judge: Judge
+    limits: dict[str, Any]
+    say: Callable[[str], None] = print
+    done: int = 0
+    spent_s: float = 0.0
+    sysbench_s: float = 0.0
+    abandoned: list[str] = field(default_factory=list)
+    tried: set[str] = field(default_factory=set)
+    stop: Stop | None = None
+    stopped: str | None = None
+    not_here: str | None = None
+    missing: set[str] | None = None
+    began: float = 0.0
+
+    @property
+    def opened(self) -> Site:
+        """The site, once it is open."""
+        assert self.site is not None
+        return self.site
+
+    @property
+    def left(self) -> set[str]:
+        """The ids of runs that are to be made, once it was looked at."""
+        assert self.missing is not None
+        return self.missing
+
+    def table(self) -> pd.DataFrame:
+        """Return what the walk did in one row; `overhead_s` is what it took around each run, in seconds."""
+        overhead = (self.spent_s - self.sysbench_s) / self.done if self.done else 0.0
+        row = {
+            "runs planned": len(self.runs),
+            "made now": self.done,
+            "wall_s": round(self.spent_s, 1),
+            "sysbench_s": round(self.sysbench_s, 1),
+            "overhead_s a run": round(overhead, 2),
+            "groups given up": ", ".join(self.abandoned) or "none",
+            "stopped early": self.stopped or "no",
+        }
+        return pd.DataFrame([row])
+
+
+def run(
+    name: str,
+    study: Study,
+    runs: list[PlannedRun],
+    facts: Facts,
+    data: dict[str, Any],
+    where: paths.StudyPaths,
+    judge: Judge,
+    limits: dict[str, Any],
+    stop: Stop | None = None,
+) -> Walk:
+    """Bring `raw` to what the schedule asks for and return what was done; without need no server starts.
+
+    `stop` is asked before each block, with the number of blocks before it, whether to leave the rest out, and
+    why. Before the first run arms are held against `facts` and data against `data`; lost data is brought
+    back. BenchbookError if too many groups were given up.
+    """
+    state = Walk(study, runs, None, where.raw, where.void, judge, limits, stop=stop)
+    with preflight.told(where.raw):
+        state.missing = set(tidy_up(runs, where.raw, where.void, judge))
+        if not state.missing:
+            print(f"all {len(runs)} runs are there already")
+            return state
+        if _stops(state, min(run.block for run in runs if run.run_id in state.missing)):
+            return state
+        lab = lab_folder(paths.root(), name)
+        preflight.refuse(preflight.machine(study, {"raw logs": where.raw, "the lab": lab}, limits))
+        own = (files.read_json(where.warm_up).get("own") or {}) if custom_scripts.of(study) else None
+        with open_site(study, lab) as site:
+            state.site = site
+            provision.verify(site, study, facts)
+            for event in dataset.ensure(site, study, data, own)["events"]:
+                state.say(event)
+            walk(state)
+            # Between runs a part that dies costs its group alone, and the group is made again.
+            try:
+                site.look()
+            except SiteError as error:
+                state.say(str(error))
+    if state.not_here is not None:
+        raise BenchbookError(state.not_here)
+    return state
+
+
+def walk(state: Walk) -> Walk:
+    """Make every run of the schedule that is missing, block by block; return what was done.
+
+    Data is put back and the arms are started again for every block, and after a run that is not valid, since
+    what disturbed it may have left something behind. Such a run voids its group, which is repeated at the end
+    of its block at most `plan.max_repeats` times.
+    """
+    state.began = time.monotonic()
+    if state.missing is None:
+        state.missing = set(tidy_up(state.runs, state.raw, state.void, state.judge, state.say))
+    total = len(state.missing)
+    state.say(f"{len(state.runs)} runs planned, {len(state.runs) - total} there already, {total} to make")
+    blocks: dict[int, list[PlannedRun]] = {}
+    for run in state.runs:
+        blocks.setdefault(run.block, []).append(run)
+    for number, block in blocks.items():
+        if any(run.run_id in state.missing for run in block):
+            if _stops(state, number):
+                break
+            _block(state, number, block)
+            if state.not_here is not None:
+                state.stopped = state.not_here
+                break
+    state.spent_s = time.monotonic() - state.began
+    return state
+
+
+def _stops(state: Walk, number: int) -> bool:
+    """Ask before block `number` whether the rest may be left out, and say why if so."""
+    state.stopped = state.stop(number - 1) if state.stop is not None else None
+    if state.stopped:
+        state.say(f"stopped before block {number}: {state.stopped}")
+    return state.stopped is not None
+
+
+def _block(state: Walk, number: int, block: list[PlannedRun]) -> None:
+    # Those that were skipped are not in the schedule.
+    twin, planned = _own_twin(state), {state.study.deployed(run.arm) for run in state.runs}
+    arms = [*(arm for arm in state.study.arms if arm in planned), *([twin] if twin else [])]
+    groups = list(dict.fromkeys(run.group for run in block if run.run_id in state.left))
+    while groups and state.not_here is None:
+        cold = servers.begin(state.opened, state.study, arms, twin, number)
+        while groups and state.not_here is None:
+            # What a cold arm has read in one group, it would have in memory in the next.
+            batch = [groups.pop(0)] if cold else [groups.pop(0) for _ in list(groups)]
+            for arm in cold:
+                state.opened.chill(arm)
+            with servers.ready(state.opened, state.study, arms, cold) as ready:
+                voided = _batch(state, block, batch, ready)
+            if voided is not None:
+                groups += batch if _is_given_up(state, voided) else [*batch, voided[0].group]
+                break
+
+
+def _batch(
+    state: Walk, block: list[PlannedRun], batch: list[str], ready: servers.Ready
+) -> list[PlannedRun] | None:
+    """Make groups of runs, taken from `batch`, on servers that are up; return the first that is not valid."""
+    while batch:
+        group = batch.pop(0)
+        members = [run for run in block if run.group == group]
+        if not _group(state, members, ready):
+            return members
+        state.tried.add(group)
+    return None
+
+
+def _is_given_up(state: Walk, members: list[PlannedRun]) -> bool:
+    """Say whether a group was tried too often, and note where too many groups were."""
+    group, repeats = members[0].group, state.study.plan.max_repeats
+    if max(attempts(state.void, run.run_id) for run in members) <= repeats:
+        return False
+    state.tried.add(group)
+    state.abandoned.append(group)
+    state.say(f"{group}: given up after {repeats} repeats; the report says so")
+    if len(state.abandoned) >= max(GIVEN_UP, GIVEN_UP_SHARE * len(state.tried)):
+        state.not_here = (
+            f"this study can't be had on this machine as it is now: {len(state.abandoned)} of "
+            f"{count(len(state.tried), 'group')} of runs were given up after {count(repeats, 'repeat')} "
+            f"each: {', '.join(state.abandoned)}. Why stands in {state.void}. What is valid is kept: "
+            "end other work here, or ask for fewer threads, and run it again"
+        )
+        state.say(state.not_here)
+    return True
+
+
+def _own_twin(state: Walk) -> str | None:
+    """Return the baseline's twin if it takes turns with a server of its own, else None."""
+    twin = state.study.twin
+    is_in_turns = any(run.partners and run.arm == twin for run in state.runs)
+    return twin if is_in_turns and interleaving.has_own_twin(state.study) else None
+
+
+def _group(state: Walk, members: list[PlannedRun], ready: servers.Ready) -> bool:
+    """Make the runs of one group, in turns or one after another; say whether all are valid, else void all."""
+    for batch in [members] if members[0].partners else [[run] for run in members]:
+        runs = [_of(state, run, ready) for run in batch]
+        tries = [attempts(state.void, run.run_id) + 1 for run in batch]
+        try:
+            folders = execute_together(runs, state.raw, tries)
+        except SQLAlchemyError as error:
+            _gone(state, members, error)
+            state.left.update(run.run_id for run in members)
+            return False
+        verdicts: dict[str, Judgement] = {}
+        for run, folder in zip(batch, folders, strict=True):
+            verdict = state.judge(folder)
+            state.sysbench_s += folder.times().sysbench_s / len(batch)
+            state.done += 1
+            run_folder.keep(folder, state.raw)
+            state.left.discard(run.run_id)
+            # What befell a group in turns befell each of its runs, and is shown once.
+            told = {reason for one in verdicts.values() for reason in one.reasons}
+            if verdict.status != "valid":
+                verdicts[run.run_id] = verdict
+            _tell(state, run, verdict, told)
+        if verdicts:
+            voided = next(run for run in members if run.run_id in verdicts)
+            state.left.update(void_group(voided, members, state.raw, state.void, verdicts))
+            return False
+    return True
+
+
+def _of(state: Walk, run: PlannedRun, ready: servers.Ready) -> Run:
+    """Return a planned run with its arm as it stands."""
+    is_own = run.partners and run.arm == _own_twin(state)
+    arm = run.arm if is_own else state.study.deployed(run.arm)
+    first, *others = ready.connections[arm]
+    begins = engines.begins(state.study, state.study.deployed(arm))
+    return Run(run, state.opened, arm, first, state.limits, tuple(others), begins, ready.rows)
+
+
+def _tell(state: Walk, run: PlannedRun, verdict: Judgement, told: Collection[str]) -> None:
+    left = len(state.left)
+    outcome = verdict.status if verdict.qps is None else f"{verdict.qps:,.0f} qps, {verdict.status}"
+    left_s = left * (time.monotonic() - state.began) / state.done
+    state.say(
+        f"[{len(state.runs) - left}/{len(state.runs)}] block {run.block} · {run.workload} · "
+        f"{count(run.threads, 'thread')} · {run.arm}: {outcome} · {_clock(left_s)} left"
+    )
+    for reason in verdict.reasons if verdict.status != "valid" else ():
+        if reason not in told:
+            state.say(f"    {reason}")
+
+
+def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
+    """Set aside the runs of a group that could not begin, because the server went away."""
+    message = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
+    reason = (
+        "the server went away before the run: it ended or was started again "
+        f"({type(error).__name__}: {message})"
+    )
+    state.say(f"{members[0].group}: {reason}")
+    for part in run_folder.unfinished(state.raw):
+        run_folder.void(part, state.void, "invalid", [reason])
+    for run in members:
+        if (state.raw / run.run_id).is_dir():
+            run_folder.void(state.raw / run.run_id, state.void, "partner", [reason])
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

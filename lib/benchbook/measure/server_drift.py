@@ -1,0 +1,227 @@
+"""What a server is between two runs: its settings, what its tables are, and what it counted meanwhile.
+
+All looks are made outside the ledger's two readings. What was found when a server was first seen is kept with
+its engine, so that it is held to it over all blocks; counters are held from the end of one run to the start
+of the next one, over one session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection, Engine
+
+from benchbook.core.study import descriptors
+from benchbook.core.artifacts.run_folder import Between
+from benchbook.sites import settings
+from benchbook.sites.engines import dialect
+
+Record = dict[str, Any]
+Items = dict[str, str]
+
+MOST_ITEMS, MOST_LETTERS = 40, 200
+"""How many differing items a run keeps, and how much of each value."""
+
+# Variables that move by themselves, or differ from session to session, beside those that engines name.
+MOVING = settings.VOLATILE | {"gtid_executed", "gtid_purged", "pseudo_slave_mode"}
+MOVING_ENDS = ("_ts", "_now", "_status")
+
+# What our own looks, and the first words of each session of its own, add to.
+OURS = re.compile(
+    r"Com_(show|(admin_commands|begin|change_db|checksum|commit|ping|rollback|select|set_option)$)"
+)
+# Items that the study's tables are made of; all else at them is a stranger's.
+ASKED = re.compile(
+    r"(column sbtest\d+\.(id|k|c|pad)|index sbtest\d+\.(PRIMARY|k_\d+|sbtest\d+_pkey)"
+    r"|constraint sbtest\d+\.sbtest\d+_(pkey|\w+_not_null))$"
+)
+OF_TABLES = re.compile(r"(column|index|trigger|rule|constraint) sbtest\d+\.")
+AT_WORK = re.compile(r"(event|event trigger|settings of|publication) ")
+"""Items of a whole server that do work, or set something, for every session."""
+TOLD = (
+    *("Affected_rows", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted"),
+    *("Connections", "Aborted_connects"),
+)
+
+
+@dataclass(frozen=True)
+class Look:
+    """Settings and definitions of a server by item, why some could not be read, and what is a stranger's."""
+
+    settings: Items
+    tables: Items
+    lacking: dict[str, str]
+    unasked: dict[str, Items]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A reading of a server's counters: those that our own looks don't move, when it was made, how many
+    connections this process had opened by then, and what the server did for its statements, which no check
+    holds against anything."""
+
+    counters: dict[str, int]
+    uptime_s: float
+    at_s: float
+    own: int | None
+    work: dict[str, int]
+
+
+@dataclass
+class Held:
+    """What one session keeps from look to look."""
+
+    moment: Moment
+    written: Items
+    look: Look
+    identities: dict[str, Record] = field(default_factory=dict)
+
+
+_FIRST: WeakKeyDictionary[Engine, Look] = WeakKeyDictionary()
+
+
+def begin(connection: Connection) -> None:
+    """Keep what a server is when a session with it begins; the ledger must have been read just before."""
+    look, written = see(connection), dialect.of(connection).written(connection)
+    _FIRST.setdefault(connection.engine, look)
+    connection.info["held"] = Held(latest(connection), written, look)
+
+
+def has_begun(connection: Connection) -> bool:
+    """Say whether a session keeps what its server was."""
+    return "held" in connection.info
+
+
+def before(connection: Connection) -> Record:
+    """Look before a run: digests of settings and tables at the start and now, and what differs."""
+    held: Held = connection.info["held"]
+    first, now = _FIRST[connection.engine], see(connection)
+    written = dialect.of(connection).written(connection)
+    found = {
+        kind: {
+            "at_start": digest(getattr(first, kind)),
+            "before": digest(getattr(now, kind)),
+            "changed_between": changes(getattr(first, kind), getattr(now, kind)),
+        }
+        for kind in ("settings", "tables")
+    }
+    held.look = now
+    lacking = first.lacking | now.lacking
+    return found | {
+        "unasked": first.unasked,
+        "written_between": changes(held.written, written) if held.written and written else {},
+        "not_held": lacking,
+    }
+
+
+def between(connection: Connection) -> Record:
+    """Return, right after the ledger's reading before a run, what was counted since the last one's end."""
+    held: Held = connection.info["held"]
+    was, now = held.moment, latest(connection)
+    names = [name for name in was.counters if name in now.counters]
+    grown = {name: now.counters[name] - was.counters[name] for name in names}
+    own = None if was.own is None or now.own is None else now.own - was.own
+    reason = connection.info.get("no_ledger")
+    if reason is None and own is None:
+        reason = "how many connections are our own is not counted on this site"
+    elif reason is None and "Connections" not in now.counters:
+        reason = dialect.of(connection).absent(connection).get("Connections")
+    found = Between(
+        seconds=round(now.at_s - was.at_s, 3),
+        uptime_s=now.uptime_s - was.uptime_s,
+        connections=grown.pop("Connections", None),
+        own=own,
+        refused=grown.pop("Aborted_connects", 0),
+        counters={name: count for name, count in sorted(grown.items()) if count},
+        not_held={} if reason is None else {"connections": reason},
+        is_shared="no_ledger" in connection.info,
+    )
+    return {**vars(found)}
+
+
+def after(connection: Connection, was: Record, moment: Moment) -> Record:
+    """Look after a run and add to what was seen before it; `moment` is the ledger's reading after it."""
+    held: Held = connection.info["held"]
+    now = see(connection)
+    found = dict(was)
+    for kind in ("settings", "tables"):
+        items = getattr(now, kind)
+        found[kind] = was[kind] | {
+            "after": digest(items),
+            "changed_in_run": changes(getattr(held.look, kind), items),
+        }
+    held.moment, held.look, held.written = moment, now, dialect.of(connection).written(connection)
+    return found
+
+
+def arm_at_start(connection: Connection, arm: str, identity: Record) -> Record:
+    """Return what an arm's parts were when its session began; kept from the first call on."""
+    held: Held | None = connection.info.get("held")
+    return identity if held is None else held.identities.setdefault(arm, identity)
+
+
+def moment(connection: Connection, status: Mapping[str, Any], uptime_s: float, at_s: float) -> Moment:
+    """Keep a reading of the server's counters for `between`, those that our own looks don't move."""
+    own = connection.info.get("opened")
+    kept = {
+        name: int(value)
+        for name, value in status.items()
+        if (name in TOLD or (name.startswith("Com_") and not OURS.match(name))) and str(value).isdigit()
+    }
+    work = {name: int(status[name]) for name in dialect.WORK if str(status.get(name, "")).isdigit()}
+    found = Moment(kept, uptime_s, at_s, own() if own else None, work)
+    connection.info["moment"] = found
+    return found
+
+
+def latest(connection: Connection) -> Moment:
+    """Return the last reading over a connection."""
+    found: Moment = connection.info["moment"]
+    return found
+
+
+def see(connection: Connection) -> Look:
+    """Read settings and definitions; what the engine or our account lacks is named with its error."""
+    words = dialect.of(connection)
+    moving = MOVING.union(*(engine.moving for engine in descriptors.engines().values()))
+    variables = {
+        name: value
+        for name, value in words.variables(connection).items()
+        if name not in moving and not name.endswith(MOVING_ENDS)
+    }
+    tables, lacking = words.definitions(connection)
+    is_ours = not connection.info.get("is_theirs")
+    unasked = {"tables": unasked_of(tables, is_ours)}
+    if is_ours:
+        unasked["settings"] = words.set_by_hand(connection)
+    return Look(variables, tables, lacking, unasked)
+
+
+def unasked_of(tables: Mapping[str, str], is_ours: bool = True) -> Items:
+    """Return what a stranger made at the measured tables, and on our own servers what works for all."""
+    return {
+        name: _short(what) or ""
+        for name, what in tables.items()
+        if (OF_TABLES.match(name) and not ASKED.match(name)) or (is_ours and AT_WORK.match(name))
+    }
+
+
+def changes(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, list[str | None]]:
+    """Return {item: [was, is]} of what differs, None where there is none; at most MOST_ITEMS."""
+    names = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
+    return {name: [_short(was.get(name)), _short(now.get(name))] for name in names[:MOST_ITEMS]}
+
+
+def digest(items: Mapping[str, str]) -> str:
+    """Return the SHA-256 of items, whatever their order."""
+    return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()
+
+
+def _short(value: str | None) -> str | None:
+    return value if value is None or len(value) <= MOST_LETTERS else value[:MOST_LETTERS] + " …"

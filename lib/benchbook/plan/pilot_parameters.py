@@ -1,0 +1,225 @@
+"""What pilots settle for the runs after them: fixed rates, lengths of turns, statements of own scripts.
+
+A fixed rate is a share of the slower arm's saturation. Latency is compared at the same rate in all arms,
+below what each of them can do: at saturation latency is only the length of the queue, and an arm that does
+more would be asked for more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_sections import Rate
+from benchbook.core.study.interleaving import EDGE_S, EVENTS, GUARD_S, OF_RULES, RULES, THREAD_MS, least_ms
+from benchbook.core.util.plural import count
+
+# Pilots that differ by a percent or two then ask for the same rate, and runs that exist are kept.
+DIGITS = 2
+
+Rates = Mapping[str, Mapping[int, int]]
+
+
+def piloted(study: Study, workload: str) -> str:
+    """Return the workload whose pilots stand for this one: the first that differs in nothing but its rate."""
+    asked = study.workloads[workload]
+    # A workload with a number as its rate has pilots of its own, at that rate.
+    if not isinstance(asked.rate, Rate):
+        return workload
+    return next(
+        name
+        for name, other in study.workloads.items()
+        if (isinstance(other.rate, Rate) or other.rate == 0)
+        and study.script(name) == study.script(workload)
+        and other.model_copy(update={"rate": 0, "script": None, "order": asked.order})
+        == asked.model_copy(update={"rate": 0, "script": None})
+    )
+
+
+def levels(study: Study, workload: str) -> list[int]:
+    """Return the thread levels of a workload's pilots: all where a rate depends on them, else the ends."""
+    depends = any(
+        isinstance(study.workloads[other].rate, Rate) and piloted(study, other) == workload
+        for other in study.workloads
+    )
+    return sorted(set(study.threads) if depends else {min(study.threads), max(study.threads)})
+
+
+def settle_rates(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rate of every workload that asks for a share, at each thread level, and where it is from.
+
+    `pilots` has the columns arm, workload, threads, second (from 1) and tps. An arm's saturation is its mean
+    over the second half of the pilot; `slower_arm` has the lowest. The rate is rounded down to two digits.
+    """
+    settled = []
+    for name, workload in study.workloads.items():
+        if not isinstance(workload.rate, Rate):
+            continue
+        seen = pilots[pilots.workload == piloted(study, name)]
+        for threads in study.threads:
+            found = {
+                str(arm): float(part.loc[2 * part.second > part.second.max(), "tps"].mean())
+                for arm, part in seen[seen.threads == threads].groupby("arm", sort=True)
+            }
+            if not found:
+                raise BenchbookError(
+                    f"workloads.{name}.rate: no pilot at {count(threads, 'thread')}; warm up again"
+                )
+            slower = min(found, key=lambda arm: found[arm])
+            share, most = workload.rate.share, found[slower]
+            row = {"workload": name, "threads": threads, "share": share, "slower_arm": slower}
+            settled.append(row | {"saturation_tps": round(most, 1), "rate": _down(share * most)})
+    return settled
+
+
+def rates_told(settled: list[dict[str, Any]]) -> list[str]:
+    """Say each settled rate in a sentence."""
+    return [
+        f"{row['workload']}, {count(row['threads'], 'thread')}: {row['rate']} transactions a second, "
+        f"{100 * row['share']:g} % of what {row['slower_arm']} does ({row['saturation_tps']:g})"
+        for row in settled
+    ]
+
+
+def rates(study: Study, warm_up: Mapping[str, Any]) -> Rates:
+    """Return the settled rates by workload and threads from `warm_up.json`; BenchbookError if one lacks."""
+    found = by_cell(warm_up.get("rates", ()), "rate")
+    for name, workload in study.workloads.items():
+        lacking = [level for level in study.threads if not found.get(name, {}).get(level)]
+        if isinstance(workload.rate, Rate) and lacking:
+            raise BenchbookError(
+                f"workloads.{name}.rate: the pilots settled none at {count(lacking[0], 'thread')}; "
+                "run warm-up again with longer pilots, or write the rate as a number"
+            )
+    return found
+
+
+def by_cell(rows: Iterable[Mapping[str, Any]], key: str) -> dict[str, dict[int, Any]]:
+    """Return what rows of `warm_up.json` have under a key, by workload and threads."""
+    found: dict[str, dict[int, Any]] = {}
+    for row in rows:
+        if key in row:
+            found.setdefault(row["workload"], {})[int(row["threads"])] = row[key]
+    return found
+
+
+def _down(rate: float) -> int:
+    """Round a positive rate down to two significant digits."""
+    if rate < 1:
+        return 0
+    step = 10 ** max(0, math.floor(math.log10(rate)) + 1 - DIGITS)
+    return int(rate // step * step)
+
+
+EDGE_STEP_S = 0.5
+
+# Milliseconds; None where transactions are too long.
+Lengths = Mapping[str, Mapping[int, int | None]]
+
+
+def settle_turns(study: Study, pilots: pd.DataFrame, rules: int = RULES) -> list[dict[str, Any]]:
+    """Length of a turn of each workload and thread level in milliseconds, the same for all arms.
+
+    A turn holds ten mean transactions of the slowest arm, 1.5 ms for each thread, and what the study's arms
+    need at the least (`core.turns.least_ms`); None where no length that is used is as long. `pilots` has the
+    columns arm, workload, threads, second, tps and starting_s; a transaction's mean time is threads / tps
+    (Little's law), on a straight line of logarithms between levels that have pilots. `edge_s` is there where
+    clients take longer to start than `EDGE_S` holds. Without starting_s neither it nor the number of threads
+    counts, as in evidence made before they did.
+    """
+    settled = []
+    shortest_ms, ladder = least_ms(study, rules), OF_RULES[rules][1]
+    for name in study.workloads:
+        seen = pilots[pilots.workload == name]
+        tps = seen.groupby(["arm", "threads"], sort=True)["tps"].mean()
+        lowest = tps[tps > 0].groupby(level="threads").min()
+        if lowest.empty:
+            continue
+        levels, times = np.log(lowest.index.astype(float)), np.log(1000 * lowest.index / lowest)
+        for threads in study.threads:
+            mean_ms = float(np.exp(np.interp(np.log(threads), levels, times)))
+            starting = _starting(seen, threads)
+            needed_ms = max(EVENTS * mean_ms, THREAD_MS * threads if starting else 0.0, shortest_ms)
+            length = next((one for one in ladder if one >= needed_ms), None)
+            row = {"workload": name, "threads": threads, "transaction_ms": round(mean_ms, 3)}
+            settled.append(row | {"turn_ms": length} | starting)
+    return settled
+
+
+def _starting(seen: pd.DataFrame, threads: int) -> dict[str, float]:
+    """Return `starting_s` of all arms together at a thread level, and `edge_s`, by steps of half a second,
+    where the usual seconds don't suffice.
+
+    Arms that start at once share the cores, so that the last one has started when all have had the time that
+    each took alone, and the A/A pair has one more; on a straight line between levels that have pilots.
+    """
+    if "starting_s" not in seen:
+        return {}
+    each = seen.groupby(["threads", "arm"])["starting_s"].first().dropna().groupby(level="threads")
+    together = each.sum() + each.max()
+    if together.empty:
+        return {}
+    starting_s = round(float(np.interp(threads, together.index.astype(float), together)), 2)
+    edge_s = math.ceil((GUARD_S + starting_s) / EDGE_STEP_S) * EDGE_STEP_S
+    return {"starting_s": starting_s} | ({"edge_s": edge_s} if edge_s > EDGE_S else {})
+
+
+def length_ms(study: Study, workload: str, threads: int, settled: Lengths, rules: int = RULES) -> int | None:
+    """Milliseconds of a turn; None where a transaction is too long for turns."""
+    if study.plan.turn_ms is not None:
+        return study.plan.turn_ms
+    return settled.get(workload, {}).get(threads, least_ms(study, rules)) or None
+
+
+KINDS = ("reads", "writes", "other")
+MOST_OF_A_THREAD = 10
+"""Statements of a kind with which a thread may begin; more of them can't be distinguished from a mixture."""
+
+
+def statements(pilots: Mapping[str, Sequence[Mapping[str, int]]]) -> dict[str, dict[str, dict[str, int]]]:
+    """Return for each workload the statements of one event under `event`, and those with which a thread
+    begins under `thread`, by kind; nothing where events differ.
+
+    `pilots` has for each workload of every pilot threads, events, reads, writes, other and errors. Only whole
+    numbers that all pilots share are a rule: a mixture is held by the ledger alone.
+    """
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for workload, counts in pilots.items():
+        rules = [_rule(one) for one in counts]
+        found[workload] = rules[0] if rules and all(one == rules[0] for one in rules) else {}
+    return found
+
+
+def _rule(one: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    events, threads = one["events"], one["threads"]
+    if one["errors"] or events <= MOST_OF_A_THREAD * threads:
+        return {}
+    rests = {kind: one[kind] % events for kind in KINDS}
+    if any(rest % threads or rest > MOST_OF_A_THREAD * threads for rest in rests.values()):
+        return {}
+    return {
+        "event": {kind: one[kind] // events for kind in KINDS},
+        "thread": {kind: rest // threads for kind, rest in rests.items()},
+    }
+
+
+def own_record(own: Mapping[str, Any], totals: Mapping[str, Sequence[Mapping[str, int]]]) -> dict[str, Any]:
+    """Return what `warm_up.json` keeps of own scripts, under `own`; nothing where a study has none."""
+    if not own:
+        return {}
+    return {"own": {**own, "statements": statements(totals)}}
+
+
+def own_carried(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what plans carry of own scripts, from `warm_up.json`: `files` and `statements`."""
+    own = warm_up.get("own") or {}
+    return {
+        workload: {"files": one["sha256"], "statements": own["statements"].get(workload, {})}
+        for workload, one in own.get("scripts", {}).items()
+    }

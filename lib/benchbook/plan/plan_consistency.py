@@ -1,0 +1,136 @@
+"""What facts, data, schedule and plans of a study must say of each other: a run's id is a hash of it all.
+
+Every function yields what does not agree as a sentence that names file or run; nothing means that all does.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from benchbook.core.util import numeric_equality
+from benchbook.core.study import descriptors
+from benchbook.core.artifacts.artifact import Arms
+from benchbook.core.study.engines import engine_of
+from benchbook.core.study.model import PlannedRun, fingerprint, run_id_of
+from benchbook.core.study.study import Study
+from benchbook.plan import schedule
+
+# What dataset.json says beside what was loaded.
+BESIDE_DATA = ("fingerprint", "loads", "events")
+FILES = {"facts": "facts.json", "data": "dataset.json"}
+Plans = Mapping[str, Mapping[str, Any]]
+
+
+def of_data(data: Mapping[str, Any], study: Study) -> Iterator[str]:
+    """Yield where dataset.json is not what its own fingerprint stands for, or not what the study asks for."""
+    made = fingerprint({name: data[name] for name in data if name not in BESIDE_DATA})
+    if made != data["fingerprint"]:
+        yield f"dataset.json: its content has the fingerprint {made}, it says {data['fingerprint']}"
+    for name in ("tables", "table_size", "seed"):
+        if data[name] != getattr(study.dataset, name):
+            yield f"dataset.json: {name} is {data[name]}, the study has {getattr(study.dataset, name)}"
+    for name, rows in data["rows"].items():
+        if rows != study.dataset.table_size:
+            yield f"dataset.json: {name} has {rows} rows, the study has {study.dataset.table_size}"
+
+
+def of_conditions(arms: Arms, data: Mapping[str, Any], study: Study, plans: Plans) -> Iterator[str]:
+    """Yield the files whose digest is not the one that each run names as what it was made under."""
+    for arm, asked in schedule.conditions(arms, data).items():
+        own = {name: plan for name, plan in plans.items() if study.deployed(plan["arm"]) == arm}
+        for key, digest in asked.items():
+            others = [name for name, plan in own.items() if plan["conditions"].get(key) != digest]
+            if others:
+                other = plans[others[0]]["conditions"].get(key)
+                yield (
+                    f"{FILES.get(key, key)}: for arm {arm} its digest is {digest}, and {_runs(others)} made "
+                    f"under {other}"
+                )
+
+
+def of_settings(arms: Arms, study: Study) -> Iterator[str]:
+    """Yield settings of a server that the study asks for and the facts do not show, and the reverse."""
+    for arm, found in arms.items():
+        settings = found.get("engine", {}).get("settings")
+        # Existing servers do not say of each setting what was asked for and by whom.
+        is_told = isinstance(settings, Mapping) and all(
+            isinstance(one, Mapping) and {"asked", "from"} <= set(one) for one in settings.values()
+        )
+        if arm not in study.arms or not is_told:
+            continue
+        if not descriptors.engine(engine_of(study, arm).name).tells_settings:
+            continue
+        shown = {name: one["asked"] for name, one in settings.items() if one["from"] == "study"}
+        words = {True: "ON", False: "OFF"}
+        asked = {
+            name: words[value] if isinstance(value, bool) else str(value)
+            for name, value in engine_of(study, arm).settings.items()
+        }
+        for name, (due, was) in numeric_equality.unlike(asked, shown).items():
+            yield (
+                f"facts.json: arms.{arm}: the study asks for {name} = {due}, the server was asked for {was}"
+            )
+
+
+def of_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
+    """Yield the rows of schedule.csv that are not those that study, facts and data give."""
+    due_text = schedule.table(list(runs)).to_csv(index=False, lineterminator="\n")
+    asked, found = (list(csv.DictReader(io.StringIO(one))) for one in (due_text, text))
+    if len(found) != len(asked):
+        yield f"schedule.csv: {len(found)} runs, the study gives {len(asked)}"
+    for line, (row, due) in enumerate(zip(found, asked, strict=False), start=2):
+        wrong = [
+            f"{name} is {row.get(name)}, due is {due[name]}" for name in due if row.get(name) != due[name]
+        ]
+        if wrong:
+            yield f"schedule.csv:{line}: {'; '.join(wrong)}"
+
+
+def of_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") -> Iterator[str]:
+    """Yield the run folders whose plan is not the one that study, facts and data give; `position` is free."""
+    known = {run.run_id: json.loads(json.dumps(run.to_dict())) for run in runs}
+    for name, plan in plans.items():
+        if name not in known:
+            yield f"{place}/{name}: no run that the study, the facts and the data ask for"
+            continue
+        wrong = [
+            f"{key} is {json.dumps(has)}, due is {json.dumps(due)}"
+            for key, (has, due) in numeric_equality.unlike(plan, known[name]).items()
+            if key != "position"
+        ]
+        if wrong:
+            yield f"{place}/{name}: plan.json: {'; '.join(wrong)}"
+
+
+def of_name(name: str, plan: Mapping[str, Any], place: str) -> Iterator[str]:
+    """Yield whether a folder's name is not the hash of the plan in it."""
+    made = run_id_of(plan)
+    if not plan.get("run_id") == made == name:
+        yield f"{place}/{name}: plan.json gives the name {made}"
+
+
+def of_missing(
+    runs: Sequence[PlannedRun], there: Collection[str], given_up: Collection[str], first_stop: int | None
+) -> Iterator[str]:
+    """Yield the groups of the schedule that are not there for no reason that the archive shows.
+
+    `given_up` are the groups that void shows to have been tried too often. `first_stop` is the number of
+    blocks after which the study may stop by its own rule and leave out the rest; None where it may not.
+    """
+    last = max((run.block for run in runs if run.run_id in there), default=0)
+    absent: dict[str, list[str]] = {}
+    for run in runs:
+        is_left_out = first_stop is not None and run.block > last >= first_stop
+        if run.run_id not in there and run.group not in given_up and not is_left_out:
+            absent.setdefault(run.group, []).append(run.run_id)
+    for group, names in absent.items():
+        yield f"{group}: {_runs(names)} due and not there, and void does not say why"
+
+
+def _runs(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{more} {'was' if len(names) == 1 else 'were'}"

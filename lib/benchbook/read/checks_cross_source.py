@@ -1,0 +1,220 @@
+"""Check V26: the programs that watched a run saw the same seconds, the same work and the same server.
+
+sysbench's log, the clock of turns, the monitor, the kernel's books of each part and the server's own were
+written by different programs. What one of them says of time and use bounds what the others can say, so that
+none of them can be changed alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from benchbook.core.study import registry
+from benchbook.core.study.params import Limits
+from benchbook.read import checks_cluster, checks_custom_scripts, costs
+from benchbook.read.evidence import Evidence, Missing
+from benchbook.read.log import printed
+
+LABEL_S = 0.5
+"""Labels of report lines are rounded to the second."""
+CORES_SLACK = 0.05
+"""Share by which parts may seem to use more than all cores: their books are read one after the other."""
+BOOKS_S, BOOKS_SHARE = 0.005, 0.01
+"""Seconds, and the share of them, by which two of the kernel's books of one process may differ."""
+START_SLACK_S = 0.1
+"""Seconds by which the start of sysbench's clock may be misjudged, from its checkpoint and its next turn."""
+UNSEEN_S, UNSEEN_SHARE = 0.6, 0.1
+"""Seconds of a core that a monitor may miss of a client, and a share of them: it has no last second."""
+AHEAD_S = 0.05
+"""Seconds of a core that a client may seem to have used less than its monitor saw, for the kernel's ticks."""
+LACKING_S = 3.0
+"""Seconds that a monitor may lack at its end before it says too little of the whole."""
+WINDOW_S, ROUNDED_S = 0.1, 1e-5
+"""Seconds from the ends of a clock's window to its first and last turn, and from a turn to the next beside
+those in which the arm came to stand still. A round of turns is longer."""
+UNPAGED_SHARE, UNPAGED_PAGES = 0.1, 64
+"""What a server reads beside pages of its pool, such as its log, as a share of them and in pages."""
+UNDERWAY_PAGES = 16
+"""Pages that one counter may have and another not: read while the server told them, or by itself."""
+SOONER = 0.02
+"""Share by which an answer may seem to come sooner than its way lets it, since latencies are rounded."""
+UNSTOPPED, UNSTOPPED_WHOLE, LEAST_WHOLE_S = 0.05, 0.5, 5
+"""Share of the answers of a window for which a client's threads may neither have waited nor lost their core:
+in turns, where both ends are read exactly, and in whole runs of so many seconds, by those of a monitor (in
+two seconds on a busy machine it missed 7 % and, of a starved run, a third)."""
+PORTS = ("--mysql-port", "--pgsql-port")
+
+
+def physics(run: Evidence, limits: Limits) -> Iterator[str]:
+    """V26: log, turns, monitor and books agree on seconds, processor time, bytes and memory."""
+    if not run.seen:
+        raise Missing("nothing was recorded")
+    for find in (_log_of_turns, _costs, _watched, _stops, _memory, _place, _distance):
+        yield from find(run)
+
+
+def _log_of_turns(run: Evidence) -> Iterator[str]:
+    """Yield where a client's own log has work in seconds in which its arm had no turn.
+
+    It writes its checkpoint as it goes on after the discard, in its first turn that counts, which tells when
+    its clock started.
+    """
+    if not run.is_in_turns or run.turns is None or not run.log.checkpoints:
+        return
+    own, ended = run.own_turns, run.log.checkpoints[0].total_time_s
+    if not own or ended is None:
+        return
+    begun = own[0].begin_us / 1e6 - ended
+    first, last = run.get("started_monotonic_s"), run.seen["turns"]["clock"].get("started")
+    latest = last[1] if last else first + run.clock_s[0]
+    if not first - START_SLACK_S <= begun <= latest + START_SLACK_S:
+        yield (
+            f"by its checkpoint and its first turn sysbench's clock started {begun - first:.3f} s after its "
+            f"process, by the clock of the turns up to {latest - first:.3f} s after it"
+        )
+    yield from _window(run)
+    seconds = run.log.intervals.column("second") + begun
+    # A line that is due while the client stands still comes when it goes on, with what its last turn did.
+    after = seconds[:-1] - LABEL_S > own[-1].end_us / 1e6
+    idle = int(np.count_nonzero(after & (run.log.intervals.column("qps")[1:] > 0)))
+    if idle > 1:
+        yield f"its log has queries in {idle} seconds after the last turn of its arm"
+
+
+def _window(run: Evidence) -> Iterator[str]:
+    """Yield where the turns do not fill the window that their clock took."""
+    window, taken = run.seen["turns"]["clock"].get("window"), run.taken
+    if window is None:
+        return
+    before, after = taken[0].begin_us / 1e6 - window[0], window[1] - taken[-1].end_us / 1e6
+    if not 0 <= before <= WINDOW_S or not -ROUNDED_S <= after <= WINDOW_S:
+        yield (
+            f"the first turn began {before:.3f} s after the clock's window, which ended {after:.3f} s after "
+            "the last one"
+        )
+    still_s = run.seen["turns"].get("longest_stop_s")
+    own = [(one, later) for one, later in pairwise(taken) if one.arm == run.planned.arm]
+    gap_s = max((later.begin_us - one.end_us for one, later in own), default=0) / 1e6
+    if still_s is not None and gap_s > still_s + WINDOW_S:
+        yield f"no turn began for {gap_s:.3f} s after one of the arm, which stood still after {still_s:.3f} s"
+
+
+def _costs(run: Evidence) -> Iterator[str]:
+    """Yield where an arm's parts used more than all cores in its turns, or two books of a part differ."""
+    if not run.is_in_turns:
+        return
+    told, cores = run.get("turns"), run.seen.get("machine_cores")
+    used = told.get("cpu_s") or {}
+    busy = sum(used.values()) / run.active_s if run.active_s else 0.0
+    if cores and busy > cores * (1 + CORES_SLACK):
+        yield f"in its turns the arm's parts used {busy:.2f} cores, and the machine has {cores}"
+    if used and used.get("client") != run.get("client", "cpu_s"):
+        yield f"the client used {run.get('client', 'cpu_s')} s of a core, {used.get('client')} s in its turns"
+    for part, books in (told.get("costs") or {}).items():
+        if None in (books["cpu_s"], books["user_s"], books["system_s"]) or used.get(part) == 0:
+            continue  # A kernel that tells less, or a server that works in backends, which books alone hold.
+        cpu_s, split = books["cpu_s"], books["user_s"] + books["system_s"]
+        if abs(cpu_s - used.get(part, cpu_s)) > BOOKS_S + BOOKS_SHARE * cpu_s or abs(split - cpu_s) > BOOKS_S:
+            yield f"{part} used {used.get(part)} s of a core by one clock, {cpu_s} s ({split} s) by its books"
+    if told["count"] != (had := len(run.own_turns)):
+        yield f"its arm had {had} turns, {told['count']} are recorded"
+
+
+def _watched(run: Evidence) -> Iterator[str]:
+    """Yield where the monitor saw a client use less processor time than its turns, or than it ended with."""
+    if run.monitor is None or checks_cluster.event_at_s(run) is not None:
+        # What a part that was killed had used is counted with the client's.
+        return
+    try:
+        table = costs.monitor_table(run.monitor)
+    except ValueError:
+        return  # What is no table is refused where the tables are made.
+    parts = np.array(table["part"].to_pylist(), dtype=object)
+    # A relay that makes a distance is watched as a proxy; those in a cluster are not the arm's own.
+    has_proxy = any(name.startswith(("proxy", "relay")) for name in run.seen.get("identity_before") or ())
+    if len(parts) and has_proxy != ("proxy" in parts) and "pd" not in parts:
+        there, had = ("no", "one") if has_proxy else ("a", "none")
+        yield f"the monitor saw {there} proxy, the arm has {had}"
+    mine = parts == "client"
+    if not mine.any():
+        if len(mine):
+            yield "the monitor saw no client"
+        return
+    seconds, cores = (table[name].to_numpy()[mine] for name in ("second", "cpu_cores"))
+    if run.get("sysbench_s") - seconds[-1] > LACKING_S:
+        return
+    seen = float(np.nansum(cores * np.diff(np.concatenate([[0.0], seconds]))))
+    told = run.get("client", "cpu_s")
+    missed = 0.0 if run.is_in_turns else UNSEEN_S + UNSEEN_SHARE * told
+    if told > seen + missed + AHEAD_S or (not run.is_in_turns and seen > told + AHEAD_S):
+        yield f"the client used {told:.2f} s of a core, its monitor saw {seen:.2f} s"
+
+
+def _stops(run: Evidence) -> Iterator[str]:
+    """Yield where a client got more answers than its threads stopped: each stops until its answer is there.
+
+    One that lost its core to the server finds the answer without a wait. The kernel counted both, which so
+    bind how many queries of all were in the window, and whose.
+    """
+    if not run.is_in_turns and (run.active_s or 0.0) < LEAST_WHOLE_S:
+        return
+    try:
+        client = costs.by_part(run, run.monitor or "").get("client", {})
+    except (KeyError, ValueError):
+        return  # What is no table, or no turns, is refused where the tables are made.
+    waited, lost = (client.get(name, math.nan) for name in ("voluntary", "involuntary"))
+    rate = printed(run.final.queries, "queries") / (run.active_s or math.inf)
+    share = UNSTOPPED if run.is_in_turns else UNSTOPPED_WHOLE
+    if rate > (1 + share) * (waited + lost):
+        yield f"{rate:.0f} queries a second, for which the client's threads stopped {waited + lost:.0f} times"
+
+
+def _memory(run: Evidence) -> Iterator[str]:
+    """Yield where two counters of the same pages differ; of several servers the first one's pool is known."""
+    several = len({one.get("server", 0) for one in run.seen.get("clients") or ()}) > 1
+    for when in ("before", "after"):
+        cache = run.cache(when)
+        if cache is None:
+            continue
+        whole, pages = cache.pages_read * cache.page_bytes, cache.pages_read
+        beside = UNPAGED_SHARE * whole + UNPAGED_PAGES * cache.page_bytes
+        if abs(whole - cache.bytes_read) > beside:
+            yield f"{when} the run {cache.bytes_read} bytes were read in {pages} pages"
+        if cache.pages > cache.pages_of_pool:
+            yield f"{when} the run {cache.pages} pages were in a pool of {cache.pages_of_pool}"
+        work = (run.seen.get("work") or {}).get(when) or {}
+        reads = work.get("Innodb_buffer_pool_reads")
+        if reads is None or several:
+            continue
+        # What was read ahead is in one counter or in both.
+        most = reads + work.get("Innodb_buffer_pool_read_ahead", 0) + UNDERWAY_PAGES
+        if not reads - UNDERWAY_PAGES <= pages <= most:
+            yield f"{when} the run the server had read {pages} pages by one counter, {reads} by another"
+
+
+def _place(run: Evidence) -> Iterator[str]:
+    """Yield where a client that connects to the server itself went to another port than the server has."""
+    port = (run.seen.get("identity_before") or {}).get("port")
+    setting = run.plan.get("arm_setting") or {}
+    if port is None or setting.get("access") != registry.DIRECT or setting.get("zones"):
+        return  # What lies between client and server has a port of its own.
+    for word in run.get("argv"):
+        name, _, asked = word.partition("=")
+        if name in PORTS and asked != str(port):
+            yield f"the client connected to port {asked}, the arm's server has {port}"
+
+
+def _distance(run: Evidence) -> Iterator[str]:
+    """Yield where a transaction was over before its statements can have been at the server and back."""
+    zones = (run.plan.get("arm_setting") or {}).get("zones")
+    if not zones or checks_custom_scripts.is_own(run):
+        return
+    one = run.transaction
+    due_ms = 2 * zones["latency_ms"] * (one.reads + one.writes + one.other)
+    least_ms = min((block.whole().latency_min_ms for block in run.log.summaries), default=due_ms)
+    if least_ms < (1 - SOONER) * due_ms:
+        yield f"a transaction took {least_ms} ms, its statements are under way for {due_ms:g} ms"

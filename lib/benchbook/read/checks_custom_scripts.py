@@ -1,0 +1,68 @@
+"""What the checks ask of a script of the user's own, of which no rule is known beforehand.
+
+Statements of one event are those that the pilots showed, where all events have the same. Whatever the
+mixture, the server was sent as many statements as sysbench counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchbook.core.util import numeric_equality
+from benchbook.core.study import custom_scripts
+from benchbook.read.evidence import Evidence
+
+KINDS = ("reads", "writes", "other")
+
+
+def is_own(run: Evidence) -> bool:
+    """Tell whether a run is of an own script."""
+    return custom_scripts.is_own(run.asked("script"))
+
+
+def files(run: Evidence) -> Iterator[str]:
+    """V5: the script and its modules were those of the plan, byte for byte; pilots have no such plan."""
+    if not is_own(run) or "own" not in run.plan:
+        return
+    asked, found = run.asked("own")["files"], run.get("script")
+    for name, (due, was) in numeric_equality.unlike(asked, found).items():
+        yield f"the script's file {name} was {_short(was)}, {_short(due)} asked"
+
+
+def work(run: Evidence) -> Iterator[str]:
+    """V9: statements were made, and as many in each event as the pilots showed."""
+    events, spoilt = run.total("events"), run.total("ignored_errors")
+    if not run.total("total"):
+        yield "the script made no statement that sysbench counts"
+        return
+    rule = (run.plan.get("own") or {}).get("statements") or {}
+    for kind in KINDS if rule else ():
+        count, each = run.total(kind), rule["event"][kind]
+        first = rule["thread"][kind] * run.asked("threads")
+        if not each * events <= count - first <= each * (events + spoilt):
+            yield f"{count} {kind} in {events} events, {each} each and {first} first in the pilots"
+
+
+def ledger(run: Evidence) -> Iterator[str]:
+    """V10: the server's statements are those that sysbench counted, over one connection for each thread."""
+    threads = run.asked("threads")
+    made = run.grown("Connections") - run.get("ledger").get("own_connections", 0)
+    if made != threads:
+        yield f"the script makes connections of its own: {made} were made for {threads} threads"
+    reads, seen = run.total("reads"), run.grown("Com_select")
+    # MariaDB counts the end of each connection as a statement.
+    found, spoilt = run.grown("Statements") - threads, run.total("ignored_errors")
+    if not run.total("total") <= found <= run.total("total") + spoilt:
+        yield f"the server was sent {found} statements, sysbench says {run.total('total')}"
+    if not spoilt and seen > reads:
+        yield f"Com_select grew by {seen}, sysbench says {reads} reads"
+
+
+def hits(run: Evidence) -> Iterator[str]:
+    """V11: reads found rows."""
+    if run.total("reads") and not run.grown("Rows_sent"):
+        yield f"{run.total('reads')} reads found no row"
+
+
+def _short(digest: str | None) -> str:
+    return digest[:10] if digest else "absent"

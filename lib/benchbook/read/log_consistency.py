@@ -1,0 +1,348 @@
+"""Where the numbers of one sysbench output must agree with each other.
+
+A line that was lost, doubled or overwritten leaves sums that no longer add up. At a checkpoint sysbench reads
+its counters, then its histogram, then its timers while the threads go on, so around one these three differ by
+the events of a few milliseconds; over all blocks they agree again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbook.core.util import numeric_equality, histogram
+from benchbook.read.intervals import SERIES, Interval
+from benchbook.read.log import Histogram, Problem, Summary, SysbenchLog, Totals, printed
+
+RATED_COUNTS = ("transactions", "queries", "ignored_errors", "reconnects", "deadlocks", "read_write_requests",
+                "other_operations")  # fmt: skip
+SLACK_S = 0.5
+"""Seconds a busy machine may keep sysbench from reading its timers after it has read its counters.
+
+Printed rates include them, and so do the timers around a checkpoint.
+"""
+SUM_SHARE = 0.02
+SUM_SLACK_INTERVALS = 0.15
+"""The interval lines of a window may differ from its total by 2 % and 0.15 of the busiest interval."""
+
+PARTS_SLACK = 0.021
+"""How far the printed rates of a line may be from their sum, a hundredth each, in queries a second."""
+
+LABEL_SHARE = 0.25
+"""Labels are rounded times, which may be off by this share of a step of several seconds."""
+
+REST_S = 0.1
+"""With more seconds than this after the last interval line, what happened in them is on no line."""
+
+
+def disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
+    """Return every sum that does not add up in a log whose lines are all known and in order."""
+    told = [(None, vars(log.header)), *((block.line, vars(block)) for block in log.summaries)]
+    # Whatever is held against NaN agrees with it, and sysbench counts nothing that may be below zero.
+    no_numbers = tuple(
+        Problem("numbers", line, f"{name} is {value}")
+        for line, values in told
+        for name, value in values.items()
+        if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0)
+    )
+    if no_numbers:
+        return no_numbers
+    parts = (_in_blocks, _over_blocks, _in_histogram, _in_intervals, _of_intervals)
+    return tuple(problem for part in parts for problem in part(log))
+
+
+def _in_blocks(log: SysbenchLog) -> Iterator[Problem]:
+    before = 0.0
+    for block in log.summaries:
+        ended = block.whole().total_time_s
+        window, before = ended - before, ended
+        for is_right, text in _block_checks(block, window, log):
+            if not is_right:
+                yield Problem("numbers", block.line, text)
+
+
+def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[tuple[bool, str]]:
+    threads, whole = printed(log.header.threads, "threads"), block.whole()
+    yield window > 0, f"a window of {window:.4f} s"
+    if block.total is not None:
+        parts = sum(printed(getattr(block, name), name) for name in ("reads", "writes", "other"))
+        yield parts == block.total, f"read, write and other make {parts}, total says {block.total}"
+        yield block.total == block.queries, f"total says {block.total}, queries says {block.queries}"
+        is_same = block.transactions == block.events or _is_counted_at_commit(block)
+        yield is_same, f"{block.transactions} transactions, {block.events} events"
+        for name in RATED_COUNTS:
+            count, rate = getattr(block, name), getattr(block, f"{name}_per_s")
+            # sysbench before 1.0 prints other ones.
+            is_rate = count is None or rate is None or _is_rate(count, rate, window)
+            yield is_rate, f"{name}: {count} in {window:.4f} s is not {rate} per second"
+    if block.read_write_requests is not None:
+        is_same = block.read_write_requests == (block.reads or 0) + (block.writes or 0)
+        yield is_same, f"read and write are not {block.read_write_requests} requests"
+        is_same = block.other_operations == block.other
+        yield is_same, f"other says {block.other}, other operations {block.other_operations}"
+    if block.events_per_s is not None:
+        is_rate = _is_rate(whole.events, block.events_per_s, window)
+        yield is_rate, f"{block.events} events in {window:.4f} s are not {block.events_per_s} per second"
+    timed = whole.thread_events_avg * threads
+    is_count = abs(timed - round(timed)) <= 5e-5 * threads + 1e-6
+    yield is_count, f"{whole.thread_events_avg} events a thread make no count"
+    slack = threads + whole.events / max(window, 1e-3) * SLACK_S if _has_resets(log) else 0
+    is_same = abs(round(timed) - whole.events) <= slack
+    yield is_same, f"the threads did {timed:.0f} events, the total is {whole.events}"
+    total_ms, mean_ms = whole.latency_sum_ms, whole.latency_avg_ms
+    grain_ms = 0.0 if block.taken_s is None else 0.1
+    # The count, not threads times their rounded mean: of long transactions a ten-thousandth is milliseconds.
+    tolerance = 0.005 * timed + 0.01 + 1e-9 * total_ms + grain_ms
+    is_sum = abs(mean_ms * round(timed) - total_ms) <= tolerance
+    yield is_sum, f"{timed:.0f} x {mean_ms} ms is not {total_ms} ms"
+    is_inside = whole.latency_min_ms <= mean_ms + 0.01 <= whole.latency_max_ms + 0.02
+    yield is_inside, "the mean latency is outside min and max"
+    yield from _percentile_checks(block, slack)
+    for name in ("thread_events_{}", "thread_time_{}_s"):
+        told = [getattr(block, name.format(part)) for part in ("avg", "stddev")]
+        mean, deviation = (printed(value, "fairness of the threads") for value in told)
+        most = mean * math.sqrt(threads) if threads > 1 else 0.0
+        text = f"{threads} threads with a mean of {mean} can't deviate by {deviation}"
+        yield deviation <= most + 0.011, text
+    spent_ms = whole.thread_time_avg_s * threads * 1000
+    is_same = abs(spent_ms - total_ms) <= 0.05 * threads + 0.01 + grain_ms
+    yield is_same, f"the threads took {spent_ms:.1f} ms, the sum is {total_ms} ms"
+
+
+def _is_counted_at_commit(block: Summary) -> bool:
+    """Whether sysbench 0.5 counted COMMITs, which scripts without BEGIN have none of."""
+    return block.taken_s is not None and block.transactions == 0
+
+
+def _percentile_checks(block: Summary, slack: float) -> Iterator[tuple[bool, str]]:
+    """Yield whether the percentile may lie below the maximum; `slack` events are in its histogram alone."""
+    if block.percentile is None:
+        return
+    yield 0 < block.percentile <= 100, f"a percentile of {block.percentile}"
+    said = printed(block.latency_percentile_ms, "percentile of the latencies")
+    whole = block.whole()
+    above = whole.events * (100 - block.percentile) / 100
+    is_below = said <= whole.latency_max_ms * histogram.RATIO + 0.011
+    text = f"{block.percentile}th percentile {said} ms, max is {whole.latency_max_ms} ms"
+    yield is_below or not whole.events or above < slack, text
+
+
+def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
+    if len(log.summaries) == 1:
+        return
+    last, asked = log.summaries[-1], log.header.checkpoints_s
+    threads, blocks = printed(log.header.threads, "threads"), [block.whole() for block in log.summaries]
+    timed = sum(round(block.thread_events_avg * threads) for block in blocks)
+    events = sum(block.events for block in blocks)
+    if timed != events and not log.header.warm_up_s:
+        text = f"over all blocks the threads did {timed} events, the totals are {events}"
+        yield Problem("numbers", last.line, text)
+    reached = [second for second in asked if second <= blocks[-1].total_time_s - 0.5]
+    if len(log.checkpoints) not in (len(reached), len(asked)):
+        yield Problem("numbers", last.line, f"{len(log.checkpoints)} checkpoints of {len(asked)}")
+
+
+def _are_in_order(log: SysbenchLog, step: int | None, percent: set[int | None]) -> bool:
+    """Tell whether all report lines are what they should be; if not, `_in_intervals` says which."""
+    column = log.intervals.column
+    second, threads = column("second"), column("threads")
+    counts = [column(name) for name in (*SERIES, "latency_percentile_ms")]
+    parts = column("reads_per_s") + column("writes_per_s") + column("other_per_s")
+    return (
+        step is not None
+        and step > 0
+        and not log.header.rate
+        and not column("is_hook").any()
+        and bool(np.isnan(column("queue_length")).all())
+        and all((np.isfinite(one) & (one >= 0)).all() for one in counts)
+        and np.array_equal(second, step * np.arange(1, second.size + 1))
+        and bool((threads[:-1] == log.header.threads).all())
+        and bool((abs(parts - column("qps")) <= PARTS_SLACK).all())
+        and (percent == {None} or set(column("percentile").tolist()) <= percent)
+    )
+
+
+def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
+    step, percent = log.header.interval_s, {block.percentile for block in log.summaries}
+    if _are_in_order(log, step, percent):
+        return
+    reports = [report for report in log.intervals if report.threads > 0 or not report.is_hook]
+    step = step if step and step > 0 else None
+    expected, leaving = float(step or 0), _first_leaving(log, reports)
+    for position, interval in enumerate(reports):
+        line = interval.line
+        if step is None:
+            yield Problem("intervals", line, "a report line although none was asked for")
+        elif abs(interval.second - expected) > LABEL_SHARE * step:
+            yield Problem("intervals", line, f"label {interval.second:g} s where {expected:g} s is due")
+            expected = interval.second
+        expected += step or 0
+        if position < leaving and interval.threads != log.header.threads:
+            yield Problem("intervals", line, f"{interval.threads} threads of {log.header.threads}")
+        if interval.qps is not None:
+            each = (interval.reads_per_s, interval.writes_per_s, interval.other_per_s)
+            parts = sum(printed(one, "queries of each kind") for one in each)
+            if not abs(parts - interval.qps) <= PARTS_SLACK:
+                yield Problem("numbers", line, f"r/w/o make {parts:.2f}, qps says {interval.qps}")
+        for name, value in interval._asdict().items():
+            if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
+                yield Problem("numbers", line, f"{name} is {value}")
+        if interval.percentile is not None and interval.percentile not in percent and percent != {None}:
+            yield Problem("intervals", line, f"percentile {interval.percentile}, the totals have {percent}")
+        # sysbench may end between the last report line and its queue line.
+        has_queue = interval.queue_length is not None
+        is_due = bool(log.header.rate) and (has_queue or position < len(reports) - 1)
+        if not interval.is_hook and is_due != has_queue:
+            yield Problem("intervals", line, "a report line and its queue line do not go together")
+
+
+def _first_leaving(log: SysbenchLog, reports: Sequence[Interval]) -> int:
+    """Position from which threads only leave: their time is over, while others are in a last transaction."""
+    at, fewest = len(reports), 0
+    while at and fewest <= reports[at - 1].threads < (log.header.threads or 0):
+        at, fewest = at - 1, reports[at - 1].threads
+    return at
+
+
+def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
+    step = log.header.interval_s
+    if step is None or step < 1 or log.final is None:
+        return
+    total = log.final.whole().total_time_s
+    due, got = math.floor(total / step), len(log.intervals)
+    if not due - 1 <= got <= total / step + 0.5 and all(interval.threads for interval in log.intervals):
+        yield Problem("intervals", log.final.line, f"{got} report lines in {total:.4f} s, {due} are due")
+        return
+    if log.header.warm_up_s:
+        return
+    second = log.intervals.column("second")
+    reached = [float(printed(block.checkpoint_s, "time of a checkpoint")) for block in log.checkpoints]
+    edges = [0.0, *reached, math.inf]
+    for block, low, high in zip(log.summaries, edges, edges[1:], strict=False):
+        inside = np.flatnonzero((low < second) & (second <= high))
+        if inside.size:
+            rest = (high if high < math.inf else total) - second[inside[-1]]
+            yield from _of_window(log, block, inside, rest)
+
+
+def _of_window(log: SysbenchLog, block: Summary, inside: NDArray[np.int64], rest: float) -> Iterator[Problem]:
+    """Yield the first that the report lines of a block count otherwise than its totals; `rest` seconds of it
+    are on no line."""
+    step = printed(log.header.interval_s, "interval")
+    for series, total in SERIES.items():
+        counts, count = log.intervals.column(series)[inside] * step, getattr(block, total)
+        if count is None or np.isnan(counts).any() or _is_counted_at_commit(block):
+            continue
+        slack = SUM_SHARE * count + SUM_SLACK_INTERVALS * float(counts.max()) + 1
+        done, more = float(counts.sum()), _unseen(log, block, rest) if total == "events" else math.inf
+        if done > count + slack or done < count - slack - (0 if rest <= REST_S else more):
+            text = f"the report lines make {done:.0f} {total.replace('_', ' ')}, the total is {count}"
+            yield Problem("sums", block.line, text)
+            return
+
+
+def _unseen(log: SysbenchLog, block: Summary, rest: float) -> float:
+    """Return how many transactions can have ended in seconds that no report line tells of.
+
+    As many as fit if they were the shortest there are; at a fixed rate latencies hold the wait in the queue,
+    and say nothing.
+    """
+    if log.histogram is None or block.is_checkpoint or log.header.rate:
+        return math.inf
+    threads = printed(log.header.threads, "threads")
+    return threads + fitting(log.histogram.full(), 1000 * (rest + SLACK_S) * threads)
+
+
+def _has_resets(log: SysbenchLog) -> bool:
+    return len(log.summaries) > 1 or log.header.warm_up_s > 0
+
+
+def _is_rate(count: int, rate: float, window: float) -> bool:
+    low, high = count / (window + SLACK_S), count / max(window - SLACK_S, 1e-4)
+    return low - 0.006 <= rate <= high + 0.006
+
+
+GRID = (histogram.RATIO - 1) / 2 + 5e-4
+"""How far a bucket's value is from the latencies in it, as a share."""
+GRAIN_MS = 0.005
+"""Latencies are printed with two decimals."""
+FINEST_MS = 0.001
+"""Below 0.054 ms several buckets print alike, and all below 0.001 ms are in the first."""
+
+
+def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:
+    """Yield where a histogram contradicts the last totals."""
+    bars, final = log.histogram, log.final
+    if bars is None or final is None:
+        return
+    whole = final.whole()
+    timed = round(whole.thread_events_avg * printed(log.header.threads, "threads"))
+    if not (timed if _has_resets(log) else whole.events) <= bars.events <= whole.events:
+        text = f"the histogram counts {bars.events} events, the total is {whole.events}"
+        yield Problem("numbers", bars.line, text)
+        return
+    if final.percentile:
+        value = histogram.percentile(bars.full(), final.percentile)
+        said = printed(final.latency_percentile_ms, "percentile of the latencies")
+        if value is None or not abs(value - said) <= 0.0056:
+            text = f"{final.percentile}th percentile {said} ms, the histogram says {value}"
+            yield Problem("numbers", bars.line, text)
+    if bars.events and whole.latency_max_ms < histogram.HIGHEST_MS:
+        yield from _of_latencies(bars, whole, bars.events - timed)
+    elif bars.events and bars.buckets[-1] < histogram.BUCKETS - 1:
+        # What is longer than the last bucket is counted in it, so that sums say nothing; the end still does.
+        end_ms = histogram.value_of(bars.buckets[-1])
+        text = f"the histogram ends at {end_ms:.3f} ms, max is {whole.latency_max_ms} ms"
+        yield Problem("numbers", bars.line, text)
+
+
+def _of_latencies(bars: Histogram, final: Totals, extra: int) -> Iterator[Problem]:
+    """Yield where sum, least and most of the timers are not in the buckets; `extra` are in these only."""
+    full, total_ms = bars.full(), final.latency_sum_ms
+    sum_ms, more_ms = spent_ms(full), spent_ms(longest(full, extra))
+    slack_ms = GRID * total_ms + FINEST_MS * bars.events + GRAIN_MS
+    if not -slack_ms <= sum_ms - total_ms <= slack_ms + more_ms:
+        text = f"the histogram makes {sum_ms:.0f} ms, the sum of latencies is {total_ms:.0f} ms"
+        yield Problem("numbers", bars.line, text)
+    lowest, highest = int(bars.buckets[0]), int(bars.buckets[-1])
+    least, most = _around(final.latency_min_ms), _around(final.latency_max_ms)
+    # What is in the buckets only may be shorter or longer than all that was timed.
+    begin_ms, end_ms = histogram.value_of(lowest), histogram.value_of(highest)
+    if lowest > least[1] or (not extra and lowest < least[0]):
+        text = f"the histogram begins at {begin_ms:.3f} ms, min is {final.latency_min_ms} ms"
+        yield Problem("numbers", bars.line, text)
+    if highest < most[0] or (not extra and highest > most[1]):
+        text = f"the histogram ends at {end_ms:.3f} ms, max is {final.latency_max_ms} ms"
+        yield Problem("numbers", bars.line, text)
+
+
+def longest(counts: np.ndarray, events: int) -> np.ndarray:
+    """Return the counts of the longest `events` transactions among those of 1024 buckets."""
+    beyond = np.cumsum(counts[::-1])[::-1] - counts
+    return np.minimum(counts, np.maximum(events - beyond, 0))
+
+
+def spent_ms(counts: np.ndarray) -> float:
+    """Return the latencies of 1024 buckets added up, in ms; the exact sum of the products, rounded once."""
+    return numeric_equality.total(counts * histogram.VALUES_MS)
+
+
+def fitting(counts: np.ndarray, spent_ms: float) -> int:
+    """Return how many transactions fit into some ms one after the other, if the shortest ones come first."""
+    ends = np.array(list(itertools.accumulate((counts * histogram.VALUES_MS).tolist())))
+    whole = int(np.searchsorted(ends, spent_ms, side="right"))
+    done = int(counts[:whole].sum())
+    if whole == histogram.BUCKETS:
+        return done
+    before = float(ends[whole - 1]) if whole else 0.0
+    return done + int((spent_ms - before) / histogram.VALUES_MS[whole])
+
+
+def _around(printed_ms: float) -> tuple[int, int]:
+    """Return the lowest and highest bucket that a printed latency may be in."""
+    least, most = (histogram.bucket_of(printed_ms + off) for off in (-GRAIN_MS, GRAIN_MS))
+    return int(least) - 1, int(most) + 1

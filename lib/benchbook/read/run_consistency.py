@@ -1,0 +1,114 @@
+"""What the files of one run must say of each other, beside what the checks of validity look at.
+
+Every function yields what does not agree as a sentence; nothing means that all does.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from benchbook.core.artifacts.run_folder import Between, Manifest, Times
+from benchbook.read.evidence import Evidence
+
+# Both clocks are read one after the other, and their difference is itself recorded.
+CLOCK_SLACK_S = 0.25
+# sysbench gives its threads 30 s to connect, and its end takes a while on a busy machine.
+STARTING_S = 45.0
+# Several clients begin at a moment that each of their machines has by its own clock.
+START_SLACK_S = 0.5
+# The wall clock may be set back between two runs.
+OVERLAP_S = 1.0
+# Our looks between two runs take a moment.
+LINKED_S = 2.0
+BY_ACCOUNT = "Account_updates"
+
+
+def of_times(run: Evidence) -> Iterator[str]:
+    """Yield where moments, lengths and sysbench's own clock contradict each other."""
+    seen = Times.of(run.seen)
+    lasted = seen.ended_monotonic_s - seen.started_monotonic_s
+    if abs(lasted - seen.sysbench_s) > 0.001:
+        yield f"evidence.json: sysbench_s is {seen.sysbench_s:.3f}, end less start is {lasted:.3f} s"
+    by_wall = (moment(seen.ended_utc) - moment(seen.started_utc)).total_seconds()
+    if abs(by_wall - lasted) > CLOCK_SLACK_S + abs(seen.clock_step_s):
+        yield f"evidence.json: started_utc to ended_utc is {by_wall:.3f} s, the run took {lasted:.3f} s"
+    total = run.log.final.total_time_s if run.log.final else None
+    if total is not None and not total - START_SLACK_S <= lasted <= total + STARTING_S:
+        yield f"evidence.json: the run took {lasted:.3f} s, sysbench says {total:.3f} s"
+
+
+def of_attempt(run: Evidence, manifest: Manifest, voided: int) -> Iterator[str]:
+    """Yield where the attempt's number is not the manifest's, or not one more than void has."""
+    attempt = run.seen["attempt"]
+    if manifest.attempt != attempt:
+        yield f"manifest.json: attempt {manifest.attempt}, evidence.json has {attempt}"
+    if attempt != voided + 1:
+        yield f"evidence.json: attempt {attempt}, and void has {voided} attempts before it"
+
+
+def chained(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield where a server's counters go back from one run to a later one, or jump in between.
+
+    `looks` has each run's evidence by its name. A server is known by its process: one that was started again
+    counts from nought. Runs of a group that it served at once have the same reading.
+    """
+    last: dict[str, tuple[str, Times, Mapping[str, int]]] = {}
+    times = {name: Times.of(seen) for name, seen in looks.items()}
+    for name in sorted(looks, key=lambda one: times[one].started_monotonic_s):
+        seen, here = looks[name], times[name]
+        who, books = seen.get("identity_before") or {}, seen.get("ledger") or {}
+        # Of several servers the books are sums; what counts by account begins with each arm.
+        if "servers" in seen or BY_ACCOUNT in (books.get("before") or {}) or who.get("pid") is None:
+            continue
+        server = " ".join(str(who.get(key)) for key in ("server_uid", "pid", "started", "pod"))
+        was = last.get(server)
+        if was is not None and here.started_monotonic_s >= was[1].ended_monotonic_s - OVERLAP_S:
+            yield from _jumps(name, seen, here, *was)
+        then: Mapping[str, int] | None = books.get("after")
+        if then and (was is None or here.ended_monotonic_s >= was[1].ended_monotonic_s):
+            last[server] = name, here, then
+
+
+def _jumps(
+    name: str, seen: Mapping[str, Any], here: Times, before: str, there: Times, then: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield where the same server had counted less than after an earlier run, or other connections since."""
+    books: Mapping[str, int] = (seen.get("ledger") or {}).get("before") or {}
+    for key in sorted(books.keys() & then.keys()):
+        if books[key] < then[key]:
+            yield f"{name}: evidence.json: {key} is {books[key]} before it, was {then[key]} after {before}"
+    between = (seen.get("state") or {}).get("between")
+    told = Between.of(between) if between else None
+    if told is None or told.connections is None or "Connections" not in then:
+        return
+    # Between other moments than these two runs, there may have been attempts that are not here.
+    gap_s = here.started_monotonic_s - there.ended_monotonic_s
+    grown = books["Connections"] - then["Connections"]
+    if abs(gap_s - told.seconds) < LINKED_S and grown != told.connections:
+        yield (
+            f"{name}: evidence.json: {told.connections} connections since the run before, Connections "
+            f"grew by {grown} since {before}"
+        )
+
+
+def overlapping(spans: Mapping[str, tuple[datetime.datetime, datetime.datetime, str]]) -> Iterator[str]:
+    """Yield runs that began before the one before them had ended.
+
+    `spans` has start, end and group of each run; arms of one group may take turns inside the same seconds.
+    """
+    in_time = sorted(spans, key=lambda name: spans[name][0])
+    for before, after in pairwise(in_time):
+        overlap = (spans[before][1] - spans[after][0]).total_seconds()
+        if overlap > OVERLAP_S and spans[after][2] != spans[before][2]:
+            yield f"{after}: it began while {before} was still running"
+
+
+def moment(text: str) -> datetime.datetime:
+    """Return a moment in UTC; ValueError for a text without its zone."""
+    found = datetime.datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text}: a moment without a zone")
+    return found

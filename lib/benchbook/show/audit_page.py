@@ -1,0 +1,245 @@
+"""The page of a source, made from audit.json: what was claimed, what its own tables say, what stays open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from benchbook.compare.text import labels
+from benchbook.core.published.audit import Audit, Claim, Number
+from benchbook.core.published.audit import Table as Printed
+from benchbook.core.util.errors import given
+from benchbook.core.published.source import Workload
+from benchbook.show import numbers, theme
+from benchbook.show.markup import Html, element, join, linked, slug
+from benchbook.show.picture import Panel, Picture
+from benchbook.show.templating import render
+from benchbook.show.table import Table, long, number, tabulated
+from benchbook.show.tables import checks as checks
+
+_RATIO = re.compile(r"\d+ to 1")
+
+
+def opening(audit: Audit) -> Html:
+    """Write the title, what the document measures, how many claims hold, and one line for each claim."""
+    failed = sum(one.passed is False for one in audit.checks)
+    # The failed checks that concern the numbers of a claim.
+    failing = {one.id: dict.fromkeys(text.partition(":")[0] for text in one.doubts) for one in audit.claims}
+    return render("source.html.j2", audit=audit, failed=failed, recomputed=recomputed, failing=failing)
+
+
+def recomputed(claim: Claim) -> str:
+    """Say what a document's own numbers give: their mean and, of several cells, from where to where they go.
+
+    Empty where the verdict says all there is.
+    """
+    mean, low, high = claim.mean, claim.low, claim.high
+    if claim.kind not in ("effect", "value") or not numbers.is_known(mean):
+        return "" if claim.recomputed == claim.verdict else claim.recomputed
+    if _RATIO.fullmatch(claim.published):
+        return f"{1 + mean:g} to 1"
+    own = numbers.percent(mean) if claim.is_share else _amount(mean)
+    if low == high:
+        return own
+    plain = f"{_amount(given(low))} to {_amount(given(high))}"
+    ends = numbers.span(low, high) if claim.is_share else plain
+    return f"{own} on average, {ends} by cell"
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else numbers.significant(value)
+
+
+def arithmetic(audit: Audit) -> Html:
+    """Write each claim with its verdict, the rule it was judged by, and the arithmetic of every cell."""
+    return render("arithmetic.html.j2", claims=audit.claims, recomputed=recomputed, named=_cell)
+
+
+def _cell(where: str) -> str:
+    """Name a cell as readers do.
+
+    >>> _cell("workload oltp_point_select, threads 150")
+    'point selects, 150 threads'
+    """
+    named = re.sub(r"\bworkload (\w+)", lambda found: labels.workload(found[1]), where)
+    return re.sub(r"\bthreads (\d+)", r"\1 threads", named)
+
+
+def measured(audit: Audit) -> Table:
+    """List what was measured with what: versions, machines, settings, sysbench, arms and loads."""
+    rows: list[list[object]] = [["found", linked(audit.document.found)]]
+    rows += [[f"version of {part}", value or "not stated"] for part, value in audit.versions.items()]
+    rows += [[part, value] for part, value in audit.hardware.items()]
+    for part, value in audit.configuration.items():
+        rows.append([f"settings of {part}", _settings(value) if isinstance(value, Mapping) else value])
+    if audit.sysbench:
+        rows.append(["sysbench options", _settings(audit.sysbench.options) or "not stated"])
+        rows.append(["loading", audit.sysbench.prepare or "not stated"])
+    rows += [
+        [key.replace("_", " "), "not stated" if value is None else value] for key, value in audit.conduct
+    ]
+    rows += [[f"arm {name}", "; ".join(filter(None, [arm.means, _settings(arm.settings)]))]
+             for name, arm in audit.arms.items()]  # fmt: skip
+    rows += [[f"load {name}", _load(load)] for name, load in audit.workloads.items()]
+    return tabulated("measured-how", rows, "measured")
+
+
+def _load(load: Workload) -> str:
+    count = load.statements
+    told = f"{numbers.count(round(count), 'statement')} an event" if count else "statements not known"
+    return "; ".join(filter(None, [load.script, told, _settings(load.options), load.means]))
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in values.items())
+
+
+def printed(audit: Audit) -> Html:
+    """Write every table of the document, digit for digit."""
+    made = []
+    for table in audit.tables:
+        columns = []
+        for heading, *cells in zip(table.columns, *table.rows, strict=True):
+            is_number = all(cell.replace(".", "", 1).isdigit() for cell in cells if cell)
+            unit = table.units.get(heading) or ""
+            columns.append(number(*_headed(heading, unit)) if is_number else long(heading.replace("_", " ")))
+        told = [f"{table.stands}.", _settings(table.at), table.note or ""]
+        told += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table.means.items()]
+        caption = " ".join(part if part.endswith(".") else f"{part}." for part in told if part)
+        made.append(Table(f"table-{table.name}", table.title, columns, table.rows, caption))
+    return join(made)
+
+
+def _headed(heading: str, unit: str) -> tuple[str, str]:
+    """Return a heading of a CSV file as readers know it, and its unit where the heading does not say it.
+
+    >>> _headed("latency_avg_ms", "ms"), _headed("v6_1_0_tps", "1/s"), _headed("cpu_proxy_pct", "cores")
+    (('latency avg', 'ms'), ('v6.1.0 TPS', ''), ('cpu proxy', 'cores'))
+    """
+    label = re.sub(r"(?<=\d)_(?=\d)", ".", heading)
+    label = re.sub(rf"_(?:{re.escape(unit)}|pct)$", "", label) if unit else label
+    rate = re.search(r"(?:^|_)(qps|tps)$", label)
+    if rate:
+        label = f"{label[: rate.start(1)]}{rate[1].upper()}"
+    return label.replace("_", " "), "" if rate and unit == "1/s" else unit
+
+
+def leaves_open(audit: Audit) -> Html:
+    """List what the document does not say."""
+    return element("ul", *(element("li", text) for text in audit.leaves_open), class_="doubts")
+
+
+Points = dict[str, list[tuple[float, float]]]
+Lines = list[tuple[Printed, Number]]
+
+NOT_ALONG = ("arm", "workload", "processes", "threads_per_process")
+# One of each group is drawn, the first that is printed.
+DRAWN = (("qps", "tps"), ("latency_p95_ms", "latency_p99_ms", "latency_avg_ms"))
+LABELS = {
+    "qps": "queries per second",
+    "tps": "transactions per second",
+    "latency_p95_ms": "95th percentile, ms",
+    "latency_p99_ms": "99th percentile, ms",
+    "latency_avg_ms": "mean latency, ms",
+}
+LOG_FROM = 20
+CAPTION = "Drawn from the printed numbers, one a point: nothing shows how far a second run would move them."
+
+
+def pictures(audit: Audit) -> list[Picture]:
+    """Draw the tables that a claim compares in one picture each, then every table that is left."""
+    tables = {table.name: table for table in audit.tables if table.numbers}
+    compared = _groups(audit, tables)
+    left = [name for name in tables if not any(name in group for group in compared)]
+    drawn = [_picture([tables[name] for name in group]) for group in (*compared, *([name] for name in left))]
+    return [picture for picture in drawn if picture.panels]
+
+
+def _groups(audit: Audit, tables: Mapping[str, Printed]) -> list[list[str]]:
+    """Return the tables that claims put next to each other, each set once and without sets inside another."""
+    sets: list[frozenset[str]] = []
+    for claim in audit.claims:
+        sides = [side for cell in claim.cells for side in (cell, cell.baseline, cell.treatment) if side]
+        names = frozenset(side.table for side in sides if side.table is not None and side.table in tables)
+        if len(names) > 1 and names not in sets:
+            sets.append(names)
+    largest = [one for one in sets if not any(one < other for other in sets)]
+    return [[name for name in tables if name in group] for group in largest]
+
+
+def _picture(tables: Sequence[Printed]) -> Picture:
+    by_load: dict[str, Lines] = {}
+    for table in tables:
+        for line in table.numbers:
+            by_load.setdefault(str(line.at.get("workload", "")), []).append((table, line))
+    panels = []
+    for load, lines in by_load.items():
+        present = {line.metric for _, line in lines}
+        for metric in (next((one for one in choice if one in present), None) for choice in DRAWN):
+            if metric:
+                panels += _panel([one for one in lines if one[1].metric == metric], load, metric)
+    titles, anchor = [table.title for table in tables], slug("-".join(table.name for table in tables))[:80]
+    title = numbers.listing(titles) if len(tables) < 4 else f"{len(tables)} tables compared"
+    return Picture(f"figure-{anchor}", title, tuple(panels), CAPTION)
+
+
+def _panel(lines: Lines, load: str, metric: str) -> list[Panel]:
+    along, points = _points(lines)
+    if along is None or max(map(len, points.values()), default=0) < 2:
+        return []
+    with theme.style():
+        figure, axes = theme.canvas()
+        names = list(points)
+        for name, line in points.items():
+            x, y = zip(*line, strict=True)
+            colour, marker = theme.colour(name, names), theme.marker(name, names)
+            axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=1.4)
+        axes.set(title=theme.short(load), ylabel=LABELS[metric], xlabel=along.replace("_", " "))
+        axes.set_ylim(0, 1.08 * max(y for line in points.values() for _, y in line))
+        axes.yaxis.set_major_formatter("{x:,.0f}" if metric in DRAWN[0] else "{x:g}")
+        _levels(axes, sorted({x for line in points.values() for x, _ in line}), along)
+        theme.legend(figure, names, names)
+    told = " ".join(
+        f"{name}: {', '.join(f'{y:g} at {x:g}' for x, y in line)}." for name, line in points.items()
+    )
+    return [Panel(figure, f"{load}, {LABELS[metric]} over {along.replace('_', ' ')}. {told}")]
+
+
+def _points(lines: Lines) -> tuple[str | None, Points]:
+    """Return the key that varies and the series over it; report lines count from the first printed one."""
+    levels: dict[str, set[Any]] = {}
+    for _, line in lines:
+        for key, value in line.at.items():
+            if key not in NOT_ALONG and isinstance(value, int | float):
+                levels.setdefault(key, set()).add(value)
+    others = [key for key, found in levels.items() if key != "threads" and len(found) > 1]
+    along = others[0] if others else "threads" if len(levels.get("threads", ())) > 1 else None
+    if along is None:
+        return None, {}
+    arms = {(table.name, line.at.get("arm")) for table, line in lines}
+    is_plain = len({arm for _, arm in arms}) == len(arms)
+    points: Points = {}
+    for table, line in lines:
+        if along not in line.at:
+            continue
+        name = str(line.at.get("arm") or table.title) if is_plain else f"{table.title} ({line.at.get('arm')})"
+        if line.value is not None:
+            place = line.row if along == "second" else float(line.at[along])
+            points.setdefault(name, []).append((place, line.value))
+    return ("printed second" if along == "second" else along), {
+        name: sorted(line) for name, line in points.items()
+    }
+
+
+def _levels(axes: Axes, levels: Sequence[float], along: str) -> None:
+    if len(levels) < 2 or along == "printed second":
+        return
+    if min(levels) > 0 and max(levels) / min(levels) >= LOG_FROM:
+        axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(list(levels)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter("{x:g}")

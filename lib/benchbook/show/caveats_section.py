@@ -1,0 +1,99 @@
+"""What speaks against a study's answer, as a list: the A/A pair first, every warning last."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from benchbook.compare.stats import tolerance, pairs
+from benchbook.compare.text import labels
+from benchbook.compare.stats import slice_counts as of_turns
+from benchbook.compare.inference.caveats import FISHER_P, leaves_zero_out
+from benchbook.compare.stats.equivalence import MARGIN
+from benchbook.core.util import paths
+from benchbook.core.util.plural import sentence
+from benchbook.show import forest, numbers, direction_notes, templating
+from benchbook.show.evidence import Evidence
+from benchbook.show.markup import Html
+
+# In the root of a recorded session: the values that came out otherwise than recorded, a line each.
+DIFFERS = "differs.txt"
+
+_LOOK = re.compile(r"(?<=”\)); (?=\d{4}-)")
+_SHORT = re.compile(r"a pilot of (\d+) s is too short to judge; it needs (\d+) s")
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One point, and whether it asks for care."""
+
+    name: str
+    text: str
+    is_care: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        """The text, with each session that was looked at before on a line of its own."""
+        return _LOOK.split(self.text)
+
+
+def differing() -> list[Doubt]:
+    """Return that values of a recorded session came out otherwise here; nothing for any other study."""
+    file = paths.root() / DIFFERS
+    if not file.is_file():
+        return []
+    told = file.read_text(encoding="utf-8").splitlines()
+    first = "; ".join(told[:3])
+    more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
+    return [Doubt("Not as recorded", f"Made again here, values differ: {first}{more}.", True)]
+
+
+def doubts(seen: Evidence, more: Sequence[Doubt] = ()) -> Html:
+    """Write the points: those that matter in a line, each to be opened, then how it was measured, folded."""
+    return templating.render("doubts.html.j2", doubts=points(seen, more))
+
+
+def points(seen: Evidence, more: Sequence[Doubt] = ()) -> list[Doubt]:
+    """Return every point, from the A/A pair over blocks, runs, voids and checks to the warnings.
+
+    Their words stand in the template `points.j2`. `more` are doubts that the findings don't know.
+    """
+    findings, runs, warm_up = seen.findings, seen.runs, seen.warm_up or {}
+    made: list[Doubt] = []
+
+    def point(name: str, is_care: object = False, *, caller: Callable[[], str]) -> str:
+        made.append(Doubt(name, re.sub(r"[ \n]+", " ", caller()).strip(" "), bool(is_care)))
+        return ""
+
+    stopped: dict[str, list[str]] = {}
+    for arm, parts in findings.turns.stopped.items() if findings.turns else ():
+        if not arm.endswith(labels.AGAIN):
+            stopped.setdefault(numbers.listing(parts), []).append(findings.names.arms.get(arm, arm))
+    pilots = [_SHORT.match(str(one.get("reason"))) for one in warm_up.get("pilots") or ()]
+    voids = findings.voids
+    given = {
+        "warned": any(one.title == "A/A" for one in findings.warnings),
+        "margin": MARGIN,
+        "stopped": stopped,
+        "lost": of_turns.ABSENT if findings.turns and of_turns.lacks_percentiles(runs) else "",
+        "usual_s": statistics.median([one.median_s for one in findings.partners] or [0.0]),
+        "runs": len(runs),
+        "ran": {*runs.arm},
+        "lengths": [
+            numbers.listing([f"{length:g}" for length in sorted(runs[column].unique())], "or")
+            for column in ("run_s", "discard_s")
+        ],
+        # Where one of them was long enough, others that were not are no reason.
+        "short": [one.groups() for one in pilots if one] if all(pilots) else [],
+        # Without a test nothing shows that the arms were voided alike.
+        "are_apart": voids.fisher_p is None or not tolerance.is_above(voids.fisher_p, FISHER_P),
+        "note": sentence(voids.note),
+        "failed": Counter(one.check for one in findings.checks if one.passed is False),
+    }
+    ours = {"leaves_zero_out": leaves_zero_out, "span": pairs.span, "beside_note": direction_notes.beside_note}
+    ours["beside_queries"] = forest.beside_queries
+    templating.text("points.j2", point=point, found=findings, warm_up=warm_up, more=more, **given, **ours)
+    return made

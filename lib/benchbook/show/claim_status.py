@@ -1,0 +1,316 @@
+"""What stands behind a claim here: measured, illustrated, or open, and what of it carries over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from benchbook.compare.claims import transferability
+from benchbook.compare.claims.transferability import Grade, nearest
+from benchbook.compare.meta.cross_study import elsewhere, joined
+from benchbook.compare.meta.meta_analysis import Brought, without
+from benchbook.core.util import files, paths, yaml_file
+from benchbook.core.artifacts import record
+from benchbook.core.published import source
+from benchbook.core.study import descriptors
+from benchbook.core.study import load as study_files
+from benchbook.core.published.audit import Audit, Claim
+from benchbook.core.util.errors import InputErrors
+from benchbook.core.artifacts.findings import Answer, Finding, Findings
+from benchbook.core.artifacts.meta_analysis import FILE, Pooled, several
+from benchbook.core.study.study_arm import UNMEASURED, without_presentation
+from benchbook.show import bottleneck_section, caveats_section
+from benchbook.show.markup import slug
+from benchbook.show.table import Table, tabulated
+
+_SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A study with findings: one that is recorded in git, or one that was measured in this clone.
+
+    `illustrates` has the claims that each arm shows without judging them. `doubts` are those with which a
+    study was recorded. `place` says in a few words where it was measured, `stands_in` what the arms of the
+    study stand in for. `explained` are the findings of the sessions that tell why, the newest first.
+    """
+
+    name: str
+    found: Findings
+    is_recorded: bool = False
+    illustrates: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    place: str = ""
+    doubts: Sequence[str] = ()
+    stands_in: Mapping[str, str] = field(default_factory=dict)
+    explained: Sequence[Findings] = ()
+
+    @property
+    def page(self) -> str:
+        """The way from the first page to the page of the study."""
+        return f"{'record/' if self.is_recorded else ''}studies/{slug(self.name)}.html"
+
+    @property
+    def runs(self) -> str:
+        """The way from the first page to its single runs."""
+        return f"{'record/' if self.is_recorded else ''}runs/{slug(self.name)}/index.html"
+
+    @property
+    def whose(self) -> str:
+        """Say which of two measurements of one study it is."""
+        return "recorded" if self.is_recorded else "measured in this clone"
+
+    @property
+    def origin(self) -> str:
+        """Say where and with what it was measured, and which of two measurements it is."""
+        return ", ".join(filter(None, [self.place, self.whose]))
+
+    def answers(self, claim: str) -> list[Finding]:
+        """Return the findings that were judged by a claim."""
+        return [one for one in self.found.findings if one.claim == claim]
+
+    def shows(self, claim: str) -> list[Finding]:
+        """Return the findings that only illustrate a claim: of the arms that say so, on QPS if they have it.
+
+        One for each treatment and workload, never one that was judged by a claim of its own; none where the
+        claim itself was put to the study.
+        """
+        if self.asked(claim):
+            return []
+        arms = {arm for arm, claims in self.illustrates.items() if claim in claims}
+        own = [one for one in self.found.findings if one.treatment in arms and not one.claim]
+        return [one for one in own if one.metric == "qps"] or own
+
+    def stand_ins(self, claim: str) -> list[str]:
+        """Return what the arms that illustrate a claim stand in for, each text once, in the study's order.
+
+        A text that begins with `the same` goes on from that of the arm before it, which then comes first.
+        """
+        found: dict[str, None] = {}
+        before = ""
+        for arm, text in self.stands_in.items():
+            if claim in self.illustrates.get(arm, ()):
+                own = (before, text) if text.startswith("the same ") else (text,)
+                found.update(dict.fromkeys(filter(None, own)))
+            before = text
+        return list(found)
+
+    def asked(self, claim: str) -> list[Answer]:
+        """Return what the study came to for a claim that is no effect between two arms: trends, values."""
+        return [one for one in self.found.claims or [] if one.claim == claim]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A study file that would answer a claim, or illustrate it, once it is measured."""
+
+    name: str
+    is_answer: bool
+    place: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known: audits of sources in order, studies with findings, study files and grades by claim, and
+    what the sessions of each study say together.
+    """
+
+    audits: Sequence[Audit]
+    studies: Sequence[Measured]
+    shipped: Mapping[str, Sequence[Shipped]]
+    grades: Grades = field(default_factory=dict)
+    pooled: Mapping[str, Pooled] = field(default_factory=dict)
+
+    @cached_property
+    def opposed(self) -> list[str]:
+        """The studies whose question has the opposite answer in sessions of another one."""
+        rows = joined([*self.pooled.values()])
+        return [name for name in self.pooled if elsewhere(name, rows)]
+
+    @property
+    def claims(self) -> list[Claim]:
+        """Every claim of every source."""
+        return [claim for audit in self.audits for claim in audit.claims]
+
+    def answers(self, claim: str) -> list[tuple[Measured, Finding]]:
+        """Return (study, finding) for every finding that answers a claim."""
+        return [(study, found) for study in self.studies for found in study.answers(claim)]
+
+    def shows(self, claim: str) -> list[tuple[Measured, Finding]]:
+        """Return (study, finding) for every finding that illustrates a claim and judges nothing.
+
+        The nearest study comes first; one whose number says nothing of the claim is not among them.
+        """
+        return [(study, found) for study in self.nearest(claim) for found in study.shows(claim)]
+
+    def asked(self, claim: str, is_judged: bool) -> list[tuple[Measured, Answer]]:
+        """Return (study, what it came to) of a claim that is no effect between two arms."""
+        return [
+            (study, one)
+            for study in (self.studies if is_judged else self.nearest(claim))
+            for one in study.asked(claim)
+            if one.judged == is_judged and (is_judged or any(part.value is not None for part in one.parts))
+        ]
+
+    def nearest(self, claim: str) -> list[Measured]:
+        """Return the studies whose numbers may say something of a claim, the nearest first."""
+        own = self.grades.get(claim, {})
+        order = {name: place for place, name in enumerate(nearest(own))}
+        # A session may have been asked what its study file, as it is now, no longer says that it shows.
+        known = [one for one in self.studies if not self.grades or one.name in own]
+        counted = [one for one in known if is_counted(own.get(one.name))]
+        return sorted(counted, key=lambda one: order.get(one.name, len(order)))
+
+
+def load(source: str = "") -> Standing:
+    """Read every audit (or that of one source), and the findings of every study that has them."""
+    data = paths.root() / "data"
+    audits = [Audit.read(file) for file in sorted(data.glob("audit/*/audit.json"))]
+    chosen = [audit for audit in audits if source in ("", audit.source)]
+    ways = shipped()
+    known = {claim.id for audit in chosen for claim in audit.claims}
+    asked = {claim: [way.name for way in own] for claim, own in ways.items() if claim in known}
+    return Standing(chosen, measured(), ways, graded(asked), {one.study: one for one in several()})
+
+
+def measured() -> list[Measured]:
+    """Return every study with findings: those of this clone first, then recorded ones, each by name.
+
+    One's own that is the recorded one, to the byte of its findings, is there once.
+    """
+    data, index = paths.root() / "data", record.read()
+    found, seen = [], set()
+    for name in sorted(index.studies):
+        newest = index.studies[name].newest
+        where, entry = paths.recorded(name, newest), index.studies[name].sessions[newest]
+        if where.findings.is_file():
+            seen.add((name, where.findings.read_bytes()))
+            with paths.at(where.base):
+                told = [doubt.text for doubt in caveats_section.differing()]
+            one = _measured(name, where, True, [*told, *entry.doubts])
+            found.append(replace(one, explained=_explained(name, index.studies[name])))
+    for file in sorted(data.glob("*/findings.json")):
+        if (file.parent.name, file.read_bytes()) not in seen:
+            found.append(_measured(file.parent.name, paths.study(file.parent.name), False))
+    return sorted(found, key=lambda one: one.is_recorded)
+
+
+def _explained(name: str, study: record.Recorded) -> list[Findings]:
+    """Return the findings of the sessions of the present design that tell why, the newest first."""
+    alike = study.of_design(study.sessions[study.newest].design)
+    newest_first = sorted(alike, key=lambda one: alike[one].measured, reverse=True)
+    there = [file for one in newest_first if (file := paths.recorded(name, one).findings).is_file()]
+    return [own for file in there if bottleneck_section.known(own := Findings.read(file))]
+
+
+def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
+    given, now, found = _given(where), _given(paths.study(name)), Findings.read(where.findings)
+    then, today = _illustrates(given), _illustrates(now)
+    # Without the claims that the study file has withdrawn since.
+    shown = {arm: [one for one in claims if one in today.get(arm, claims)] for arm, claims in then.items()}
+    facts = files.read_json(where.facts) if where.facts.is_file() else {}
+    moments = [arm.get("moment") or {} for arm in (facts.get("arms") or {}).values()]
+    nodes = {node for one in moments for key, node in one.items() if key.endswith("_node")}
+    place, told = _place(given, is_on_one_node=len(nodes) == 1), _stands_in(given, now)
+    return Measured(name, found, is_recorded, shown, place, doubts, told)
+
+
+def shipped() -> dict[str, list[Shipped]]:
+    """Return for each claim the study files that would answer it, then those that would illustrate it."""
+    found: dict[str, list[Shipped]] = {}
+    for name in paths.studies():
+        given = _given(paths.study(name))
+        shown = {claim for claims in _illustrates(given).values() for claim in claims}
+        answered = [str(claim) for claim in given.get("claims") or []]
+        for claim in dict.fromkeys([*answered, *sorted(shown)]):
+            found.setdefault(claim, []).append(Shipped(name, claim in answered, _place(given)))
+    for ways in found.values():
+        ways.sort(key=lambda one: (not one.is_answer, one.name))
+    return found
+
+
+def _given(where: paths.StudyPaths) -> Mapping[str, Any]:
+    return yaml_file.read(where.file, where.shown).data if where.file.is_file() else {}
+
+
+def _illustrates(given: Mapping[str, Any]) -> dict[str, list[str]]:
+    arms = given.get("arms") or {}
+    return {arm: [str(one) for one in (said or {}).get("illustrates") or []] for arm, said in arms.items()}
+
+
+def _stands_in(given: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
+    """Return what each arm stands in for, as the study file says it now where the arm is still the same."""
+    then, today = ({arm: said or {} for arm, said in (one.get("arms") or {}).items()} for one in (given, now))
+    ran, would_run = (without_presentation(arms, UNMEASURED) for arms in (then, today))
+    texts = {}
+    for arm, said in then.items():
+        is_same = ran[arm] == would_run.get(arm, {})
+        texts[arm] = (is_same and today.get(arm, {}).get("stands_in_for")) or said.get("stands_in_for")
+    return {arm: str(text) for arm, text in texts.items() if text}
+
+
+def _place(given: Mapping[str, Any], is_on_one_node: bool = False) -> str:
+    kind, engine = str((given.get("site") or {}).get("kind") or ""), (given.get("engine") or {}).get("name")
+    site = "one node of a cluster" if is_on_one_node else _SITES.get(kind, kind)
+    arms = [arm or {} for arm in (given.get("arms") or {}).values()]
+    is_split = kind == "local" and any(arm.get("network") == "pod" or arm.get("zones") for arm in arms)
+    product = descriptors.product(str(engine)) if engine else ""
+    return ", ".join(filter(None, [site if kind else "", "namespaces" if is_split else "", product]))
+
+
+Grades = Mapping[str, Mapping[str, Grade]]
+
+
+def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
+    """Return for each claim the grade of each study that is asked it, by the study's recorded sessions.
+
+    `studies` has the names of study files by claim. Only sessions that are pooled count. What lies in no
+    document here, and a study whose file has mistakes, is left ungraded.
+    """
+    known: dict[str, list[Brought]] = {}
+    found: dict[str, dict[str, Grade]] = {}
+    for document in {claim.partition("/")[0] for claim in studies} & set(source.names()):
+        loaded = source.load(document)
+        for name in (one for one in studies if one.partition("/")[0] == document):
+            claim = source.put(loaded, name.partition("/")[2])
+            for study in studies[name]:
+                try:
+                    read = study_files.study(study)
+                except InputErrors:
+                    continue
+                sessions = known.setdefault(study, _sessions(study))
+                found.setdefault(name, {})[study] = transferability.grade(name, claim, loaded, read, sessions)
+    return found
+
+
+def carries_over(claims: Sequence[str], found: Grades) -> Table:
+    """List the nearest study of each claim, both grades side by side."""
+    rows = []
+    for claim in claims:
+        own = found.get(claim, {})
+        study = next(iter(nearest(own)), "")
+        rows.append((claim, study, own.get(study)))
+    return tabulated("carries-over", rows)
+
+
+def is_counted(grade: Grade | None) -> bool:
+    """Tell whether a study's number says anything of a claim elsewhere; an ungraded one may."""
+    return grade is None or grade.closeness not in ("made", "another question")
+
+
+def _sessions(study: str) -> list[Brought]:
+    """Return the pooled sessions of a study with their findings and facts; none where it has no record."""
+    folder = paths.root() / "data" / "recorded" / study
+    if not (folder / FILE).is_file():
+        return []
+    found, index = [], record.read().studies
+    known = index[study].sessions if study in index else {}
+    for session in Pooled.read(folder / FILE).sessions:
+        where = paths.StudyPaths(study, folder / session.id)
+        if where.findings.is_file() and where.facts.is_file():
+            facts = files.read_json(where.facts)["arms"]
+            own = Findings.read(where.findings)
+            why = known[session.id].superseded if session.id in known else None
+            found.append(Brought(session, without(own, why) if why else own, facts))
+    return found

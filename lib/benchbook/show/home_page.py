@@ -1,0 +1,271 @@
+"""The site's first page: one table, a row a question."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benchbook.compare.bottlenecks import operational_laws
+from benchbook.compare.text import cpu_models, labels as labels_module
+from benchbook.compare.claims.transferability import nearest
+from benchbook.core.util import paths
+from benchbook.core.study import descriptors
+from benchbook.core.published.audit import Claim
+from benchbook.core.artifacts.findings import Finding, Findings
+from benchbook.core.artifacts.meta_analysis import LABELS, Contrast
+from benchbook.show import bottleneck_section, forest, numbers, direction_notes
+from benchbook.show.effect_summary import ONE_SESSION, Line, effect_of, effects_of, over_sessions
+from benchbook.show.markup import Html, slug
+from benchbook.show.templating import render
+from benchbook.show.claim_status import Measured, Standing
+
+# All rows share it: from two fifths of the baseline to two and a half times it. It is narrow.
+SCALE = forest.Scale(-0.92, 0.92, most_ticks=3)
+_ALIKE = ("holds elsewhere", "same direction")
+
+
+def page(seen: Standing) -> Html:
+    """Write the first page: the answer, what Benchbook is, and every question with its own answer."""
+    base = paths.root() / "studies"
+    places = {name: paths.study(name).file.parent.relative_to(base).parts for name in paths.studies()}
+    found = groups(seen, {name: "/".join(place) for name, place in places.items()})
+    return render("first.html.j2", answer=answer(seen), groups=found, mini=mini, axis=forest.axis(SCALE))
+
+
+def answer(seen: Standing) -> str:
+    """Say how many claims hold in their own tables, and how many effects keep their sign elsewhere."""
+    effects = [one for _, _, one in forest.on_throughput(seen.pooled.values()) if len(one.occasions) > 1]
+    labels = Counter[str](one.standing for one in effects)
+    places = {one.elsewhere for one in effects} - {"elsewhere"}
+    where = f" {places.pop().replace('other ', '')}" if len(places) == 1 else ""
+    held = Counter(claim.verdict for claim in seen.claims)
+    return render(
+        "held.html.j2", held=held, labels=labels, alike=sum(labels[label] for label in _ALIKE), where=where
+    ).text
+
+
+def mini(line: Line) -> Html:
+    """Draw the effects of a line on the scale of all rows; its numbers stand beside it."""
+    dots = tuple((one.value, one in line.decided) for one in line.effects)
+    return forest.bar(forest.Row("", dots=dots, ends=line.ends), SCALE)
+
+
+_NEAR = {
+    "same": "with the same programs",
+    "close": "with close programs",
+    "kin": "with other programs",
+    "made": "the effect was made",
+    "another question": "another question",
+}
+_NOTHING = {"not shown", "not computed"}
+# From what says most of another machine to what says that each has its own answer.
+_ORDER: list[str] = sorted(LABELS, key=lambda label: label == "depends on the machine")
+_NO = ("opposite", "not seen", "depends on the machine")
+# The four findings of the first document, which the page opens with.
+HEADLINES = tuple(
+    f"tidb-kubernetes/{claim}" for claim in ("host-network", "load-balancer", "c2-machines", "ubuntu")
+)
+_MOST_LINES = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """One question. `why` and `carries` are empty where they are not known."""
+
+    question: str
+    way: str
+    claims: tuple[Claim, ...]
+    lines: tuple[Line, ...]
+    more: int = 0
+    sessions: str = ""
+    why: str = ""
+    why_way: str = ""
+    carries: str = ""
+    carries_way: str = ""
+    would: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Questions that lie in one folder of `studies/`; the published findings and `quick` have none."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+    @property
+    def digest(self) -> str:
+        """What the first contrast of each question came to; what is called alike stands together."""
+        told: dict[str, list[str]] = {}
+        for line in (row.lines[0] for row in self.rows if row.lines):
+            told.setdefault(line.name, []).append(line.told)
+        return " · ".join(f"{name}: {' / '.join(dict.fromkeys(several))}" for name, several in told.items())
+
+
+def groups(seen: Standing, folders: Mapping[str, str]) -> list[Group]:
+    """Return the published findings, then the studies by folder; `folders` has the folder of each study.
+
+    An arm whose effects stand in a row above is not named again. Studies that lie in no folder, such as
+    `quick`, stand with the published findings.
+    """
+    known = {claim.id: claim for claim in seen.claims}
+    first = [_headline(seen, known[name]) for name in HEADLINES if name in known]
+    above = _above(seen, [name for name in HEADLINES if name in known])
+    own: dict[str, list[Row]] = {"": first}
+    for study in seen.studies:
+        left = [one for one in study.found.findings if one.treatment not in above.get(study.page, ())]
+        if left or study.page not in above:
+            claims = () if study.page in above else seen.claims
+            own.setdefault(folders.get(study.name, ""), []).append(_study(seen, study, left, claims))
+    return [Group(_named(folder), tuple(own[folder])) for folder in sorted(own) if own[folder]]
+
+
+def _above(seen: Standing, claims: Sequence[str]) -> dict[str, set[str]]:
+    """Return by a study's page the arms whose effects stand in the row of a claim; all if none is named."""
+    found: dict[str, set[str]] = {}
+    for name in claims:
+        for study in _behind(seen, name):
+            own = {one.treatment for one in study.answers(name)}
+            own |= {arm for arm, shown in study.illustrates.items() if name in shown}
+            every = {one.treatment for one in study.found.findings}
+            found.setdefault(study.page, set()).update(own or every)
+    return found
+
+
+def _contrasts(seen: Standing, study: Measured, own: Sequence[Finding]) -> list[Contrast]:
+    """Return what several sessions say of findings; nothing where one of them has a single session."""
+    of = seen.pooled.get(study.name) if study.is_recorded else None
+    known = {one.id: one for one in of.contrasts} if of else {}
+    found = [known.get(one.id) for one in own]
+    several = [one for one in found if one and len(one.whole.sessions) > 1]
+    return several if len(several) == len(own) else []
+
+
+def _beyond(seen: Standing, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
+    """Say on how many sessions a row rests, and whether it carries over, as far as they say it."""
+    if not studies:
+        return {}
+    standing = {label for line in lines for label in line.standing}
+    known = sorted(standing - _NOTHING or standing, key=_ORDER.index)
+    labels = dict.fromkeys([*known[:1], *known[-1:]])
+    one, *others = studies
+    told = ONE_SESSION
+    if others:
+        told = f"{len(studies)} studies" + ("" if labels else f", each {told}")
+    elif labels:
+        several = [each.processor for each in seen.pooled[one.name].sessions]
+        processors = numbers.count(cpu_models.models(several), "processor")
+        told = f"{numbers.count(len(several), 'session')}, {processors}"
+    carries = [f"partly {label}" if len(labels) > 1 else label for label in labels]
+    if "depends on the machine" not in labels and {study.name for study in studies} & {*seen.opposed}:
+        carries.append("opposite sign in other studies")
+    carried = {"carries": ", ".join(carries), "carries_way": f"{one.page}#answer" if labels else ""}
+    return {**_why(studies, lines), "sessions": told, **carried}
+
+
+def _why(studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, str]:
+    """Return the first cause that is known of a treatment in these lines, and the way to all of its study."""
+    treatments = {line.treatment for line in lines}
+    for study in studies:
+        if operational_laws.broken(study.found.causes):
+            return {"why": "the books don't add up", "why_way": f"{study.page}#why"}
+        several = [study.found, *study.explained]
+        told = [
+            (cause.treatment, f"at {numbers.count(cause.threads, 'thread')}: {cause.short}")
+            for found in several
+            for cause in bottleneck_section.known(found)
+            if cause.short
+        ]
+        for treatment, why in [*_of_both_signs(several), *told]:
+            if treatment in treatments:
+                return {"why": why, "why_way": f"{study.page}#why"}
+    return {}
+
+
+def _of_both_signs(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
+    """Yield treatments whose effect turns between sessions, and why at both ends."""
+    named = [(str(place), one) for place, one in enumerate(several)]
+    for (_, threads, treatment), (first, *_, last) in bottleneck_section.of_both_signs(named).items():
+        ends = [f"{numbers.percent(effect)}: {one.short}" for effect, _, one in (first, last)]
+        yield treatment, f"at {numbers.count(threads, 'thread')}, {'; '.join(ends)}"
+
+
+def _named(folder: str) -> str:
+    """Name a folder of studies as a heading does: tidb-cluster is TiDB cluster."""
+    name = " ".join({"howto": "how-to"}.get(part, descriptors.product(part)) for part in folder.split("-"))
+    return name[:1].upper() + name[1:]
+
+
+def _behind(seen: Standing, claim: str) -> list[Measured]:
+    """Return the studies whose effects stand in the row of a claim."""
+    own = [study for study, _ in (*seen.answers(claim), *seen.shows(claim))]
+    own += [study for is_judged in (True, False) for study, _ in seen.asked(claim, is_judged)]
+    return list({study.page: study for study in own}.values())
+
+
+def _headline(seen: Standing, claim: Claim) -> Row:
+    studies, ways = _behind(seen, claim.id), seen.shipped.get(claim.id, ())
+    lines = [line for study in studies for line in _of_claim(seen, study, claim)]
+    would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
+    known = {**_beyond(seen, studies, lines), **_graded(seen, claim.id)}
+    way = f"claims.html#claim-{slug(claim.id)}"
+    return Row(claim.claim, way, (claim,), tuple(lines), would=would, **known)
+
+
+def _graded(seen: Standing, claim: str) -> dict[str, str]:
+    """Return what the sessions of the nearest study that was measured say of a claim, and how near it is."""
+    own = seen.grades.get(claim, {})
+    for one in map(own.__getitem__, nearest(own)):
+        if one.occasions:
+            word = "Yes" if one.carries_over else "No" if one.outcome in _NO else "Open"
+            told = f"{word}, {_NEAR[one.closeness]}: {one.outcome}"
+            return {"carries": told, "carries_way": f"claims.html#claim-{slug(claim)}"}
+    return {}
+
+
+def _of_claim(seen: Standing, study: Measured, claim: Claim) -> Iterator[Line]:
+    name = study.name if study.is_recorded else f"{study.name} here"
+    pairs: dict[tuple[str, str], list[Finding]] = {}
+    for found in (*study.answers(claim.id), *study.shows(claim.id)):
+        pairs.setdefault((found.treatment, found.baseline), []).append(found)
+    for group in pairs.values():
+        if line := _line(seen, study, name, group):
+            yield replace(line, is_opposite=direction_notes.of_pair(group, claim.shares) == "all")
+    for one in study.asked(claim.id):
+        known = [part for part in one.parts if part.scale == "share" and numbers.is_known(part.low)]
+        if known and one.kind == "effect":
+            way = f"{study.page}#finding-{slug(one.claim)}"
+            yield Line(name, way, tuple(map(effect_of, known)), direction_notes.parts(one) == "all")
+
+
+def _study(seen: Standing, study: Measured, own: Sequence[Finding], claims: Sequence[Claim]) -> Row:
+    """Return the row of a study by its findings, with those of the claims that it speaks to."""
+    contrasts: dict[tuple[str, str, str], list[Finding]] = {}
+    for found in () if operational_laws.broken(study.found.causes) else own:
+        key = found.treatment, found.baseline, found.metric
+        contrasts.setdefault(key, []).append(found)
+    named = [
+        (f"{labels_module.of(one[0], 'treatment')}{forest.beside_queries(one[0].metric)}", one)
+        for one in contrasts.values()
+    ]
+    lines = [line for name, one in named if (line := _line(seen, study, name, one)) is not None]
+    lines.sort(key=lambda line: not line.decided)
+    title = study.found.title
+    return Row(
+        title if study.is_recorded else f"{title} ({study.whose})",
+        study.page,
+        tuple(one for one in claims if study in _behind(seen, one.id)),
+        tuple(lines[:_MOST_LINES]),
+        more=max(len(lines) - _MOST_LINES, 0),
+        **_beyond(seen, [study], lines),
+    )
+
+
+def _line(seen: Standing, study: Measured, name: str, own: Sequence[Finding]) -> Line | None:
+    way = f"{study.page}#finding-{slug(own[0].id)}"
+    treatment = own[0].treatment
+    if contrasts := _contrasts(seen, study, own):
+        return Line(name, way, treatment=treatment, **over_sessions(contrasts))
+    effects = tuple(effects_of(own))
+    return Line(name, way, effects, treatment=treatment) if effects else None

@@ -1,0 +1,125 @@
+"""What was measured: programs with their versions, machines and data, settings, and the files applied."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchbook.core.artifacts import applied_config
+from benchbook.core.study import descriptors
+from benchbook.show import numbers
+from benchbook.show.evidence import Evidence
+from benchbook.show.markup import Html
+from benchbook.show.templating import render
+from benchbook.show.table import Table, long, tabulated
+
+# TiDB writes a version of MySQL before its own, as in `8.0.11-TiDB-v8.5.0`.
+_VERSIONS = (re.compile(r"TiDB-v?(\d[\w.]*)"), re.compile(r"^v?(\d+(?:\.\d+)*)"))
+_MOST_MACHINES = 2
+DIFFERS, UNKNOWN, AS_COMPARED = "no", "can't be said", "as its engine is compared"
+
+
+def of(seen: Evidence) -> list[str]:
+    """Return what facts.json and dataset.json hold of it; nothing of what they do not hold."""
+    arms = list(seen.facts["arms"].values())
+    programs = [f"{name} {numbers.listing(known)}" for name, known in _programs(arms).items()]
+    machines = list(
+        dict.fromkeys(
+            f"{one['cores']:g}{numbers.NBSP}core{'s' if one['cores'] != 1 else ''} of {one['cpu_model']}"
+            for arm in arms
+            for one in (arm.get("machine"), *(arm.get("hosts") or {}).values())
+            if one and one.get("cores") and one.get("cpu_model")
+        )
+    )
+    if len(machines) > _MOST_MACHINES:
+        machines = [f"{len(machines)} kinds of machine"]
+    odd = [about for about, alike, *_ in _meant(seen) if alike == DIFFERS]
+    differs = f"not alike: {numbers.listing(odd)}" if odd else ""
+    rows, tables = (seen.dataset.get(key) for key in ("table_size", "tables"))
+    data = f"{numbers.count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
+    return [line for line in (differs, ", ".join(programs), "; ".join(machines), data) if line]
+
+
+def beside(seen: Evidence) -> list[Table]:
+    """Lay settings and columns of different engines side by side by what they are about.
+
+    A row each of `traits.MEANINGS`, those first that are not alike. Of one engine alone only those that are
+    not and that no arm states, as on servers that others run.
+    """
+    arms = [long(seen.named.get(arm, arm)) for arm in _engines(seen)]
+    rows = _meant(seen)
+    return [tabulated("settings-beside", rows, of_arms=arms)] if rows else []
+
+
+def _engines(seen: Evidence) -> dict[str, Mapping[str, Any]]:
+    return {arm: own["engine"] for arm, own in seen.facts["arms"].items() if own.get("engine")}
+
+
+def _meant(seen: Evidence) -> list[list[str]]:
+    engines, loads = _engines(seen), seen.dataset.get("loads") or {}
+    are_several = len({engine["name"] for engine in engines.values()}) > 1
+    rows = []
+    for about in descriptors.MEANINGS if len(engines) > 1 else ():
+        cells = [_set(one, loads.get(arm, {}).get("text", {}), about) for arm, one in engines.items()]
+        meant = {own for _, own, _ in cells}
+        alike = UNKNOWN if None in meant else "yes" if len(meant) == 1 else DIFFERS
+        if are_several or (alike == DIFFERS and not any(is_stated for _, _, is_stated in cells)):
+            rows.append([about, alike, *(told for told, _, _ in cells)])
+    return sorted(rows, key=lambda row: (row[1] != DIFFERS, row[1] != UNKNOWN))
+
+
+def _set(engine: Mapping[str, Any], columns: Mapping[str, str], about: str) -> tuple[str, str | None, bool]:
+    """Return what an engine has in one respect, what that means (None: unknown), and if a study says so."""
+    of, settings = descriptors.engine(engine["name"]), engine.get("settings") or {}
+    asked = of.meanings[about]
+    is_stated = any(name in settings for name in asked)
+    said = {name: (one, one) for name, one in engine.get("unstated", {}).items()}
+    said |= {name: (one["asked"], one.get("got") or one["asked"]) for name, one in settings.items()}
+    if about in columns:
+        asked, said = {"columns": of.text[descriptors.TEXT.index(about)]}, {"columns": (columns[about],) * 2}
+    told = "; ".join(f"{name} = {said[name][0]}" for name in asked if name in said)
+    if not asked:
+        told = "not read" if about in descriptors.TEXT else "nothing that compares"
+    elif not is_stated and about not in columns:
+        told = f"not stated: {told or 'as its package has it'}"
+    if not asked or not set(asked) <= set(said):
+        return told, None, is_stated
+    got = [_plain(said[name][1]) for name in asked]
+    return told, AS_COMPARED if got == [*map(_plain, asked.values())] else "; ".join(got), is_stated
+
+
+def _plain(value: Any) -> str:
+    """Return a value as engines are compared by it: a size in bytes, and words without their spelling."""
+    words = str(value).lower().replace("-", " ")
+    size = re.fullmatch(r"(\d+)(?: x (\d+))?([kmgt]?)b?", words)
+    return str(int(size[1]) * int(size[2] or 1) << 10 * " kmgt".index(size[3] or " ")) if size else words
+
+
+def _programs(arms: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the versions of each program in the order of the arms: engine, proxy, sysbench."""
+    found: dict[str, list[str]] = {}
+    named = [
+        (descriptors.product(part["name"]), part.get("version"))
+        for key in ("engine", "proxy")
+        for part in (arm.get(key) for arm in arms)
+        if part and part.get("name")
+    ]
+    named += [("sysbench", (arm.get("machine") or {}).get("sysbench")) for arm in arms]
+    for name, version in named:
+        matches = (form.search(str(version)) for form in _VERSIONS)
+        short = next((match[1] for match in matches if match), str(version))
+        if version and short not in found.setdefault(name, []):
+            found[name].append(short)
+    return found
+
+
+def files(seen: Evidence) -> list[Html]:
+    """Return one block with a folded text for each settings file of the arms; none if none was kept."""
+    arms: dict[str, dict[str, None]] = {}
+    for arm, own in seen.facts["arms"].items():
+        for _, sha256 in applied_config.digests(own):
+            arms.setdefault(sha256, {})[seen.named.get(arm, arm)] = None
+    texts = seen.applied.items()
+    listed = [(name, text, ", ".join(arms.get(applied_config.digest(text), {}))) for name, text in texts]
+    return [render("applied.html.j2", listed=listed)] if listed else []

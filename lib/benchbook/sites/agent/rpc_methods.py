@@ -1,0 +1,186 @@
+"""What the agent can be asked to do: each method is one request, and asking twice does no more than once.
+
+Names of files are below the agent's own folder; anything else is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.util.errors import SiteError
+from benchbook.sites.agent import facts, jobs, kernel
+from benchbook.sites.agent.files import Files
+from benchbook.sites.agent.jobs import GENTLE, GRACE_S, Job, Jobs
+from benchbook.sites.agent.watch import Watch
+from benchbook.sites.processes import process
+from benchbook.sites.processes.tcp_bytes import Hop
+
+
+class Later:
+    """An answer that has to wait: `ready` gives it, or None; at `until` it is what `otherwise` gives."""
+
+    def __init__(self, ready: Callable[[], Any], up_to_s: float, otherwise: Callable[[], Any]) -> None:
+        self.ready, self.otherwise = ready, otherwise
+        self.until = time.monotonic() + up_to_s
+
+
+class Operations(Files):
+    """The requests that an agent answers; public methods are what may be asked."""
+
+    def __init__(self, folder: Path, jobs: Jobs) -> None:
+        super().__init__(folder)
+        self._jobs = jobs
+        self._watches: dict[str, Watch] = {}
+        self.streams: dict[str, Stream] = {}
+
+    def hello(self) -> dict[str, Any]:
+        """Say who and when this is."""
+        return {"pid": os.getpid(), "wall_s": time.time(), "monotonic_s": time.monotonic()}
+
+    def look(self, asked: facts.Asked, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
+        """Return what this host is; `programs` has the paths of some that it is not to look for."""
+        return facts.look(self._folder, asked, programs)._asdict()
+
+    def sysctl(self, name: str, value: int) -> int:
+        """Set a kernel setting, to be put back at the end; return what the kernel then has."""
+        return kernel.apply(self._folder, name, value)
+
+    def at_end(self, name: str, **order: Any) -> None:
+        """Write down what ends something that goes on without this agent: `end`, `purge` and their `env`."""
+        jobs.note_at_end(self._folder, name, order)
+
+    def start(
+        self, job: str, argv: list[str], out: str, err: str | None = None, **how: Any
+    ) -> dict[str, Any]:
+        """Start a program; `out`, `err` and `note` are files below the folder.
+
+        With `begin_at`, a moment of this host's monotonic clock, it begins then, with `held` when CONT comes;
+        `note` says when that was.
+        """
+        begin_at, held, note = (how.pop(name, None) for name in ("begin_at", "held", "note"))
+        if (held or begin_at is not None) and job not in self._jobs:
+            argv = process.waiting(argv, begin_at, self._inside(note))
+        how["cwd"] = self._inside(how["cwd"]) if how.get("cwd") else None
+        return self._jobs.start(job, argv, self._inside(out), self._inside(err) if err else None, **how).info
+
+    def job(self, job: str) -> dict[str, Any]:
+        return self._jobs.get(job).info
+
+    def wait(self, job: str, up_to_s: float = 2.0) -> Later:
+        """Answer when a job has ended, or after a while."""
+        found: Job = self._jobs.get(job)
+        return Later(lambda: found.info if found.code is not None else None, up_to_s, lambda: found.info)
+
+    def signal(self, job: str, signum: int) -> None:
+        self._jobs.signal(job, signum)
+
+    def stop(self, job: str, grace_s: float = GRACE_S, signum: int = GENTLE) -> dict[str, Any]:
+        """Ask a job to end by a signal, by force after the grace."""
+        return self._jobs.stop(job, grace_s, signum).info
+
+    def watch(self, name: str, hops: list[dict[str, Any]], **how: Any) -> None:
+        """Begin to watch this host, some of its processes, and what `hops` carry, `how` as `Watch` has it."""
+        if name not in self._watches:
+            path, counted = self._inside(f"{name}.csv"), [Hop(**hop) for hop in hops]
+            self._watches[name] = Watch(path=path, hops=counted, **how)
+
+    def watched(self, name: str) -> dict[str, Any]:
+        """End watching; return what was seen, and the table's rows."""
+        watch = self._watches.pop(name, None)
+        if watch is not None:
+            self.write(f"{name}.json", json.dumps(watch.stop()._asdict()))
+        table = self._inside(f"{name}.csv")
+        seen = json.loads(self.read(f"{name}.json") or "null")
+        return {"seen": seen, "rows": self.read(f"{name}.csv"), "sha256": self.sha256(str(table))}
+
+    def connect(self, stream: str, target: str | list[Any]) -> None:
+        """Open a connection to a socket below the folder, or to [address, port]."""
+        if stream not in self.streams:
+            place = str(self._inside(target)) if isinstance(target, str) else target
+            self.streams[stream] = Stream(place)
+
+    def send(self, stream: str, at: int, data: str) -> int:
+        """Send bytes on a connection."""
+        return self._stream(stream).send(at, data)
+
+    def receive(self, stream: str, at: int, up_to_s: float = 2.0) -> Later:
+        """Answer when there are bytes from number `at` on, or after a while."""
+        found = self._stream(stream)
+        return Later(lambda: found.read(at, PIECE), up_to_s, lambda: {"data": "", "is_over": False})
+
+    def close(self, stream: str) -> None:
+        found = self.streams.pop(stream, None)
+        if found is not None:
+            found.close()
+
+    def _stream(self, stream: str) -> Stream:
+        if stream not in self.streams:
+            raise SiteError(f"{stream}: no such connection; the agent may have been started again")
+        return self.streams[stream]
+
+
+CONNECT_S = 10.0
+PIECE = 256 * 1024
+MOST_KEPT = 64 * 1024 * 1024
+
+
+class Stream:
+    """One connection; `kept` are bytes from the far end, the first of which has the number `base`."""
+
+    def __init__(self, target: str | list[Any]) -> None:
+        try:
+            if isinstance(target, str):
+                self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                self.socket.settimeout(CONNECT_S)
+                self.socket.connect(target)
+            else:
+                self.socket = socket.create_connection((target[0], int(target[1])), CONNECT_S)
+        except OSError as error:
+            raise ConnectionError(f"{target}: {error}") from None
+        self.kept, self.base, self.taken, self.is_over = bytearray(), 0, 0, False
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def receive(self) -> bool:
+        """Take what has come, when there is something; say whether more may come."""
+        try:
+            data = self.socket.recv(PIECE)
+        except OSError:
+            data = b""
+        self.kept += data
+        self.is_over = not data or len(self.kept) > MOST_KEPT
+        return not self.is_over
+
+    def send(self, at: int, data: str) -> int:
+        """Pass on bytes, in base64, the first of them number `at`; return how many were taken so far."""
+        raw = base64.b64decode(data)
+        if at > self.taken:
+            raise SiteError(f"bytes {self.taken} to {at} are missing")
+        fresh = raw[self.taken - at :]
+        try:
+            self.socket.sendall(fresh)
+        except OSError:
+            self.is_over = True
+        self.taken += len(fresh)
+        return self.taken
+
+    def read(self, at: int, most: int) -> dict[str, Any] | None:
+        """Return bytes from number `at` on; None if there are none yet. Those before it are dropped."""
+        del self.kept[: max(0, at - self.base)]
+        self.base = max(self.base, at)
+        if not self.kept and not self.is_over:
+            return None
+        return {"data": base64.b64encode(bytes(self.kept[:most])).decode(), "is_over": self.is_over}
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.socket.close()

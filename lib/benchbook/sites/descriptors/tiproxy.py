@@ -1,0 +1,20 @@
+"""What TiProxy says of itself."""
+
+from __future__ import annotations
+
+from benchbook.core.study import descriptors
+
+TRAITS = descriptors.Proxy(
+    name="tiproxy",
+    product="TiProxy",
+    code="benchbook.sites.proxies.tiproxy:TiProxy",
+    programs=("tiproxy",),
+    # It answers questions about itself on the port after its own.
+    ports=2,
+    driver=descriptors.MYSQL,
+    relays_tls=False,
+    # Any item of its file: it refuses those it does not know.
+    refused=lambda *_: None,
+    spreads=True,
+    captures=True,
+)

@@ -1,0 +1,123 @@
+"""What a PostgreSQL that is not ours lets our account see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from ssl import SSLContext
+from typing import Any
+
+import psycopg
+import sqlalchemy
+from sqlalchemy import Connection, event, text
+
+from benchbook.sites import sql
+from benchbook.sites.engines import postgresql_settings as server_settings
+from benchbook.sites.engines.postgresql_dialect import Words
+from benchbook.sites.external.server import MARK, Theirs, id_of, rights
+from benchbook.sites.descriptors.postgresql import TRAITS
+
+OURS = "/* benchbook */ "
+"""What our own statements begin with, so that they are told from the measured ones of the same account."""
+COUNTS = "SELECT to_regclass('pg_stat_statements') IS NOT NULL"
+NOT_COUNTED = "pg_stat_statements is not in the measured database: `CREATE EXTENSION pg_stat_statements`"
+UPTIME = "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())"
+IDENTITY = """
+SELECT system_identifier::text, current_setting('server_version'), current_setting('port')
+FROM pg_control_system()"""
+
+
+class Guest(Words):
+    """PostgreSQL's answers for an account that is sysbench's too, and that made no extension."""
+
+    others = "query NOT LIKE :admin"
+    admin = f"{OURS}%"
+
+    def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
+        if connection.info["counts"]:
+            return super().counters(connection)
+        return {}, {}, float(connection.execute(text(UPTIME)).scalar_one())
+
+    def foreign_sessions(self, connection: Connection) -> int:
+        # Where others use the server too, only our own account must be alone.
+        user = connection.info.get("only_user")
+        asked = self.questions["foreign"] + (" AND usename = :user" if user else "")
+        return int(connection.execute(text(asked), {"user": user} if user else {}).scalar_one())
+
+    def prewarm(self, connection: Connection, table: str, index: str) -> None:
+        """Read a table by its indexes, since a scan of a large one keeps out of the shared buffers."""
+        connection.execute(text("SET enable_seqscan = off"))
+        for column, by in (("pad", "id"), ("k", "k")):
+            connection.execute(text(f"SELECT count({column}) FROM {table} WHERE {by} >= 0")).scalar_one()
+        connection.execute(text("RESET enable_seqscan"))
+
+
+class PostgreSQL(Theirs):
+    """One that others run; its database is what `site.existing.database` names."""
+
+    driver = TRAITS.driver
+
+    def engine(self, connect: Callable[[], Any], **told: Any) -> sqlalchemy.Engine:
+        made = sql.engine(connect, "postgresql+psycopg", dialect=WORDS, **told)
+
+        def inform(connection: psycopg.Connection[Any], record: Any) -> None:
+            record.info["counts"] = _first(connection, COUNTS)
+            if not record.info["counts"]:
+                record.info.setdefault("no_ledger", NOT_COUNTED)
+
+        event.listen(made, "connect", inform)
+        event.listen(made, "before_cursor_execute", _begun, retval=True)
+        return made
+
+    def connect(
+        self, place: tuple[str, int], account: tuple[str, str], database: str, tls: SSLContext | None
+    ) -> Any:
+        (host, port), (user, password) = place, account
+        connection = psycopg.connect(
+            host=host, port=port, user=user, password=password, dbname=database,
+            autocommit=True, connect_timeout=10, sslmode="disable",
+        )  # fmt: skip
+        connection.prepare_threshold = None
+        # What ours add to the server's counters is in them at once.
+        _first(connection, "SELECT pg_stat_force_next_flush()")
+        return connection
+
+    def tables(self, connection: Connection, database: str) -> set[str] | None:
+        return set(WORDS.tables(connection))
+
+    def named(self, database: str, table: str) -> str:
+        return table
+
+    def enter(self, connection: Connection, database: str, token: str) -> None:
+        connection.execute(text(f"CREATE TABLE IF NOT EXISTS {MARK} (lab CHAR(16) PRIMARY KEY)"))
+        connection.execute(
+            text(f"INSERT INTO {MARK} VALUES (:lab) ON CONFLICT DO NOTHING"), {"lab": id_of(token)}
+        )
+
+    def who(self, connection: Connection) -> tuple[str, str]:
+        said = connection.execute(text("SELECT current_setting('server_version')")).scalar_one()
+        return TRAITS.name, str(said).split(" ")[0]
+
+    def identity(self, connection: Connection) -> dict[str, Any]:
+        row = connection.execute(text(IDENTITY)).one()
+        return dict(zip(("server_uid", "version", "port"), map(str, row), strict=True))
+
+    def facts(self, connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
+        sees = text("SELECT pg_has_role('pg_read_all_stats', 'MEMBER')")
+        version = self.who(connection)[1]
+        return {
+            "engine": server_settings.facts(connection.engine, version, asked, asked, PurePath("/")),
+            "rights": rights(bool(connection.execute(sees).scalar_one())),
+        }
+
+
+WORDS = Guest()
+
+
+def _first(connection: psycopg.Connection[Any], statement: str) -> Any:
+    row = connection.execute((OURS + statement).encode()).fetchone()
+    return row[0] if row else None
+
+
+def _begun(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> tuple[str, Any]:
+    return OURS + statement, parameters

@@ -1,0 +1,189 @@
+"""What a server that is not ours lets our account see, and whether the schema in it is ours."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import stat
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from ssl import SSLContext
+from typing import Any
+
+import pymysql
+import sqlalchemy
+from sqlalchemy import Connection, text
+
+from benchbook.core.util import process_env
+from benchbook.core.study import descriptors
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study_hosts import Existing
+from benchbook.sites import workspace as labs
+from benchbook.sites import settings, sql
+from benchbook.sites.engines.dialect import MYSQL
+
+MARK = "benchbook_lab"
+MADE = re.compile(r"sbtest[0-9]+")
+"""Tables that prepare makes."""
+WHO = ("version", "hostname", "port", "server_uid", "server_uuid", "datadir")
+# What bears on a benchmark, out of the many variables of a server whose others change by the hour.
+TELLING = (
+    "innodb_", "max_", "sync_", "query_cache", "thread_", "table_", "character_set_", "collation_",
+    "event_scheduler", "general_log", "log_output", "optimizer_", "slow_query_log", "sql_mode", "binlog_",
+    "log_bin", "performance_schema", "tx_isolation", "transaction_isolation",
+)  # fmt: skip
+CHANGING = ("_ts", "_now", "_status", "_size_max", "last_")
+
+
+class Theirs:
+    """A server of MySQL's family that others run, over the benchmark's own account; another has its own."""
+
+    driver = descriptors.MYSQL
+
+    def engine(self, connect: Callable[[], Any], **told: Any) -> sqlalchemy.Engine:
+        """Return an engine as `sql.engine` does."""
+        return sql.engine(connect, **told)
+
+    def connect(
+        self, place: tuple[str, int], account: tuple[str, str], _: str, tls: SSLContext | None
+    ) -> Any:
+        """Open a connection with an account."""
+        given = {"ssl": tls} if tls else {"ssl_disabled": True}
+        (host, port), (user, password) = place, account
+        return pymysql.connect(
+            host=host, port=port, user=user, password=password, autocommit=True, connect_timeout=10, **given
+        )
+
+    def tables(self, connection: Connection, database: str) -> set[str] | None:
+        """Return the names of all tables of a schema; None where there is none, or no right to it."""
+        if database not in connection.execute(text("SHOW DATABASES")).scalars().all():
+            return None
+        names = "SELECT table_name FROM information_schema.tables WHERE table_schema = :schema"
+        return {str(name) for (name,) in connection.execute(text(names), {"schema": database})}
+
+    def named(self, database: str, table: str) -> str:
+        """Return a table's name as it stands in a statement."""
+        return f"`{database}`.{table}"
+
+    def enter(self, connection: Connection, database: str, token: str) -> None:
+        """Write into an empty schema that it is a lab's, before anything else is made in it."""
+        table = self.named(database, MARK)
+        connection.execute(text(f"CREATE TABLE IF NOT EXISTS {table} (lab CHAR(16) PRIMARY KEY)"))
+        connection.execute(text(f"INSERT IGNORE INTO {table} VALUES (:lab)"), {"lab": id_of(token)})
+
+    def who(self, connection: Connection) -> tuple[str, str]:
+        """Return the engine's name in study files, and its version."""
+        known = MYSQL.variables(connection)
+        said = f"{known.get('version', '')} {known.get('version_comment', '')}".lower()
+        words = {
+            of.said_by: name for name, of in reversed([*descriptors.engines().items()]) if of.said_by is not None
+        }
+        # The one that is known by no word of its own is what is left.
+        name = next(name for word, name in sorted(words.items(), reverse=True) if word in said)
+        return name, str(known.get("version"))
+
+    def identity(self, connection: Connection) -> dict[str, Any]:
+        """Return what tells this server from any other."""
+        known = MYSQL.variables(connection)
+        return {name: known[name] for name in WHO if name in known}
+
+    def facts(self, connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the engine and the rights of our account; SettingsDiffer where a setting is another."""
+        known = MYSQL.variables(connection)
+        read = settings.told(asked, asked, known)
+        engine, version = self.who(connection)
+        told = sorted(
+            f"{name}={value}"
+            for name, value in known.items()
+            if name.startswith((*TELLING, f"{engine}_")) and not any(part in name for part in CHANGING)
+        )
+        grants = " ".join(str(row[0]) for row in connection.execute(text("SHOW GRANTS")))
+        return {
+            "engine": {
+                "name": engine,
+                "version": version,
+                "version_comment": known.get("version_comment"),
+                **read,
+                "variables": len(told),
+                "variables_sha256": hashlib.sha256("\n".join(told).encode()).hexdigest(),
+            },
+            "rights": rights("PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants),
+        }
+
+
+def rights(sees_all: bool) -> dict[str, str]:
+    """Return what our account may see and set."""
+    seen = "all" if sees_all else "our own only: another client on this server would go unseen"
+    return {"sessions": seen, "settings": "read, not set"}
+
+
+def unset(asked: Existing) -> list[str]:
+    """Return why there is no password to log in with, as far as this process knows; nothing if there is."""
+    name = asked.password_env
+    if name is None or process_env.password(name):
+        return []
+    return [f"site.existing.password_env: {name}: this variable is not set; `export {name}=...` first"]
+
+
+def account(asked: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
+    """Return the file with the benchmark's account, mode 0600; one from the environment goes into the lab."""
+    if asked.account_file is not None:
+        path = Path(asked.account_file).expanduser()
+        for driver in drivers:
+            labs.read_secret(path, driver)
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            raise SiteError(f"{path}: others may read this account; `chmod 600 {path}`")
+        return path.resolve()
+    assert asked.password_env is not None
+    if why := unset(asked):
+        raise SiteError(why[0])
+    password = process_env.password(asked.password_env)
+    if '"' in password or "\n" in password:
+        raise SiteError(
+            f"{asked.password_env}: a quote or a new line in it can't be passed on; choose another"
+        )
+    lab.private_folder("secrets", None)
+    said = "".join(f'{one}-user="{asked.user}"\n{one}-password="{password}"\n' for one in drivers)
+    return labs.write_private(lab.folder / "secrets" / "existing.cnf", said)
+
+
+def whose(theirs: Theirs, connection: Connection, database: str, tokens: Collection[str]) -> str | None:
+    """Return why a schema is not ours to use, or None: it is empty, or has the mark of a lab of this clone.
+
+    `tokens` are those of the clone's labs: its studies may use one schema after another.
+    """
+    tables = theirs.tables(connection, database)
+    if tables is None:
+        return f"there is no schema {database}, or no right to it; create it and grant ALL on it"
+    if MARK in tables:
+        asked = text(f"SELECT lab FROM {theirs.named(database, MARK)}")
+        if {str(lab) for (lab,) in connection.execute(asked)} & {id_of(token) for token in tokens}:
+            return None
+        return (
+            f"schema {database} is used by a study of another clone; name another schema, or, once that "
+            f"study is over, `DROP TABLE {', '.join(_made(theirs, database, tables))};`"
+        )
+    if tables:
+        return (
+            f"schema {database} holds tables that are not ours, such as {sorted(tables)[0]}; "
+            "name an empty schema in site.existing.database"
+        )
+    return None
+
+
+def remove(theirs: Theirs, connection: Connection, database: str) -> list[str]:
+    """Drop the mark and all that prepare made in a schema that is ours; return the names of the tables."""
+    made = _made(theirs, database, theirs.tables(connection, database) or set())
+    if made:
+        connection.execute(text(f"DROP TABLE {', '.join(made)}"))
+    return made
+
+
+def _made(theirs: Theirs, database: str, tables: set[str]) -> list[str]:
+    found = sorted(name for name in tables if name == MARK or MADE.fullmatch(name))
+    return [theirs.named(database, name) for name in found]
+
+
+def id_of(token: str) -> str:
+    """Return what marks a schema as a lab's; the token itself stays where it is."""
+    return hashlib.sha256(token.encode()).hexdigest()[:16]

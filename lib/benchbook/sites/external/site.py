@@ -1,0 +1,267 @@
+"""An endpoint that others run, as a site: our clients, and what its server lets us see."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import ssl
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy
+
+from benchbook.core.util import files
+from benchbook.core.study import descriptors
+from benchbook.core.study.engines import engine_of
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.model import Endpoint
+from benchbook.core.study.study import Study
+from benchbook.sites import workspace as labs
+from benchbook.sites import sql
+from benchbook.sites.agent import microbenchmarks
+from benchbook.sites.topology import background_load, turns
+from benchbook.sites.topology.site import HeldSite
+from benchbook.sites.contract import Start, Taker
+from benchbook.sites.external import server
+from benchbook.sites.machine import facts as machine
+from benchbook.sites.machine import local_machine
+from benchbook.sites.processes import process, procfs
+from benchbook.sites.processes.spawn import Where
+
+MARKS, PLACE = "existing.json", "place"
+TLS_FILES = ("cacert.pem", "client-cert.pem", "client-key.pem")
+NOT_SEEN = ("the server's log", "the server's host", "the server's processes")
+
+
+class ExistingSite(HeldSite):
+    """The endpoints of one study's arms. Nothing is started there; tables are made in one schema of ours."""
+
+    def __init__(self, study: Study, lab: Path) -> None:
+        assert study.site.existing is not None
+        super().__init__(study, lab)
+        self.asked = study.site.existing
+        self.database = self.asked.database
+        self._theirs = {arm: of_driver(study, arm) for arm in study.arms}
+
+    def _open(self) -> None:
+        self._clients: list[process.Child] = []
+        self._engines: dict[tuple[str, int], sqlalchemy.Engine] = {}
+        self._opened: Counter[tuple[str, int]] = Counter()
+        self._servers: dict[tuple[str, int], str] = {}
+        self._marked: set[tuple[str, int]] = set()
+        self._scratch = tempfile.TemporaryDirectory(dir=self.lab.run)
+        drivers = sorted({one.driver for one in self._theirs.values()})
+        self.secret, self._tls = server.account(self.asked, self.lab, drivers), self._context()
+
+    def _close(self, error: BaseException | None) -> None:
+        for one in self._clients:
+            process.stop(one, grace_s=2.0)
+        self._scratch.cleanup()
+
+    @classmethod
+    def foreseen(cls, study: Study, arm: str) -> list[str]:
+        """Without a password nobody is let in."""
+        assert study.site.existing is not None
+        return server.unset(study.site.existing)
+
+    def obstacles(self, arm: str) -> list[str]:
+        host, port = self._place(arm)
+        theirs, asked = self._theirs[arm], engine_of(self.study, arm)
+        try:
+            with self.admin(arm).connect() as connection:
+                name, version = theirs.who(connection)
+                if name != asked.name or not sql.is_version(version, asked.version):
+                    wanted = f"{asked.name} {asked.version or ''}".strip()
+                    return [
+                        f"{host}:{port} is {name} {version}, not {wanted}; write that as the arm's engine"
+                    ]
+                tokens = labs.tokens(self.lab.folder.parent)
+                return [*filter(None, [server.whose(theirs, connection, self.database, tokens)])]
+        except sqlalchemy.exc.OperationalError as error:
+            user = labs.read_secret(self.secret, theirs.driver)[0]
+            said = " ".join(str(error.orig).split())
+            return [f"{host}:{port} does not let {user} in: {said}; see site.existing, arms.{arm}.endpoint"]
+
+    def endpoints(self, arm: str) -> list[Endpoint]:
+        if why := self.missing(arm):
+            raise SiteError(f"{arm}: {why}")
+        host, port = self._place(arm)
+        if (host, port) not in self._marked:
+            with self._standing(arm) as connection:
+                self._theirs[arm].enter(connection, self.database, self.lab.token)
+            self._marked.add((host, port))
+        driver = self._theirs[arm].driver
+        one = Endpoint(host, port, self.database, self.secret, tls=self.asked.tls, driver=driver)
+        return [one] * self.study.arms[arm].clients
+
+    def down(self) -> None:
+        """Leave everything as it is: none of it is ours to stop."""
+
+    def remove(self) -> list[str]:
+        """Drop what was loaded wherever the schema is ours; its mark goes with it."""
+        told = []
+        for arm in [group[0] for group in self.data_groups()]:
+            host, port = self._place(arm)
+            if (why := self.missing(arm)) is not None:
+                told.append(f"{host}:{port}: left as it is: {why}")
+                continue
+            with self._standing(arm) as connection:
+                made = server.remove(self._theirs[arm], connection, self.database)
+            told.append(f"{host}:{port}: {', '.join(made) or 'nothing'} removed from {self.database}")
+        (self.lab.folder / MARKS).unlink(missing_ok=True)
+        return told
+
+    def facts(self, arm: str) -> dict[str, Any]:
+        host, port = self._place(arm)
+        with self.admin(arm).connect() as connection:
+            found = self._theirs[arm].facts(connection, engine_of(self.study, arm).settings)
+        return {
+            "arm": arm,
+            "access": self.study.arms[arm].access,
+            "site": self.study.site.model_dump(include={"kind", "priority"})
+            | self.asked.model_dump(include={"tls", "is_shared"}),
+            **found,
+            "network": "as it is there",
+            "not_seen": list(NOT_SEEN),
+            "machine": machine.facts(),
+            "moment": machine.moment(self.lab.folder) | {"endpoint": f"{host}:{port}"},
+        }
+
+    def identity(self, arm: str) -> dict[str, Any]:
+        """Return the server's, and where our clients may run and how: they take over this process's place."""
+        with self.admin(arm).connect() as connection:
+            return {PLACE: procfs.place(os.getpid()), **self._theirs[arm].identity(connection)}
+
+    def server_of(self, arm: str) -> str:
+        name = " ".join(str(value) for key, value in self.identity(arm).items() if key != PLACE)
+        self._servers[self._place(arm)] = name
+        return name
+
+    def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
+        """Return the benchmark's own account at an endpoint, there is no other; each connection is new."""
+        place = self._place(self.study.baseline if arm is None else arm)
+        if place not in self._engines:
+            theirs = self._theirs[self._arm(arm)]
+            told: dict[str, Any] = {"is_theirs": True, "opened": lambda: self._opened_at(place)}
+            if self.asked.is_shared:
+                told["no_ledger"] = "others use the server too, as the study says"
+                told["only_user"] = labs.read_secret(self.secret, theirs.driver)[0]
+            self._engines[place] = theirs.engine(lambda: self._connect(place, theirs), **told)
+        return self._engines[place]
+
+    def allowance(self, arm: str) -> float:
+        return float(len(os.sched_getaffinity(0)))
+
+    def client(self, start: Start) -> process.Child:
+        """Start a load client on this machine; with TLS where its certificates are, as sysbench wants it."""
+        cwd = Path(self._scratch.name) if self._tls else start.cwd
+        # libpq would encrypt wherever the server can.
+        env = {**(start.env or {}), "PGSSLMODE": "disable"}
+        self._clients.append(background_load.client(self.lab, replace(start, cwd=cwd, env=env)))
+        return self._clients[-1]
+
+    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
+        """Start the clock of clients that take turns; servers, which are not ours, are never stopped."""
+        parts: dict[str, dict[str, list[int]]] = {name: {} for name in takers}
+        return turns.Clock(self.lab, takers, parts, {**asked, "families": []}, Where())
+
+    def machines(self) -> dict[str, Any]:
+        """Return what the client's machine is like: the server's can't be asked."""
+        return {"probes": microbenchmarks.here(self.lab.folder)}
+
+    def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> local_machine.Monitor:
+        """Return what watches clients and this machine; the server's can't be seen."""
+        pids = [one.pid for one in clients]
+        return local_machine.Monitor({"client": pids}, path, *pids)
+
+    @contextlib.contextmanager
+    def during(self, arm: str) -> Iterator[dict[str, Any]]:
+        yield {"not_seen": list(NOT_SEEN)}
+
+    def log_mark(self, arm: str | None = None) -> int:
+        """Return 0: the server's log can't be read, as facts and every run say."""
+        return 0
+
+    def log_errors(self, mark: int, arm: str | None = None) -> list[str]:
+        """Return nothing: the server's log can't be read, as facts and every run say."""
+        return []
+
+    def snapshot(self, label: str = "", arm: str | None = None) -> None:
+        """Note that a server's tables are loaded; there is no copy of them."""
+        files.write_json(self.lab.folder / MARKS, self._loaded() | {self.server_of(self._arm(arm)): label})
+
+    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
+        known = self._loaded().get(self.server_of(self._arm(arm)))
+        return known is not None and label in (None, known)
+
+    def restore(self, label: str | None = None) -> None:
+        """Take the tables as they are: what reads left whole is whole, what was changed is loaded again."""
+        for arm in (group[0] for group in self.data_groups()):
+            if self.missing(arm) is None and not self.has_snapshot(label, arm):
+                host, port = self._place(arm)
+                raise SiteError(
+                    f"{host}:{port} holds no tables of this data set; run the prepare stage again"
+                )
+
+    def data_groups(self) -> list[list[str]]:
+        """Return the arms by the server behind their endpoints, whichever names it has."""
+        groups: dict[str, list[str]] = {}
+        for arm in self.study.arms:
+            behind = self.server_of(arm) if self.missing(arm) is None else str(self._place(arm))
+            groups.setdefault(behind, []).append(arm)
+        return list(groups.values())
+
+    def _loaded(self) -> dict[str, str]:
+        """Return which data set was loaded into each server."""
+        return labs.noted(self.lab.folder / MARKS)
+
+    def _arm(self, arm: str | None) -> str:
+        return self.study.baseline if arm is None else arm
+
+    def _place(self, arm: str | None) -> tuple[str, int]:
+        own = self.study.arms[self._arm(arm)].endpoint
+        return (own.host, own.port) if own is not None else (self.asked.host, self.asked.port)
+
+    def _opened_at(self, place: tuple[str, int]) -> int:
+        """Return how many connections were made to the server behind a place, by whichever name it has."""
+        its = self._servers.get(place)
+        return sum(
+            count
+            for other, count in self._opened.items()
+            if other == place or (its is not None and self._servers.get(other) == its)
+        )
+
+    def _connect(self, place: tuple[str, int], theirs: server.Theirs) -> Any:
+        self._opened[place] += 1
+        return theirs.connect(place, labs.read_secret(self.secret, theirs.driver), self.database, self._tls)
+
+    def _standing(self, arm: str) -> sqlalchemy.Connection:
+        """Open a connection on which every statement is done at once."""
+        return self.admin(arm).connect().execution_options(isolation_level="AUTOCOMMIT")
+
+    def _context(self) -> ssl.SSLContext | None:
+        """Return how we connect with TLS, and put the certificates where sysbench will look; None without."""
+        if self.asked.tls_folder is None:
+            return None
+        folder = Path(self.asked.tls_folder).expanduser()
+        for name in TLS_FILES:
+            if not os.access(folder / name, os.R_OK):
+                raise SiteError(f"site.existing.tls_folder: {folder / name}: can't be read; put it there")
+            (Path(self._scratch.name) / name).symlink_to((folder / name).resolve())
+        context = ssl.create_default_context(cafile=str(folder / TLS_FILES[0]))
+        context.check_hostname = False
+        context.load_cert_chain(folder / TLS_FILES[1], folder / TLS_FILES[2])
+        return context
+
+
+def of_driver(study: Study, arm: str) -> server.Theirs:
+    """Return what looks at an arm's server, by the protocol that its engine speaks."""
+    if descriptors.engine(engine_of(study, arm).name).driver == descriptors.MYSQL:
+        return server.Theirs()
+    from benchbook.sites.external.postgresql import PostgreSQL
+
+    return PostgreSQL()

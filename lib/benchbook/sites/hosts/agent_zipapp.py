@@ -1,0 +1,82 @@
+"""The agent as one file: a zip archive of modules of the house that need nothing but Python itself."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import marshal
+import zipfile
+from functools import cache
+from importlib.util import MAGIC_NUMBER, source_hash
+from pathlib import Path
+from typing import Any
+
+import benchbook
+from benchbook.core.util.errors import SiteError
+
+PACKAGE = Path(benchbook.__file__).parent
+# Imported by the agent; the package's own beginnings are left empty there, as they import more.
+NEEDED = (
+    "core/util/errors.py", "sites/workspace.py", "sites/processes/spawn.py",
+    "sites/processes/control_groups.py", "sites/processes/firewall.py", "sites/processes/process.py",
+    "sites/processes/procfs.py", "sites/processes/tcp_bytes.py", "sites/processes/taskstats.py",
+)  # fmt: skip
+EMPTY = ("__init__.py", "core/__init__.py", "sites/__init__.py", "sites/processes/__init__.py")
+MAIN = "from benchbook.sites.agent.main import main\n\nmain()\n"
+# The oldest date that the format knows: the same modules give the same bytes.
+DATE = (1980, 1, 1, 0, 0, 0)
+# How a compiled module says that it belongs to the text beside it, whatever the times of both (PEP 552).
+UNCHECKED = (1).to_bytes(4, "little")
+
+
+@cache
+def pack() -> bytes:
+    """Return the archive; the same modules and the same Python give the same bytes everywhere.
+
+    An agent starts four times for each study, and a host with another Python than ours compiles it each time.
+    """
+    modules = [*map(PACKAGE.joinpath, NEEDED), *sorted((PACKAGE / "sites" / "agent").glob("*.py"))]
+    texts = {f"benchbook/{name}": "" for name in EMPTY}
+    texts |= {
+        f"benchbook/{path.relative_to(PACKAGE).as_posix()}": path.read_text("utf-8") for path in modules
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        for name, text in {"__main__.py": MAIN, **texts}.items():
+            # In the second of marshal's formats: later ones depend on what else refers to a word just now.
+            code = marshal.dumps(compile(text, name, "exec", dont_inherit=True), 2)
+            compiled = MAGIC_NUMBER + UNCHECKED + source_hash(text.encode()) + code
+            archive.writestr(zipfile.ZipInfo(name, DATE), text)
+            archive.writestr(zipfile.ZipInfo(f"{name}c", DATE), compiled)
+    return packed.getvalue()
+
+
+def sha256() -> str:
+    """Return the archive's hash, which is part of its name on a host."""
+    return hashlib.sha256(pack()).hexdigest()
+
+
+def name() -> str:
+    """Return the archive's name on a host."""
+    return f"agent-{sha256()[:12]}.pyz"
+
+
+def install(sftp: Any, base: str, host: str) -> None:
+    """Put the archive into a folder of a host if it is not there, and hold its bytes against ours."""
+    path = f"{base}/{name()}"
+    for parent in reversed(Path(path).parents[:-1]):
+        try:
+            sftp.stat(str(parent))
+        except FileNotFoundError:
+            sftp.mkdir(str(parent), 0o711 if str(parent) == base else 0o755)
+    for _ in range(2):
+        there = io.BytesIO()
+        with contextlib.suppress(FileNotFoundError):
+            sftp.getfo(path, there)
+        if hashlib.sha256(there.getvalue()).hexdigest() == sha256():
+            return
+        sftp.putfo(io.BytesIO(pack()), f"{path}.part", confirm=True)
+        sftp.chmod(f"{path}.part", 0o600)
+        sftp.posix_rename(f"{path}.part", path)
+    raise SiteError(f"{host}: {path} does not hold what was written; look at the host's disk")

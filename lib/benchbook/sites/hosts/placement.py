@@ -1,0 +1,184 @@
+"""From a study's arms and an inventory to parts on hosts; pure. `obstacles` says what can't be made so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchbook.core.study import descriptors
+from benchbook.core.study.engines import engine_of, variant
+from benchbook.core.study.inventory import Target
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_arm import Arm
+from benchbook.core.study.study_hosts import Numa
+from benchbook.sites.topology import parts
+from benchbook.sites.topology.parts import Arranged, copies, numbered
+from benchbook.sites.hosts import roles
+
+# A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.
+CLUSTER_PORTS, TIKV_AT, PD_AT, EXPORTERS_AT = 64, 32, 60, 62
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where clients or proxies connect to, on which host; `node` is the NUMA node it is bound to."""
+
+    host: str
+    address: str
+    port: int
+    node: int | None = None
+
+
+@dataclass(frozen=True)
+class OnHosts:
+    """Where a part is: its first host, with the address that others reach it at.
+
+    Of a cluster `places` are its TiDBs, `others` its hosts of the other roles.
+    """
+
+    host: str
+    address: str
+    places: tuple[Place, ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
+
+
+Part = parts.Part[OnHosts]
+Chain = parts.Chain[OnHosts]
+
+
+def reached_at(part: Part) -> tuple[Place, ...]:
+    """Return where a part is connected to."""
+    return part.where.places or (Place(part.where.host, part.where.address, part.port),)
+
+
+def endpoints(chain: Chain) -> tuple[Place, ...]:
+    """Return what each client of an arm connects to, in their order."""
+    ends = [place for one in ((chain.proxy,) if chain.proxy else chain.servers) for place in reached_at(one)]
+    ends = ends[: chain.arm.servers]
+    return tuple(ends[number % len(ends)] for number in range(len(chain.clients)))
+
+
+def client_hosts(chain: Chain) -> tuple[str, ...]:
+    """Return the hosts of an arm's clients, each once."""
+    return tuple(dict.fromkeys(one.where.host for one in chain.clients))
+
+
+def server_hosts(chain: Chain) -> tuple[str, ...]:
+    """Return the hosts that clients' statements end on, each once."""
+    return tuple(dict.fromkeys(place.host for one in chain.servers for place in reached_at(one)))
+
+
+def hosts_of(chain: Chain) -> dict[str, str]:
+    """Return the host of each role of an arm; of several the second is `server-2`, and so on."""
+    others = [other for one in chain.servers for other in one.where.others]
+    named = {"server": server_hosts(chain)}
+    for role in ("tikv", "pd", "control"):
+        named[role] = tuple(name for what, name in others if what == role)
+    named |= {"proxy": (chain.proxy.where.host,) if chain.proxy else (), "client": client_hosts(chain)}
+    return {numbered(role, rank): name for role, names in named.items() for rank, name in enumerate(names)}
+
+
+def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
+    """Return the chain of each arm that can be made; arms that ask for the same server share it.
+
+    The first host with a role has it, if the arm names no other. Ports of a host follow from `site.port`.
+    """
+    makes = _Makes(study, hosts)
+    return {name: makes.chain(name) for name in study.arms if not any(roles.obstacles(study, name, hosts))}
+
+
+def hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
+    """Return, by host, what its agent counts the bytes of: sockets of its own parts, on whichever side."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for part in chain.parts:
+        for place in reached_at(part):
+            hop = {"part": part.kind, "host": place.address, "port": place.port}
+            found.setdefault(place.host, []).append({**hop, "is_own": True})
+            if chain.proxy is not None and part is not chain.proxy:
+                behind = {**hop, "part": "proxy", "is_behind": True}
+                found.setdefault(chain.proxy.where.host, []).append(behind)
+    return found
+
+
+class _Makes:
+    def __init__(self, study: Study, hosts: Mapping[str, Target]) -> None:
+        self.study, self.hosts = study, hosts
+        self.arranged = Arranged[OnHosts](study.site.port)
+        self.prepared = copies(study.arms)
+
+    def chain(self, name: str) -> Chain:
+        arm = self.study.arms[name]
+        cores = {part: cpu.cores for part, cpu in arm.cpu.items()}
+        is_cluster = self.study.site.tiup is not None
+        if is_cluster:
+            servers: tuple[Part, ...] = (self._cluster(name, arm),)
+        else:
+            first = roles.host_of(self.hosts, "server", arm)
+            rest = [one for one in roles.having(self.hosts, "server") if one != first]
+            servers = tuple(
+                self._server(name, arm, host, cores.get("server")) for host in (first, *rest)[: arm.servers]
+            )
+        proxy = self._proxy(name, arm, servers[0], cores.get("proxy")) if arm.access != "direct" else None
+        machines = [roles.host_of(self.hosts, "client", arm)]
+        if "client" not in arm.hosts:
+            machines += [one for one in roles.having(self.hosts, "client") if one not in machines]
+        hosts = [machines[number % len(machines)] for number in range(arm.clients)]
+        clients = tuple(
+            Part(numbered("client", rank), "client", 0, self._at(host), rank=rank, cpus=cores.get("client"))
+            for rank, host in enumerate(hosts)
+        )
+        return Chain(arm, servers, (proxy,) if proxy is not None else (), clients)
+
+    def _at(self, host: str) -> OnHosts:
+        return OnHosts(host, self.hosts[host].address)
+
+    def _share(self, key: tuple[object, ...], kind: str, host: str, ports: int, **rest: Any) -> Part:
+        return self.arranged.once(key, kind, kind, ports, [host], where=self._at(host), **rest)
+
+    def _server(self, name: str, arm: Arm, host: str, cpus: tuple[int, ...] | None) -> Part:
+        program, made = engine_of(self.study, name).name, variant(arm)
+        ports = descriptors.engine(program).ports
+        return self._share(
+            *(("server", host, cpus, arm.kernel, made), "server", host, ports),
+            **dict[str, Any](cpus=cpus, kernel=arm.kernel, program=program, arm=name, variant=made),
+            prepared=self.prepared[name],
+        )
+
+    def _proxy(self, name: str, arm: Arm, server: Part, cpus: tuple[int, ...] | None) -> Part:
+        host = roles.host_of(self.hosts, "proxy", arm)
+        said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
+        # Memory that a proxy took for one arm's connections must not be seen in another's.
+        key = ("proxy", arm.access, host, cpus, server, said, arm.load)
+        return self._share(
+            *(key, "proxy", host, descriptors.proxy(arm.access).ports),
+            **dict[str, Any](cpus=cpus, to=server, program=arm.access, arm=name, variant=said),
+            connections=max(
+                (one.load.connections for one in self.study.arms.values() if one.load), default=0
+            ),
+        )
+
+    def _cluster(self, name: str, arm: Arm) -> Part:
+        tiup, made = self.study.site.tiup, variant(arm)
+        assert tiup is not None
+        asked = {"server": tiup.tidb.hosts, "tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
+        chosen = {
+            role: roles.having(self.hosts, role, arm.hosts.get("server") if role == "server" else None)[:n]
+            for role, n in asked.items()
+        }
+        used = {host for named in chosen.values() for host in named}
+        nodes = (arm.numa or Numa()).tidb or (None,)
+        others = tuple((role, host) for role in ("tikv", "pd", "control") for host in chosen[role])
+
+        def where(port: int) -> OnHosts:
+            places = tuple(
+                Place(host, self.hosts[host].address, port + 2 * rank, node)
+                for host in chosen["server"]
+                for rank, node in enumerate(nodes)
+            )
+            return OnHosts(places[0].host, places[0].address, places, others)
+
+        known = dict[str, Any](arm=name, variant=made, prepared=self.prepared[name], program="cluster")
+        return self.arranged.once(
+            ("cluster", made), "server", "server", CLUSTER_PORTS, used, where=where, **known
+        )

@@ -1,0 +1,250 @@
+"""The hosts and parts of one study while they are up, and what goes on beside a run of it.
+
+Each is begun when it is first needed, and kept alive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import getpass
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from benchbook.core.study import descriptors
+from benchbook.core.study.engines import engine_of
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.inventory import Target
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_arm import Kernel
+from benchbook.core.study.study_hosts import HostProxy
+from benchbook.sites import workspace as labs
+from benchbook.sites import load
+from benchbook.sites.agent import kernel
+from benchbook.sites.agent.facts import Look
+from benchbook.sites.topology import background_load
+from benchbook.sites.contract import Start
+from benchbook.sites.hosts import agent_zipapp, clean
+from benchbook.sites.hosts.placement import Chain, Part, chains, client_hosts, endpoints, hosts_of, reached_at
+from benchbook.sites.hosts.client import RemoteClient, beside
+from benchbook.sites.hosts.cluster import Cluster
+from benchbook.sites.hosts.host import Host, Refused, Unreachable
+from benchbook.sites.hosts.machine import OnHost, clock
+from benchbook.sites.workspace import Lab, lab_id
+from benchbook.sites.processes.spawn import Where
+
+# What a client's start asks of its host, one after the other, and what the program takes to be ready there.
+CALLS, READY_S = 25, 2.0
+# Seconds before another try after a host or a part was lost.
+AGAIN_S = (1.0, 3.0)
+
+
+class Running:
+    """Hosts with their agents, and parts on them."""
+
+    def __init__(self, study: Study, targets: Mapping[str, Target], lab: Lab) -> None:
+        self.study, self.targets, self.lab = study, targets, lab
+        # What others on these hosts are told of us.
+        self._owner = f"{getpass.getuser()}@{socket.gethostname()}, {lab.folder}"
+        self.parts: dict[Part, Any] = {}
+        self._hosts: dict[str, Host] = {}
+        self._looks: dict[str, Look] = {}
+        self.kernel: dict[str, dict[str, int]] = {}
+        """By host the kernel settings that were made there, as it has them."""
+        self._over = threading.Event()
+
+    @functools.cached_property
+    def _chains(self) -> dict[str, Chain]:
+        return chains(self.study, self.targets)
+
+    def host(self, name: str) -> Host:
+        """Return a host, its agent begun and its lease kept; begun anew where the host was started anew."""
+        host = self._hosts.get(name)
+        if host is None or host.is_gone:
+            host = host or Host(self.targets[name], lab_id(self.lab.token), self.lab.token)
+            # Noted before anything is started there, so that `down` knows where to look whatever ends us.
+            clean.note(self.lab.run, host)
+            host.begin(self._owner)
+            self._hosts[name] = host
+            threading.Thread(target=host.keep, args=(self._over,), daemon=True).start()
+            # What ran there has ended with the agent.
+            for part in [part for part in self.parts if part.where.host == name]:
+                self.parts[part].child = None
+        return host
+
+    def look(self, name: str) -> Look:
+        """Return what a host was when it was first asked."""
+        if name not in self._looks:
+            self._looks[name] = self.host(name).look_again()
+        return self._looks[name]
+
+    def machine(self, name: str) -> OnHost:
+        """Return a host as its parts see it."""
+        return OnHost(self.host(name), self.look(name), self.lab)
+
+    def part(self, part: Part) -> Any:
+        """Return a part, made but not started."""
+        self.host(part.where.host)
+        if part not in self.parts:
+            self.parts[part] = self._make(part)
+        return self.parts[part]
+
+    def _make(self, part: Part) -> Any:
+        machine, peers = self.machine(part.where.host), functools.partial(self._peers, part)
+        nofile = part.kernel.nofile if part.kernel is not None else None
+        where = Where(part.cpus, nofile=nofile)
+        place = labs.Place(
+            *(part.name, part.where.address, part.port, where, peers),
+            connections=part.connections,
+            prepared=part.prepared,
+        )
+        if part.kind == "proxy":
+            assert part.to is not None
+            servers = [f"{one.address}:{one.port}" for one in reached_at(part.to)]
+            asked = HostProxy.model_validate_json(part.variant or "{}")
+            return load(descriptors.proxy(part.program).code)(machine, place, servers, asked, part.arm)
+
+        if part.program == "cluster":
+            names = {one.host for one in part.where.places} | {name for _, name in part.where.others}
+            return Cluster(self.study, part, {name: self.machine(name) for name in names}, peers)
+        engine = engine_of(self.study, part.arm)
+        chain = next(one for one in self._chains.values() if part in one.servers)
+        is_closed = self.study.site.tls == "required"
+        tls_from = {"tls_from": lambda: self.machine(chain.client.where.host)} if is_closed else {}
+        return load(descriptors.engine(part.program).code)(machine, engine, place, **tls_from)
+
+    def ensure(self, chain: Chain) -> None:
+        """Start what does not run of an arm, and see that its client reaches this very server."""
+        for server in chain.servers:
+            if server.kernel is not None:
+                self._set_kernel(self.host(server.where.host), server.kernel)
+        for part in chain.parts:
+            one, was = self.part(part), self.part(part).child
+            server = one if part.kind == "server" else self.part(chain.server)
+            one.ensure()
+            is_new = one.child != was
+            for name, place in itertools.product(client_hosts(chain) if is_new else (), reached_at(part)):
+                if not server.seen_from(self.machine(name), place.address, place.port):
+                    one.stop()
+                    raise SiteError(
+                        f"{place.address}:{place.port}, seen from {name}, is another server than ours; "
+                        "correct `address` in the inventory, or set another site.port in the study"
+                    )
+
+    def persevere(self, do: Callable[[], None]) -> None:
+        """Do something, and again if a host or a part was lost meanwhile; what can't be helped is raised."""
+        for wait_s in (*AGAIN_S, None):
+            try:
+                return do()
+            except (Refused, Unreachable):
+                raise
+            except SiteError:
+                # What ran on a host that was started again has ended with its agent: both are started again.
+                lost = [one for one in self.parts.values() if one.child is not None and not one.is_up]
+                is_gone = any(host.is_gone for host in self._hosts.values())
+                if wait_s is None or not (lost or is_gone):
+                    raise
+            time.sleep(wait_s)
+
+    def stop(self) -> None:
+        """Stop all parts, those nearest to the client first."""
+        for one in reversed(list(self.parts.values())):
+            one.stop()
+
+    @property
+    def ready_s(self) -> float:
+        """Seconds by which all clients of an arm can be ready: their files put there, clocks compared."""
+        made = self._chains.values()
+        hosts = {name for chain in made for name in client_hosts(chain)}
+        slowest = max(clock(self.host(name), rounds=3).round_trip_s for name in hosts)
+        return READY_S + CALLS * slowest * max(len(chain.clients) for chain in made)
+
+    def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
+        """Return the processes of an arm's parts by part and host; a cluster's are the server's too."""
+        found: dict[str, dict[str, list[int]]] = {}
+        for part in chain.parts:
+            one = self.part(part)
+            known = one.processes if part.where.places else {part.kind: one.processes}
+            for kind, by_host in known.items():
+                for name, pids in by_host.items():
+                    for what in dict.fromkeys((kind, part.kind)):
+                        found.setdefault(what, {}).setdefault(name, []).extend(pids)
+        return found
+
+    def families(self, chain: Chain) -> dict[str, list[int]]:
+        """Return, by host, the processes of an arm's parts whose children do their work."""
+        found: dict[str, list[int]] = {}
+        for part in chain.parts:
+            one = self.part(part)
+            if not part.where.places and one.has_children:
+                found.setdefault(part.where.host, []).append(one.running().pid)
+        return found
+
+    def has_probes(self, chain: Chain) -> bool:
+        """Say whether a proxy that is up, of whichever arm, asks these servers now and then if they live."""
+        return any(
+            part.to in chain.servers and one.has_probes and one.child is not None
+            for part, one in self.parts.items()
+            if part.kind == "proxy"
+        )
+
+    def end(self) -> None:
+        """Stop all, end the agents, and let the hosts go; what can't be reached is said."""
+        self._over.set()
+        with contextlib.suppress(SiteError):
+            self.stop()
+        for host in self._hosts.values():
+            try:
+                clean.end(self.lab.run, host)
+            except SiteError as trouble:
+                print(f"{trouble}; `make down` tries again")
+            host.close()
+
+    def _set_kernel(self, host: Host, profile: Kernel) -> None:
+        def put(key: str, name: str, value: int) -> int:
+            return int(host.call("sysctl", name=name, value=value))
+
+        self.kernel.setdefault(host.name, {}).update(kernel.set_all(profile, put, host.name))
+
+    def _peers(self, server: Part) -> list[str]:
+        """Return the addresses from which a server's connections come: those of its clients and proxies."""
+        roles = [hosts_of(chain) for chain in self._chains.values() if server in chain.parts]
+        used = {
+            name
+            for hosts in roles
+            for role, name in hosts.items()
+            if role.partition("-")[0] in ("client", "proxy")
+        }
+        return sorted(
+            {
+                self.machine(name).source(place.address, place.port)
+                for name, place in itertools.product(used, reached_at(server))
+            }
+        )
+
+    @contextlib.contextmanager
+    def beside(self, chain: Chain) -> Iterator[dict[str, Any]]:
+        """Keep up an arm's load and capture while the block runs; the record tells at its end how it went."""
+        proxy = self.part(chain.proxy) if chain.proxy is not None else None
+        with self._load(chain) as borne, background_load.capture(proxy, chain.arm.capture) as taken:
+            yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})
+
+    def _load(self, chain: Chain) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Hold and make connections from the first client's host, as `loads.connections` does here."""
+        if (asked := chain.arm.load) is None:
+            return contextlib.nullcontext({})
+        host, to = self.host(chain.client.where.host), endpoints(chain)[0]
+        out, err = (self.lab.run / f"{background_load.ROLE}.{name}" for name in ("out", "err"))
+        words = background_load.words(asked, (to.address, to.port), self.lab.secret)
+        argv = ["python3", f"../../{agent_zipapp.name()}", "drive", *words]
+        # It ends with the agent, and goes on while we are cut off.
+        program = beside(host, Start(argv, out, err), background_load.STOP_S, chain.client.cpus)
+
+        def said(driver: RemoteClient) -> str:
+            return str(host.call("read", name=f"{driver.job}/out") or "")
+
+        return background_load.driving(asked, program, said, out)

@@ -1,0 +1,96 @@
+"""Clients outside the cluster, on hosts of an inventory: what comes to a load balancer really comes to it.
+
+A pod, or a node with kube-proxy, that dials a balancer's address is led to the Service by its own kernel, so
+the balancer would not be measured (Kubernetes issues 66607 and 115931).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Container
+
+from benchbook.core.study import inventory
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study import Study
+from benchbook.sites import workspace as labs
+from benchbook.sites.agent.facts import Look
+from benchbook.sites.contract import Start
+from benchbook.sites.hosts import roles
+from benchbook.sites.hosts.client import RemoteClient
+from benchbook.sites.hosts.host import Host, Refused
+from benchbook.sites.hosts.machine import FarSocket
+from benchbook.sites.hosts.runtime import Running
+from benchbook.sites.kube.api import wait_for
+
+GREETING_S = 5.0
+
+
+class Outside:
+    """The hosts outside a study's cluster. Nothing is connected to before the first question."""
+
+    def __init__(self, study: Study, lab: labs.Lab, name: str) -> None:
+        targets = inventory.load(name, ("client",))
+        self.names = [host for host, target in targets.items() if "client" in target.roles]
+        self._running = Running(study, targets, lab)
+        self._reached: set[tuple[str, str, int]] = set()
+
+    @property
+    def first(self) -> Look:
+        """What the first client's host was when it was first asked."""
+        return self._running.look(self.names[0])
+
+    def lacking(self, clients: int, nodes: Container[str]) -> str | None:
+        """Return why these hosts can't be the clients of an arm, or None; `nodes` are addresses of nodes."""
+        for name in self.names[:clients]:
+            target = self._running.targets[name]
+            if target.host in nodes or target.address in nodes:
+                return f"{name}: a node of the cluster, whose kube-proxy leads it past the balancer"
+            try:
+                for why in roles.absent(("sysbench",), self._running.look(name)):
+                    return f"{name}: {why}"
+            except Refused:
+                raise
+            except SiteError as error:
+                return str(error)
+        return None
+
+    def must_reach(self, clients: int, address: str, port: int, wait_s: float) -> None:
+        """Wait until a server greets each client's host at an address; SiteError if none does in time."""
+        for name in self.names[:clients]:
+            # A provider gives the address before it leads anywhere.
+            greeted = functools.partial(_greets, self._running.host(name), address, port)
+            if (name, address, port) not in self._reached and not wait_for(greeted, wait_s, 1.0):
+                raise SiteError(
+                    f"{name}: no server answers at {address}:{port} after {wait_s:g} s; see that the "
+                    "balancer's address can be reached from there (routes, firewall)"
+                )
+            self._reached.add((name, address, port))
+
+    def cores(self, clients: int) -> float:
+        """Return the cores of all hosts on which an arm's clients are."""
+        return float(sum(self._running.look(name).facts["cores"] for name in self.names[:clients]))
+
+    def client(self, start: Start) -> RemoteClient:
+        """Start a load client on its host: they have them in turn."""
+        return RemoteClient(self._running.host(self.names[start.number % len(self.names)]), start)
+
+    def end(self) -> None:
+        """End the agents and let the hosts go."""
+        self._running.end()
+
+
+def _greets(host: Host, address: str, port: int) -> bool:
+    """Say whether a server that a host connects to says something first, as MySQL's protocol has it."""
+    try:
+        link = FarSocket(host, (address, port))
+    except OSError:
+        return False
+    try:
+        link.settimeout(GREETING_S)
+        return bool(link.receive())
+    except OSError:
+        return False
+    finally:
+        link.close()
+        # It is closed with the next request; a session that stays open would be seen in the first run.
+        host.call("hello")

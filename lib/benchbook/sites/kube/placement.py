@@ -1,0 +1,215 @@
+"""From a study's arms to the parts that make them in a cluster: servers, services, proxies, clients.
+
+Pure: nothing is asked of a cluster. Arms that ask for the same server share it, as on one machine; what
+differs gets a part of its own. Names and ports follow the order of the arms.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchbook.core.study import descriptors
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_arm import Arm
+from benchbook.core.study.study_kubernetes import Kubernetes, Role
+from benchbook.sites.topology import parts
+from benchbook.sites.topology.parts import Arranged
+
+SERVICE_PORT = 3306
+# What a Service has after its server's name, by the way of access that it makes.
+SERVICES = {"service": "", "load_balancer": "-balancer"}
+MANAGER = "benchbook"
+# The file of a lab that tells where its namespace is.
+RECORD = "cluster.json"
+# Weight of one core, as Kubernetes turns requests into shares.
+CORE_SHARES = 1024
+NAME_BYTES = 63
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a pod may use: `requests` and `limits` in cores and MiB; None: not said."""
+
+    request_cpu: float | None = None
+    request_mib: int | None = None
+    limit_cpu: float | None = None
+    limit_mib: int | None = None
+
+    @property
+    def qos_class(self) -> str:
+        """The class that Kubernetes gives a pod with one such container."""
+        asked = (self.request_cpu, self.request_mib, self.limit_cpu, self.limit_mib)
+        if not any(asked):
+            return "BestEffort"
+        pairs = ((self.request_cpu, self.limit_cpu), (self.request_mib, self.limit_mib))
+        return "Guaranteed" if all(one and one == other for one, other in pairs) else "Burstable"
+
+
+@dataclass(frozen=True)
+class InPod:
+    """What a part's pod is given; a StatefulSet of the part's name holds it.
+
+    `apart` is what else sets a TiDB cluster apart, as text; `beside` names the part on whose node it is put.
+    """
+
+    network: str = "pod"
+    resources: Resources = Resources()
+    nodes: Labels = ()
+    spread: bool = False
+    apart: str = ""
+    beside: str | None = None
+
+
+Part = parts.Part[InPod]
+Chain = parts.Chain[InPod]
+
+
+def pod_of(part: Part) -> str:
+    """Return the name of a part's pod."""
+    return f"{part.name}-0"
+
+
+def service_of(chain: Chain) -> str | None:
+    """Return the name of the Service between client and server, or None."""
+    found = chain.hop("service")
+    return found.name if found is not None else None
+
+
+def in_pods(chain: Chain) -> tuple[Part, ...]:
+    """Return the parts of an arm that are pods, from the servers to the clients."""
+    found = (*chain.servers, chain.proxy, chain.neighbour, *chain.clients)
+    return tuple(part for part in found if part is not None)
+
+
+def clients_outside(chain: Chain) -> int:
+    """Return how many clients of an arm are hosts outside: from inside a balancer leads to the Service."""
+    return chain.arm.clients if chain.arm.access == "load_balancer" else 0
+
+
+def clients_inside(chain: Chain) -> int:
+    """Return how many clients of an arm run in its servers' containers."""
+    return 0 if chain.clients or clients_outside(chain) else chain.arm.clients
+
+
+@dataclass(frozen=True)
+class Names:
+    """What everything of one study carries: the namespace, and labels that only we give."""
+
+    namespace: str
+    labels: Labels
+
+    @property
+    def selector(self) -> str:
+        """The labels as the API's text."""
+        return ",".join(f"{key}={value}" for key, value in self.labels)
+
+    def manifest(self, kind: str, name: str, part: str = "", api: str = "v1", **rest: Any) -> dict[str, Any]:
+        """Return a manifest of the namespace with our labels, and with that of a `part` where it is one's."""
+        labels = dict(self.labels) | ({"benchbook/part": part} if part else {})
+        metadata = {"name": name, "namespace": self.namespace, "labels": labels}
+        return {"apiVersion": api, "kind": kind, "metadata": metadata, **rest}
+
+
+def names(study: str, token: str) -> Names:
+    """Return namespace and labels of a study; `token` is that of its lab, which nobody else has."""
+    id = token[:8]
+    room = NAME_BYTES - len(MANAGER) - len(id) - 2
+    middle = re.sub(r"[^a-z0-9]+", "-", study.lower())[:room].strip("-") or "study"
+    label = study[:NAME_BYTES].strip("-_.")
+    own = {"app.kubernetes.io/managed-by": MANAGER, "benchbook/study": label, "benchbook/lab": token}
+    return Names(f"{MANAGER}-{middle}-{id}", tuple(sorted(own.items())))
+
+
+def asked(study: Study) -> Kubernetes:
+    """Return the study's section for clusters; its defaults where it has none."""
+    return study.site.kubernetes or Kubernetes()
+
+
+def chains(study: Study) -> dict[str, Chain]:
+    """Return each arm's parts."""
+    here = asked(study)
+    arranged = Arranged[InPod](study.site.port)
+
+    of_engine = descriptors.engine(study.engine.name).ports
+
+    def share(kind: str, where: InPod, port: int | None = None, number: int = 0, **rest: Any) -> Part:
+        key, ports = (kind, number, where, *rest.values()), of_engine if kind == "server" else 1
+        return arranged.once(key, kind, kind, ports, where=where, port=port, **rest)
+
+    found = {}
+    for name, arm in study.arms.items():
+        nodes = nodes_of(here, arm)
+        spread = arm.placement is not None and arm.placement.spread
+        apart = _apart(arm, here, nodes)
+        where = InPod(arm.network, asked_resources(arm, here), nodes.get("server", ()), spread, apart)
+        servers = tuple(share("server", where, number=number) for number in range(arm.servers))
+        hops: list[Part] = []
+        if arm.access in SERVICES:
+            name_of = servers[0].name + SERVICES[arm.access]
+            hops.append(Part(name_of, "service", SERVICE_PORT, InPod(), to=servers[0]))
+        if arm.access in descriptors.proxies():
+            quota = arm.cpu["proxy"].quota if "proxy" in arm.cpu else None
+            where = InPod("pod", _limited(quota), nodes.get("proxy", ()))
+            hops.append(share("proxy", where, to=servers[0], program=arm.access))
+        quota = arm.cpu["client"].quota if "client" in arm.cpu else here.client.cpu
+        where = InPod("pod", _equal(quota, here.client.memory_mib), nodes.get("client", ()))
+        has_pods = arm.access != "load_balancer" and here.client_in != "server"
+        clients = [share("client", where, 0, number) for number in range(arm.clients if has_pods else 0)]
+        found[name] = Chain(arm, servers, tuple(hops), tuple(clients), _neighbour(arm, servers[0], share))
+    return found
+
+
+def nodes_of(here: Kubernetes, arm: Arm) -> dict[Role, Labels]:
+    """Return the labels that nodes of each role must have for an arm, where any are asked for."""
+    return {role: tuple(sorted(labels.items())) for role, labels in here.nodes_of(arm).items()}
+
+
+def halves(cores: int) -> dict[str, range]:
+    """Return which of a node's cores are for servers, and which for clients and proxies."""
+    first, second = range(cores // 2), range(cores // 2, cores)
+    return {"server": first, "client": second, "proxy": second}
+
+
+def listed(cores: range) -> str:
+    """Return cores as `taskset` and the kernel write them."""
+    return f"{cores[0]}-{cores[-1]}"
+
+
+def asked_resources(arm: Arm, here: Kubernetes) -> Resources:
+    """Return what an arm's server may use: nothing said, equal requests and limits, or a limit alone."""
+    quota = arm.cpu["server"].quota if "server" in arm.cpu else None
+    if arm.qos == "guaranteed":
+        return _equal(quota or here.server.cpu, here.server.memory_mib)
+    return _limited(quota)
+
+
+def _apart(arm: Arm, here: Kubernetes, nodes: Mapping[Role, Labels]) -> str:
+    """Return what of PD, TiKV and settings sets an arm's TiDB cluster apart; empty where there is none."""
+    if here.tidb is None:
+        return ""
+    placed = {role: labels for role, labels in nodes.items() if role in ("pd", "tikv")}
+    own = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
+    return json.dumps([placed, own], sort_keys=True)
+
+
+def _neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
+    if arm.neighbour is None:
+        return None
+    # Two shares are what a pod without requests has.
+    cores = arm.neighbour.shares / CORE_SHARES if arm.neighbour.shares > 2 else None
+    where = InPod("pod", Resources(request_cpu=cores), server.where.nodes, beside=server.name)
+    return share("neighbour", where, 0)
+
+
+def _equal(cpu: float | None, memory_mib: int | None) -> Resources:
+    return Resources(cpu, memory_mib, cpu, memory_mib)
+
+
+def _limited(cpu: float | None) -> Resources:
+    return Resources(request_cpu=cpu, limit_cpu=cpu)

@@ -1,0 +1,288 @@
+"""The parts of a study in a cluster while they run: each made when an arm first needs it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client
+
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study_kubernetes import operators
+from benchbook.sites.contract import Start
+from benchbook.sites.hosts.client import RemoteClient, beside
+from benchbook.sites.hosts.host import Host
+from benchbook.sites.hosts.watch import RemoteWatch
+from benchbook.sites.kube import facts, placement, manifests, plan_output, tidb, wait
+from benchbook.sites.kube.api import wait_for
+from benchbook.sites.kube.placement import Chain, Part, clients_outside, in_pods, pod_of, service_of
+from benchbook.sites.kube.namespace import StudyNamespace
+from benchbook.sites.kube.external_clients import Outside
+from benchbook.sites.kube.server import Server
+from benchbook.sites.kube.tidb_cluster import TidbCluster
+
+NO_BALANCER = (
+    "no provider behind this cluster gives load balancers; use a cluster of a cloud, or install one such as "
+    "MetalLB"
+)
+
+NO_OPERATOR = (
+    "the cluster knows no TidbCluster; install TiDB Operator {version}, or leave out site.kubernetes.tidb "
+    "for TiDB in one pod"
+)
+OTHER_OPERATOR = (
+    "TiDB Operator {found} is in the cluster, with which its maker does not support TiDB {tidb}; install "
+    "{version}"
+)
+
+
+class Arms:
+    """All parts of a study's arms by name."""
+
+    def __init__(
+        self, space: StudyNamespace, chains: Mapping[str, Chain], outside: Outside | None = None
+    ) -> None:
+        self.space, self.chains, self.outside = space, chains, outside
+        self._servers: dict[str, Any] = {}
+        self._pods: dict[str, Any] = {}
+        self._nodes: dict[str, dict[str, Any]] = {}
+
+    def obstacles(self, chain: Chain) -> list[str]:
+        """Return why the cluster can't make an arm; what rules out any cluster is told without asking it."""
+        if found := list(plan_output.obstacles(self.space.study, chain)):
+            return found
+        asked = (self._short_of_cores(chain), self._lacks_balancer(chain), self._operator_lacks())
+        return [why for why in asked if why is not None]
+
+    def _short_of_cores(self, chain: Chain) -> str | None:
+        """Return why the nodes have no room for the cores that an arm's pods ask for, or None."""
+        space, wanted = self.space, self.space.here.cpu_manager
+        if wanted is not None:
+            for name, policy in facts.cpu_managers(space.cluster, dict(chain.server.where.nodes)).items():
+                if policy not in (wanted, None):
+                    return f"site.kubernetes.cpu_manager: {wanted}: node {name} has {policy}"
+        for part in in_pods(chain):
+            if part.where.resources.request_cpu and part.where.beside is None:
+                asked = (part.where.resources.request_cpu, dict(part.where.nodes), space.namespace)
+                if why := facts.short_of_cores(space.cluster, *asked):
+                    return f"{part.name}: {why}"
+        return None
+
+    def _lacks_balancer(self, chain: Chain) -> str | None:
+        if chain.arm.access != "load_balancer":
+            return None
+        if not self._has_balancers:
+            return NO_BALANCER
+        assert self.outside is not None
+        return self.outside.lacking(clients_outside(chain), facts.addresses(self.space.cluster))
+
+    def _operator_lacks(self) -> str | None:
+        """Return why the operator in the cluster, if any, can't make the study's TiDB, or None."""
+        if (asked := self.space.here.tidb) is None:
+            return None
+        if (found := self._operator) is None:
+            return NO_OPERATOR.format(version=asked.operator_version)
+        if found and found.rpartition(".")[0] not in operators(asked.version):
+            return OTHER_OPERATOR.format(found=found, tidb=asked.version, version=asked.operator_version)
+        return None
+
+    @functools.cached_property
+    def _has_balancers(self) -> bool:
+        return facts.has_balancers(self.space.cluster) is not False
+
+    @functools.cached_property
+    def _operator(self) -> str | None:
+        """The version of the operator in the cluster; None: there is none, empty: it is not seen."""
+        is_there = self.space.cluster.raw(f"/apis/{tidb.API}") is not None
+        return facts.operator_version(self.space.cluster) or "" if is_there else None
+
+    def server(self, part: Part) -> Any:
+        """Return a server, made but not started."""
+        if part.name not in self._servers:
+            arm = next(name for name, chain in self.chains.items() if part in chain.servers)
+            is_whole = self.space.here.tidb is not None
+            made = TidbCluster(self.space, part, arm) if is_whole else Server(self.space, part)
+            self._servers[part.name] = made
+        return self._servers[part.name]
+
+    def ensure(self, chain: Chain) -> tuple[str, int]:
+        """Bring up all that an arm needs, and return what its client connects to."""
+        server = self.server(chain.server)
+        pod, *_ = [self.server(part).ensure() for part in chain.servers]
+        for part in (*chain.clients, chain.neighbour):
+            if part is not None:
+                self.pod(part)
+        address = str(pod.status.pod_ip)
+        if chain.proxy is not None:
+            return self._through(chain.proxy, server, address), chain.proxy.port
+        service = service_of(chain)
+        if service is None:
+            return address, server.port
+        if chain.arm.access == "load_balancer":
+            self.space.apply(service, [server.balancer(chain)])
+        name, addresses, port = server.service(service)
+        return self._service(name, addresses), port
+
+    def _through(self, proxy: Part, server: Any, address: str) -> str:
+        """Return where a proxy is, once our account has reached this very server through it.
+
+        What a proxy asks its server for the first session of all is asked then, and in no run.
+        """
+        was = self._pods.get(proxy.name)
+        place = str(self.pod(proxy, address).status.pod_ip)
+
+        def leads_there() -> bool:
+            with contextlib.suppress(SiteError):
+                return bool(server.seen_from(server.machine, place, proxy.port))
+            return False
+
+        is_new = self._pods[proxy.name] is not was and isinstance(server, Server)
+        if is_new and not wait_for(leads_there, self.space.here.wait_s):
+            raise SiteError(f"{pod_of(proxy)}: does not lead to {pod_of(server.part)}; look at its log")
+        return place
+
+    def pod(self, part: Part, address: str | None = None) -> Any:
+        """Return the pod of a client, neighbour or proxy, running; `address` is what a proxy leads to."""
+        known = self._pods.get(part.name)
+        if known is not None and (part.to is None or address is None or known[1] == address):
+            now = self.space.look(pod_of(part))
+            if now is not None and wait.same(now, known[0]):
+                return now
+        space = self.space
+        if part.kind == "proxy":
+            assert address is not None
+            made = manifests.of_proxy(space.study, space.names, part, address)
+        else:
+            made = [manifests.stateful(space.study, space.names, part)]
+        pod = space.up(part, made)
+        if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
+            space.run(pod_of(part), "taskset", "-acp", placement.listed(cores), "1")
+        # Its agent takes time to begin, which a run would lack.
+        space.host(pod)
+        self._pods[part.name] = (pod, address)
+        return pod
+
+    def cores_of(self, kind: str, node: str) -> range | None:
+        """Return the cores of a node that parts of a kind are kept to, None where they may use all."""
+        cores = int(self.node(node).get("cores") or 0)
+        return placement.halves(cores)[kind] if self.space.here.split_cores and cores > 1 else None
+
+    def cores_in_force(self, chain: Chain) -> dict[str, str]:
+        """Return the cores that servers and proxy may use, as their pods say, and those that clients get."""
+        asked = [(part, self.server(part).running().pid) for part in chain.servers]
+        asked += [(chain.proxy, 1)] if chain.proxy is not None else []
+        find = "grep Cpus_allowed_list /proc/{}/status"
+        found = {
+            part.name: self.space.run(pod_of(part), "sh", "-c", find.format(pid)).split()[-1]
+            for part, pid in asked
+        }
+        for part in chain.clients:
+            node = str(self.pod(part).spec.node_name)
+            cores = self.cores_of("client", node)
+            found[part.name] = placement.listed(cores) if cores is not None else "all"
+        return found
+
+    def sleep(self) -> None:
+        """Stop every server that serves; one whose pod is gone serves no more."""
+        for server in self._servers.values():
+            if server.child is not None:
+                with contextlib.suppress(SiteError):
+                    server.stop()
+
+    def must_be_alive(self) -> None:
+        """Raise SiteError if a part that is up is no longer the one it was."""
+        for server in self._servers.values():
+            if server.child is not None and not server.is_alive():
+                seen = wait.events(self.space.cluster, self.space.namespace, pod_of(server.part))
+                raise SiteError(f"{pod_of(server.part)} ended by itself; its events: {'; '.join(seen)}")
+        for name, (pod, _) in self._pods.items():
+            now = self.space.look(pod.metadata.name)
+            if now is None or not wait.same(now, pod):
+                raise SiteError(f"{name} ended by itself")
+
+    @contextlib.contextmanager
+    def neighbour(self, chain: Chain, record: dict[str, Any]) -> Iterator[None]:
+        """Let an arm's neighbour compute; afterwards `record` says what it took and whether it stayed."""
+        asked = chain.arm.neighbour
+        if chain.neighbour is None or asked is None:
+            yield
+            return
+        busy = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
+        out, err = (self.space.lab.run / f"neighbour.{name}" for name in ("out", "err"))
+        with beside(self.space.host(self.pod(chain.neighbour)), Start(busy, out, err), 1.0) as (_, kept):
+            yield
+        record["neighbour"] = {"threads": asked.processes, "shares": asked.shares, **kept}
+
+    def watch(self, chain: Chain, clients: Sequence[RemoteClient], path: Path) -> RemoteWatch:
+        """Return what watches an arm's clients and pods; all parts of a TiDB cluster are the server too."""
+        found = [one for part in chain.servers for one in self.server(part).watched()]
+        found += [("proxy", self._pods[chain.proxy.name][0], 1)] if chain.proxy is not None else []
+        roles: dict[str, Host] = {}
+        pids: dict[str, dict[str, list[int]]] = {}
+        families: dict[str, list[int]] = {}
+        hops: dict[str, list[dict[str, Any]]] = {}
+        ports = {pod_of(one): one.port for one in (*chain.servers, chain.proxy) if one is not None}
+
+        def add(part: str, host: Host) -> None:
+            rank = 1 + sum(role.partition("-")[0] == part for role in roles)
+            roles[part if rank == 1 else f"{part}-{rank}"] = host
+
+        for one in clients:
+            add("client", one.host)
+        for part, pod, pid in found:
+            host = self.space.host(pod)
+            add(part, host)
+            whole = "proxy" if part == "proxy" else "server"
+            if part in ("server", "proxy"):
+                # Its own sockets: the kernel of its pod's network knows them, and no other.
+                own = {"part": whole, "host": str(host.pod.status.pod_ip), "port": ports[host.name]}
+                hops[host.name] = [{**own, "is_own": True}]
+            for kind in {part, whole}:
+                pids.setdefault(kind, {}).setdefault(host.name, []).append(pid)
+            if part == "server" and self.server(chain.server).has_children:
+                families[host.name] = [pid]
+        return RemoteWatch(roles, pids, clients, path, hops, families)
+
+    def node(self, name: str) -> dict[str, Any]:
+        """Return what a node is, asked once."""
+        if name not in self._nodes:
+            self._nodes[name] = facts.node(self.space.cluster, name)
+        return self._nodes[name]
+
+    def _service(self, name: str, addresses: list[str]) -> str:
+        """Return a Service's address, once it has one and leads to our server and to nothing else."""
+        wait_s = self.space.here.wait_s
+        if not wait_for(lambda: self.ends(name) == addresses, wait_s):
+            raise SiteError(
+                f"Service {name}: leads to {self.ends(name)} after {wait_s} s, not to {addresses}"
+            )
+
+        def given() -> str | None:
+            read = self.space.cluster.core.read_namespaced_service
+            found = self.space.cluster.ask(read, name, self.space.namespace)
+            if found.spec.type != "LoadBalancer":
+                return found.spec.cluster_ip
+            ingress = (found.status.load_balancer and found.status.load_balancer.ingress) or []
+            return next((one.ip or one.hostname for one in ingress), None)
+
+        if not (host := wait_for(given, wait_s)):
+            seen = "; ".join(wait.events(self.space.cluster, self.space.namespace, name))
+            raise SiteError(f"Service {name}: no address after {wait_s} s. Its events: {seen or 'none'}")
+        return str(host)
+
+    def ends(self, service: str) -> list[str]:
+        """Return the addresses of pods that a Service leads to now."""
+        api = client.DiscoveryV1Api(self.space.cluster.api)
+        label = f"kubernetes.io/service-name={service}"
+        list_slices = api.list_namespaced_endpoint_slice
+        found = self.space.cluster.ask(list_slices, self.space.namespace, label_selector=label)
+        return sorted(
+            address
+            for one in found.items
+            for end in one.endpoints or ()
+            if end.conditions is None or end.conditions.ready is not False
+            for address in end.addresses
+        )

@@ -1,0 +1,232 @@
+"""The parts of a lab while they run: each made when an arm first needs it, in its place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.study import descriptors
+from benchbook.core.study.engines import engine_of, program_of
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study import Study
+from benchbook.sites import workspace as labs
+from benchbook.sites import load
+from benchbook.sites.agent import kernel
+from benchbook.sites.engines import packages
+from benchbook.sites.local import cgroups, network
+from benchbook.sites.local.placement import Chain, Part
+from benchbook.sites.machine import data_snapshots, concurrent_steps
+from benchbook.sites.machine.local_machine import Here
+from benchbook.sites.machine.supervised_process import Made
+from benchbook.sites.processes.spawn import Where
+from benchbook.sites.processes.tcp_bytes import Hop
+from benchbook.sites.proxies.proxy import NOTHING
+
+
+class Parts:
+    """All parts of one lab by name."""
+
+    def __init__(self, lab: labs.Lab, study: Study, chains: dict[str, Chain]) -> None:
+        self.lab, self.study, self.chains = lab, study, chains
+        self.machine = Here(lab)
+        self.network = network.Network(lab.token)
+        self.alive: dict[str, Any] = {}
+        self._first: dict[str, Part] = {}
+        self._groups: dict[str, cgroups.Group] = {}
+        # Of each part, the settings that were made for it, as read back.
+        self.kernel: dict[str, dict[str, int]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Say whether no part runs."""
+        return all(part.child is None for part in self.alive.values())
+
+    def forget(self, chains: dict[str, Chain], first: dict[str, Chain]) -> None:
+        """Make all parts again from other chains; `first` are those with every part at its first place."""
+        # The next arm in a namespace or group would inherit what the kernel holds for the part there now.
+        self.clear()
+        self.chains = chains
+        self._first = {
+            part.name: there
+            for arm, chain in chains.items()
+            for part, there in zip(chain.parts, first[arm].parts, strict=True)
+        }
+        self.alive.clear()
+
+    def get(self, part: Part) -> Any:
+        """Return a part, made but not started."""
+        if part.name not in self.alive:
+            self.alive[part.name] = self._make(part)
+        return self.alive[part.name]
+
+    def ensure(self, chain: Chain) -> None:
+        """Start every part of an arm that does not run, from the server to the client."""
+        for part in chain.parts:
+            if part.where.is_pod and part.where.latency_ms is not None:
+                self.network.pod(part.rank + 1)
+                self.network.delay(part.rank + 1, part.where.latency_ms)
+            if part.kernel is not None:
+                namespace = self.network.pod(part.rank + 1)[0] if part.where.is_pod else None
+                self.kernel[part.name] = network.set_kernel(part.kernel, namespace, self.lab.run)
+            self.get(part).ensure()
+
+    def address(self, part: Part) -> tuple[str, int]:
+        """Return where a part is reached."""
+        if part.kind == "service":
+            return self.network.virtual(part.rank), part.port
+        if (made := self.alive.get(part.name)) is not None and made.addresses:
+            return made.addresses[0]
+        return (self.network.pod(part.rank + 1)[1] if part.where.is_pod else labs.LOOPBACK), part.port
+
+    def addresses(self, part: Part) -> list[tuple[str, int]]:
+        """Return where a part is reached; a cluster has several such places."""
+        several = self.get(part).addresses if part.kind == "server" else ()
+        return [*several] or [self.address(part)]
+
+    def group(self, part: Part) -> cgroups.Group | None:
+        """Return a part's control group, made at need; None if it has none."""
+        quota, shares = part.where.quota, part.where.shares
+        if shares is not None and part.name not in self._groups:
+            self._groups[part.name] = cgroups.make(self.lab.token, part.name, quota=quota, shares=shares)
+        return self._groups.get(part.name)
+
+    def where(self, part: Part) -> Where:
+        """Return where a part's processes run."""
+        group = self.group(part)
+        return Where(
+            part.cpus,
+            (group.folder,) if group is not None else (),
+            self.network.pod(part.rank + 1)[0] if part.where.is_pod else None,
+            part.kernel.nofile if part.kernel is not None else None,
+        )
+
+    def hops(self, chain: Chain) -> list[Hop]:
+        """Return where the bytes of server and proxy are counted, hops between as one; over a socket none."""
+        if chain.by_socket:
+            return []
+        relay, service = chain.hop("relay"), chain.hop("service")
+        inner = self.address(service if relay is None and service is not None else chain.server)
+        found = [Hop("server", *inner), *(Hop("server", *self.address(part)) for part in chain.others)]
+        if relay is not None or chain.proxy is not None:
+            ends = self.addresses(chain.server) if inner == self.address(chain.server) else [inner]
+            found += [Hop("proxy", *self.address(chain.entry))]
+            found += [Hop("proxy", *one, is_behind=True) for one in ends]
+        found += [Hop("server", *one) for one in self.addresses(chain.server)[1:]]
+        below = self.get(chain.server).below
+        return found + [Hop(kind, *one) for kind, places in below.items() for one in places]
+
+    @property
+    def connections(self) -> int:
+        """The most connections beside sysbench's in any arm: all proxies are set alike, and bear them."""
+        arms = [chain.arm for chain in self.chains.values()]
+        return max((arm.load.connections for arm in arms if arm.load), default=0)
+
+    def stop(self) -> None:
+        """Stop all parts, those nearest to the client first, and clusters at once."""
+        for part in reversed([part for part in self.alive.values() if not part.is_cluster]):
+            part.stop()
+        concurrent_steps.at_once([part.stop for part in self.alive.values() if part.is_cluster])
+
+    def clear(self) -> list[str]:
+        """Remove what the lab has in the kernel: rules, namespaces, links, groups, settings."""
+        self.network = network.Network(self.lab.token)
+        self._groups.clear()
+        self.kernel.clear()
+        return clear(self.lab.token, self.lab.run)
+
+    def _make(self, part: Part) -> Any:
+        if part.kind == "service":
+            assert part.to is not None
+            return Service(self.network, part, *self.address(part.to))
+        address, port = self.address(part)
+        where, peers = self.where(part), self._peers(part)
+        place = labs.Place(part.name, address, port, where, lambda: peers, self.connections, part.prepared)
+        if part.kind == "server":
+            name = next(name for name, chain in self.chains.items() if part in chain.servers)
+            engine = packages.resolved(engine_of(self.study, self.study.deployed(name)))
+            more: dict[str, Any] = {}
+            if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
+                place = replace(place, peers=lambda: (self.network.gateway,))
+                more["zones"] = network.Zones(self.network, part.rank, cluster.stores, cluster.zones_ms)
+            server = load(program_of(engine))(self.machine, engine, place, **more)
+            data_snapshots.heal(server)
+            return server
+        assert part.to is not None
+        behind = [":".join(map(str, address)) for address in self.addresses(part.to)]
+        if part.kind == "relay":
+            return network.Delay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
+        traits_of = descriptors.between(part.kind)
+        assert traits_of is not None
+        name = next(name for name, one in self.chains.items() if part in one.hops)
+        asked = self.chains[name].arm.proxy or NOTHING
+        proxy = load(traits_of.code)(self.machine, place, behind, asked, name)
+        there = self._first.get(part.name, part)
+        if there != part:
+            assert there.to is not None
+            # A proxy's own interface is on the port after its own.
+            proxy.moved = {(labs.LOOPBACK, part.port + 1): (labs.LOOPBACK, there.port + 1)}
+            then = [*self._addresses_at(part.to, there.to), self.address(there)]
+            proxy.moved |= zip([*self.addresses(part.to), self.address(part)], then, strict=True)
+        return proxy
+
+    def _addresses_at(self, part: Part, there: Part) -> list[tuple[str, int]]:
+        """Return where a part would be reached in the place of another: a cluster's places go with it."""
+        several = self.get(part).addresses_at(there.port, there.rank) if part.kind == "server" else ()
+        return [*several] or [self.address(there)]
+
+    def _peers(self, part: Part) -> tuple[str, ...]:
+        """Return where a server's connections come from: loopback, its socket, the bridge of pods."""
+        mine = [chain for chain in self.chains.values() if part in chain.parts]
+        is_crossed = part.where.is_pod or any(chain.hop("service") is not None for chain in mine)
+        here: tuple[str, ...] = () if part.where.is_pod else (labs.LOOPBACK,)
+        if any(chain.by_socket for chain in mine):
+            here = (*here, labs.OVER_SOCKET)
+        return (*here, self.network.gateway) if is_crossed else here
+
+
+class Service(Made):
+    """One virtual address with one server behind it. There is no process; the rule is made by `ensure`."""
+
+    child = None
+
+    def __init__(self, network: network.Network, part: Part, address: str, server_port: int) -> None:
+        self.network, self.role, self.rank, self.port = network, part.name, part.rank, part.port
+        self.address, self.server_port = address, server_port
+
+    def ensure(self) -> None:
+        """Make the rule unless it is there."""
+        self.network.service(self.role, self.rank, self.port, self.address, self.server_port)
+
+    def stop(self) -> bool:
+        """Do nothing: a rule costs nothing while it is unused, and goes when the site is closed."""
+        return True
+
+    def packets(self) -> int:
+        """Return how many connections took the rule since it was made."""
+        return self.network.packets(self.role)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the kernel does with the virtual address; SiteError if the rule is gone."""
+        rules = self.network.named(self.role)
+        if not rules:
+            raise SiteError("the service's rule is gone; call site.up(arm) again")
+        return {"service": sorted(" ".join((rule.chain, *rule.words)) for rule in rules)}
+
+    def facts(self) -> dict[str, Any]:
+        """Return how the service is made."""
+        return {"made_by": "DNAT in the nat table, chains OUTPUT and PREROUTING", "port": self.port}
+
+
+def clear(token: str, records: Path) -> list[str]:
+    """Remove everything in the kernel that carries a lab's id; return in words what was removed."""
+    id = labs.lab_id(token)
+    return [*network.clear(id), *cgroups.clear(id), *kernel.restore(records)]
+
+
+def present(token: str, records: Path) -> list[str]:
+    """Return in words what a lab has in the kernel."""
+    id = labs.lab_id(token)
+    groups = [f"control group {path}" for path in cgroups.present(id)]
+    changed = [f"{name}, which was {value}" for name, value in kernel.changed(records).items()]
+    return [*network.present(id), *groups, *changed]

@@ -1,0 +1,265 @@
+"""The data of servers: made, kept as a copy, brought to other machines, and put back for each block.
+
+All of it happens on the server's machine. A copy is complete or absent: it is made under another name and
+renamed, and it goes record first. One whose bytes are not those that were kept, or from which no server
+starts, is removed, so that the data are loaded again. Where the disk can share blocks (XFS, Btrfs) a copy
+costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from benchbook.core.util.errors import CopyLost, SiteError
+from benchbook.sites.machine import concurrent_steps
+from benchbook.sites.machine.contract import Machine
+from benchbook.sites.machine.supervised_process import Made
+
+COPY_S, LOOK_S = 3600.0, 0.05
+FREE_BYTES, SPARE_BYTES = 1 << 30, 256 << 20
+RECORD = "snapshot.json"
+LOST = "{}: the prepared copy is removed; the same command loads the data again"
+
+
+class Loaded(Made, abc.ABC):
+    """A cluster whose data can't be copied: they are loaded once, and taken as they are.
+
+    `notes` has written down under which label that was, and into which cluster.
+    """
+
+    has_copies = False
+    role: str
+    notes: Machine
+
+    @property
+    @abc.abstractmethod
+    def id(self) -> str | None:
+        """What tells it from one that is made again; None as long as it is not made."""
+
+    def mark(self, label: str) -> None:
+        """Note that its data are loaded under a label."""
+        self.notes.write(f"{self.role}/loaded.json", json.dumps({"label": label, "id": self.id}))
+
+    def is_marked(self, label: str | None) -> bool:
+        """Say whether its data were loaded under a label; None: under any."""
+        known = noted(self.notes, f"{self.role}/loaded.json")
+        return bool(known) and known["id"] == self.id and label in (None, known["label"])
+
+
+def make(server: Any) -> None:
+    """Make a server's data folder unless it is there, made with the same: from the copy, or by `create`.
+
+    It is whole or absent. A folder made with something else is removed, and so is the copy.
+    """
+    concurrent_steps.walk(making(server), LOOK_S)
+
+
+def making(server: Any) -> concurrent_steps.Steps:
+    """Make what `make` does, and yield while a server that has `creating` waits for its new data."""
+    machine, role, copy = server.machine, server.role, server.place.prepared
+    heal(server)
+    if noted(machine, f"{role}/made.json") == server.made_with and machine.size(f"{role}/data") is not None:
+        return
+    machine.remove(role)
+    if noted(machine, _record(server)).get("made_with") != server.made_with:
+        remove_copy(machine, copy)
+    if machine.free() < FREE_BYTES:
+        raise SiteError(f"{_place(machine)}: less than 1 GiB free; {_more(machine)}")
+    is_prepared = is_kept(server, None)
+    for name in (role, f"{role}/tmp", *([] if is_prepared else [f"{role}/new"])):
+        machine.private_folder(name, server.user)
+    # A server that is new has what the others with the same data have.
+    if is_prepared:
+        _take_copy(server, f"{role}/new")
+    elif hasattr(server, "creating"):
+        yield from server.creating()
+    else:
+        server.create()
+    machine.rename(f"{role}/new", f"{role}/data")
+    machine.write(f"{role}/made.json", json.dumps(server.made_with), server.user)
+
+
+def heal(server: Any) -> None:
+    """Bring a data folder back that a crash caught between two names, and remove half-made copies."""
+    machine, role = server.machine, server.role
+    has_data, has_old = (machine.size(f"{role}/{name}") is not None for name in ("data", "old"))
+    if not has_data and has_old:
+        machine.rename(f"{role}/old", f"{role}/data")
+    for stale in ("fresh", "old"):
+        machine.remove(f"{role}/{stale}")
+
+
+def keep(server: Any, servers: Sequence[Any], label: str) -> None:
+    """Shut a server down, keep a copy of its data, bring it to `servers` with the same, and start it."""
+    server.ensure()
+    if not server.has_copies:
+        server.mark(label)
+        return
+    if not server.stop():
+        raise SiteError(
+            f"the server{_on(server.machine)} did not shut down by itself, so its data cannot be copied; "
+            f"see {server.log} and run the prepare stage again"
+        )
+    _save(server, label)
+    mine = [one for one in servers if one.has_copies and one is not server]
+    mine = [one for one in mine if one.place.prepared == server.place.prepared]
+    others = {one.machine.host: one for one in mine if one.machine.host != server.machine.host}
+    # Servers of one arm that are on several machines are on hosts.
+    for other in others.values():
+        server.machine.carry(server.place.prepared, other.machine, other.user)
+    for other in mine:
+        if other.child is not None:
+            _replace(other)
+            other.ensure()
+    server.ensure()
+
+
+def is_kept(server: Any, label: str | None) -> bool:
+    """Say whether there is a whole copy, made by this engine and under this label (None: under any)."""
+    if not server.has_copies:
+        return bool(server.is_marked(label))
+    record = noted(server.machine, _record(server))
+    is_ours = record.get("made_with") == server.made_with and "sample" in record
+    return is_ours and label in (None, record.get("label"))
+
+
+def put_back(servers: Sequence[Any], label: str | None) -> None:
+    """Put the prepared data back on every server and start it: cold, the same bytes every time."""
+    if lacking := [server for server in servers if not is_kept(server, label)]:
+        raise SiteError(
+            f"{_place(lacking[0].machine)} holds no prepared data of this engine and data set; run the "
+            "prepare stage again"
+        )
+    waiting = [server for server in servers if hasattr(server, "starting")]
+    for server in servers:
+        _replace(server)
+        if server not in waiting:
+            server.ensure()
+    start(waiting)
+
+
+def chill(server: Any) -> None:
+    """Start a server again, with nothing of its data in its own memory or in the kernel's.
+
+    The kernel is asked to forget the files of this server alone, as posix_fadvise(2) has it, which needs no
+    right. What lies below the disk may have a memory of its own.
+    """
+    machine, data = server.machine, f"{server.machine.folder}/{server.role}/data"
+    server.stop()
+    each = ["-exec", "dd", "if={}", "iflag=nocache", "count=0", "status=none", ";"]
+    for argv in (["sync", "-f", data], ["find", data, "-type", "f", *each]):
+        machine.run_to_end(argv, "the data could not be taken out of memory", COPY_S)
+    server.ensure()
+
+
+def start(servers: Sequence[Any]) -> None:
+    """Start servers that mostly wait while they start, side by side."""
+    concurrent_steps.walk(concurrent_steps.together(*(server.starting() for server in servers)), LOOK_S)
+
+
+@contextlib.contextmanager
+def first_start(server: Any) -> Iterator[None]:
+    """A server's start; CopyLost where it fails with data just put back, whose copy is then removed."""
+    try:
+        yield
+    except SiteError as error:
+        if not server.is_untried:
+            raise
+        remove_copy(server.machine, server.place.prepared)
+        # So that its own data are made again, too.
+        server.machine.remove(f"{server.role}/made.json")
+        raise CopyLost(f"{error}\n{LOST.format(_place(server.machine))}") from None
+    server.is_untried = False
+
+
+def remove_copy(machine: Machine, copy: str) -> None:
+    """Remove a copy, its record first: what is left of it half-way counts as none."""
+    machine.remove(f"{copy}/{RECORD}")
+    machine.remove(copy)
+
+
+def _replace(server: Any) -> None:
+    """End a server that has copies, and put the prepared data in the place of its own."""
+    machine, role = server.machine, server.role
+    if server.has_copies:
+        heal(server)
+        if machine.size(f"{role}/data") is None:
+            # It was never up there: its folder, its accounts and what it was made with come first.
+            make(server) if hasattr(server, "starting") else server.ensure()
+        server.stop()
+        _take_copy(server, f"{role}/fresh")
+        machine.rename(f"{role}/data", f"{role}/old")
+        machine.rename(f"{role}/fresh", f"{role}/data")
+        machine.remove(f"{role}/old")
+
+
+def _save(server: Any, label: str) -> None:
+    machine, copy = server.machine, server.place.prepared
+    part = f"{copy}.part"
+    remove_copy(machine, copy)
+    machine.remove(part)
+    machine.private_folder(part, server.user)
+    _copy(server, f"{server.role}/data", f"{part}/data")
+    record = {
+        "label": label,
+        "made_with": server.made_with,
+        "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "sample": machine.sample(f"{part}/data"),
+    }
+    machine.write(f"{part}/{RECORD}", json.dumps(record), server.user)
+    machine.rename(part, copy)
+
+
+def _take_copy(server: Any, to: str) -> None:
+    """Copy the prepared data to a server's folder; CopyLost if they are not as they were kept."""
+    machine, copy = server.machine, server.place.prepared
+    if noted(machine, _record(server)).get("sample") != machine.sample(f"{copy}/data"):
+        remove_copy(machine, copy)
+        raise CopyLost(f"the prepared data are not as they were kept; {LOST.format(_place(machine))}")
+    _copy(server, f"{copy}/data", to)
+    server.is_untried = True
+
+
+def _copy(server: Any, name: str, to: str) -> None:
+    machine = server.machine
+    used = machine.size(name) or 0
+    if machine.free() < used + SPARE_BYTES:
+        raise SiteError(
+            f"{_place(machine)}: {used >> 20} MiB are needed for a copy of the data; {_more(machine)}"
+        )
+    source, target = f"{machine.folder}/{name}", f"{machine.folder}/{to}"
+    # Files that are mostly set aside are not written in full; a server that counts on that does not say so.
+    holes = ["--sparse=always"] if server.is_sparse else []
+    # Written out before the server starts, so that the disk is not busy with it while we measure.
+    for argv in (["cp", "-a", "--reflink=auto", *holes, source, target], ["sync", "-f", target]):
+        machine.run_to_end(argv, "the data could not be copied", COPY_S)
+
+
+def _record(server: Any) -> str:
+    return f"{server.place.prepared}/{RECORD}"
+
+
+def noted(machine: Machine, name: str) -> dict[str, Any]:
+    """Return what a JSON file of a machine holds; empty where there is none, or it can't be read."""
+    try:
+        return dict(json.loads(machine.read(name) or "{}"))
+    except ValueError:
+        return {}
+
+
+def _on(machine: Machine) -> str:
+    return f" on {machine.host}" if machine.host is not None else ""
+
+
+def _place(machine: Machine) -> str:
+    return f"{machine.folder}{_on(machine)}"
+
+
+def _more(machine: Machine) -> str:
+    is_here = machine.host is None
+    return f"free some space{', or set BENCHBOOK_LAB_DIR to another disk' if is_here else ' there'}"

@@ -1,0 +1,338 @@
+"""What servers, proxies and hops share on every machine: one process, proven ready, known, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Any
+
+from benchbook.core.artifacts import applied_config
+from benchbook.core.util.errors import SiteError
+from benchbook.sites import workspace as labs
+from benchbook.sites import settings
+from benchbook.sites.machine import concurrent_steps
+from benchbook.sites.machine.contract import Machine
+
+Address = tuple[str, int]
+LAST_LINES = 5
+IN_USE = re.compile(r"[Aa]ddress already in use")
+TRIES, TRY_AGAIN_S = 5, 0.5
+GIVEN_AWAY = "net/ipv4/ip_local_port_range"
+
+
+class Made:
+    """A part as a site has it, a process or a whole cluster: here is what one process without more says.
+
+    With `has_children` processes that it starts do its work. With `has_probes` it asks servers whether they
+    live, with `pools_sessions` it opens their sessions unasked. With `has_copies` its data can be copied;
+    `is_sparse` says that most of their files is set aside, `is_untried` that it has not started from them
+    since they were put back. `hops` hold bytes back between a cluster's parts.
+    """
+
+    has_children = has_probes = pools_sessions = is_sparse = is_cluster = is_untried = False
+    has_copies = True
+    hops: Mapping[str, Supervised] = MappingProxyType({})
+
+    @property
+    def members(self) -> Sequence[Any]:
+        """The parts that it is made of, in the order in which they are started."""
+        return [self]
+
+    @property
+    def addresses(self) -> Sequence[Address]:
+        """Where it is reached, if in several places."""
+        return ()
+
+    def addresses_at(self, port: int, rank: int) -> Sequence[Address]:
+        """Return what `addresses` would be in the place of another one."""
+        return ()
+
+    @property
+    def below(self) -> Mapping[str, Sequence[Address]]:
+        """Where what lies behind it is reached, by kind."""
+        return {}
+
+    @property
+    def pids(self) -> Mapping[str, list[int]]:
+        """Its processes by kind, if they are of several."""
+        return {}
+
+    def beside(self) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Do what belongs to a run while the block runs; the record tells of it afterwards."""
+        return contextlib.nullcontext({})
+
+    def moment(self) -> dict[str, Any]:
+        """Return what is told of a cluster that changes from hour to hour."""
+        return {}
+
+
+class Supervised(Made):
+    """One process of a machine at one place, in a folder of its own. Nothing is started before `_begin`.
+
+    `what` names it in messages. `user` is whom it runs as (None: us). A class names its settings file
+    (`config_name`), the other files that it reads settings from (`config_files`), the options of its command
+    line that say where it is or which start this is (`own_options`), how they write an address and its port
+    (`addresses_as`), the signal that asks it to end
+    (`gentle`), what goes when it ends (`leftovers`, files of its folder), what a line of its log holds that
+    tells of an error (`crash`), and what else may be why it did not start (`hints`).
+    """
+
+    what = "the server"
+    start_s = 20.0
+    stop_s = 5.0
+    gentle = signal.SIGTERM
+    config_name = "config"
+    config_files: tuple[str, ...] = ()
+    own_options: frozenset[str] = frozenset()
+    addresses_as: tuple[str, ...] = ("{}:{}",)
+    leftovers: tuple[str, ...] = ()
+    crash = re.compile(r"(?!)")
+    hints: tuple[str, ...] = ()
+
+    def __init__(self, machine: Machine, place: labs.Place, user: str | None = None) -> None:
+        self.machine, self.place, self.user = machine, place, user
+        self.role = place.name
+        self.child: Any = None
+        self.argv: list[str] = []
+        self.moved: dict[tuple[str, int], tuple[str, int]] = {}
+
+    @property
+    def folder(self) -> PurePosixPath:
+        """Its folder on its machine."""
+        return self.machine.folder / self.role
+
+    @property
+    def config(self) -> PurePosixPath:
+        return self.folder / self.config_name
+
+    @property
+    def log(self) -> PurePosixPath:
+        return self.machine.folder / self._log
+
+    @property
+    def is_up(self) -> bool:
+        """Say whether its process runs."""
+        return self.child is not None and bool(self.child.is_alive)
+
+    @property
+    def config_text(self) -> str:
+        """The settings file on disk, without where it is, and with the addresses of its first place."""
+        return self.lasting(self.machine.read(f"{self.role}/{self.config_name}") or "")
+
+    @property
+    def config_hash(self) -> str:
+        """SHA-256 of the settings file."""
+        return applied_config.digest(self.config_text)
+
+    @property
+    def started_with(self) -> dict[str, str]:
+        """The digests of what it was started with beside its settings file, by name."""
+        return {name: applied_config.digest(text) for name, text in self._beside()}
+
+    def program_facts(self, binary: str) -> dict[str, Any]:
+        """Return what it was made of: its program and the digests of what that was started with."""
+        return {
+            "binary": binary,
+            "binary_sha256": self.machine.sha256(binary),
+            "config_hash": self.config_hash,
+            "started_with": self.started_with,
+        }
+
+    def applied(self) -> list[tuple[str, str]]:
+        """Return the settings files and the command line that it was started with, as (name, text)."""
+        own = [(self.config_name, text)] if (text := self.config_text) else []
+        return own + self._beside()
+
+    @property
+    def processes(self) -> dict[str, list[int]]:
+        """Its processes by host; that of this machine is empty."""
+        return {self.machine.host or "": [self.running().pid]}
+
+    def stop(self) -> bool:
+        """End it, and say whether it went by itself, so that what it wrote is whole."""
+        if self.child is None:
+            return True
+        child, self.child = self.child, None
+        is_clean = self.machine.stop(child, self.stop_s, self.gentle)
+        with contextlib.suppress(SiteError):
+            self._clear()
+        return is_clean
+
+    def running(self) -> Any:
+        """Return its process; SiteError with what its log says last if it has ended."""
+        if not self.is_up:
+            last = "; ".join(self.log_errors(0)[-2:])
+            raise SiteError(
+                f"{self._named} does not run{': ' + last if last else ''}; see {self.log}, then call "
+                "site.up(arm) again"
+            )
+        return self.child
+
+    def log_mark(self) -> int:
+        """Return a place in its log."""
+        return self.machine.size(self._log) or 0
+
+    def log_since(self, mark: int) -> list[str]:
+        """Return the lines of its log since a place."""
+        return (self.machine.read(self._log, mark) or "").splitlines()
+
+    def log_errors(self, mark: int) -> list[str]:
+        """Return the lines of its log since a place that tell of an error or a crash."""
+        return [line for line in self.log_since(mark) if self.crash.search(line)]
+
+    def seen(self, prefix: str = "") -> dict[str, Any]:
+        """Return what tells this very process from any other, with its settings."""
+        child, host = self.running(), self.machine.host
+        found: dict[str, Any] = {"host": host} if host is not None else {}
+        found |= {"pid": child.pid, "started": child.started, "config_hash": self.config_hash}
+        found["started_with"] = self.started_with
+        return {f"{prefix}{key}": value for key, value in found.items()}
+
+    @property
+    def _log(self) -> str:
+        return f"run/{self.role}.log"
+
+    @property
+    def _named(self) -> str:
+        return f"{self.what}{self._where}"
+
+    @property
+    def _where(self) -> str:
+        return f" on {self.machine.host}" if self.machine.host is not None else ""
+
+    def _beside(self) -> list[tuple[str, str]]:
+        """Return its other settings files and its command line, without where it is, as (name, text)."""
+        texts = [(name, self.machine.read(f"{self.role}/{name}") or "") for name in self.config_files]
+        argv = [word for word in self.argv if word.partition("=")[0] not in self.own_options]
+        if argv:
+            texts.append((f"{PurePosixPath(argv[0]).name}.argv", "\n".join(argv)))
+        return [(name, self.lasting(text)) for name, text in texts]
+
+    def lasting(self, text: str) -> str:
+        """Return a settings file's text without where it is, and with the addresses of its first place."""
+        moved = {
+            form.format(*one): form.format(*first)
+            for form in self.addresses_as
+            for one, first in self.moved.items()
+        }
+        return settings.lasting(text, self.folder, moved)
+
+    def _configure(self, text: str) -> None:
+        """Write its settings file, which only its user reads."""
+        self.machine.private_folder(self.role, self.user)
+        self.machine.write(f"{self.role}/{self.config_name}", text, self.user)
+
+    def _clear(self) -> None:
+        for name in self.leftovers:
+            self.machine.remove(f"{self.role}/{name}")
+
+    def _must_have_ports(self, *numbers: int) -> None:
+        """Refuse to start where another program listens, naming it; a namespace of its own has all ports."""
+        for number in numbers if self.place.is_here else ():
+            if taken := self.machine.listeners(number):
+                who = ", ".join(
+                    f"pid {one['pid']}: {one['command']}" if one["pid"] else one["command"] for one in taken
+                )
+                raise SiteError(
+                    f"{self.what}: port {number}{self._where} is taken by {who}; end that server yourself, "
+                    "run `make down` if it is ours, or set another site.port in the study"
+                )
+
+    def holds_port(self) -> bool:
+        """Say whether it, and no other program, listens on its port at its address, without connecting."""
+        pid, place = self.child.pid if self.child is not None else 0, self.place
+        if not place.is_here:
+            return (place.address, place.port) in self.machine.listening(pid)
+        there = self.machine.listeners(place.port)
+        return [(one["pid"], one["address"]) for one in there] == [(pid, place.address)]
+
+    def must_be_ours(self, wrong: Sequence[str]) -> None:
+        """Raise SiteError if anything is `wrong` with what answers in its place, naming all of it."""
+        if wrong:
+            raise SiteError(
+                f"{self.place.address}:{self.place.port}{self._where} leads to a server that is not ours "
+                f"({'; '.join(wrong)}); end that server yourself, or set another site.port in the study"
+            )
+
+    def _begin(
+        self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
+    ) -> None:
+        """Start the process and wait until `is_ready`, as `_beginning` does."""
+        concurrent_steps.walk(self._beginning(argv, is_ready, env), self.machine.look_s)
+
+    def _beginning(
+        self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
+    ) -> concurrent_steps.Steps:
+        """Start the process and yield until `is_ready`, which may raise OSError or KeyError until then.
+
+        Where nothing listens on its port and it is in use all the same, a connection goes out from it for a
+        moment: it is started again. On any error it is ended.
+        """
+        self.argv = list(argv)
+        for tries_left in reversed(range(TRIES)):
+            mark = self.log_mark()
+            try:
+                self.machine.private_folder(self.role, self.user)
+                self._clear()
+                self.child = self.machine.start(self.role, argv, self.user, self.place.where, env)
+                yield from self._waiting(is_ready, mark)
+                return
+            except SiteError:
+                is_borrowed = IN_USE.search("\n".join(self.log_since(mark)))
+                self.stop()
+                if not is_borrowed or self.machine.listeners(self.place.port):
+                    raise
+                if not tries_left:
+                    low = self.machine.kernel_setting(GIVEN_AWAY).split()[0]
+                    raise SiteError(
+                        f"{self.what}: a connection goes out from port {self.place.port}{self._where}, so "
+                        f"nothing can listen there; set a site.port below {low} in the study: the kernel "
+                        "gives none of those to connections"
+                    ) from None
+                time.sleep(TRY_AGAIN_S)
+            except BaseException:
+                self.stop()
+                raise
+
+    def _waiting(self, is_ready: Callable[[], bool], mark: int) -> concurrent_steps.Steps:
+        deadline = time.monotonic() + self.start_s
+        while True:
+            self._must_listen_here()
+            with contextlib.suppress(OSError, KeyError):
+                if self.is_up and is_ready():
+                    break
+            if not self.is_up:
+                last = "\n  ".join([*self._telling(mark)[-LAST_LINES:], *self.hints])
+                raise SiteError(f"{self._named} did not start; see {self.log}:\n  {last}")
+            if time.monotonic() > deadline:
+                raise SiteError(f"{self._named} was not ready within {self.start_s:.0f} s; see {self.log}")
+            yield
+        self._must_listen_here()
+
+    def _must_listen_here(self) -> None:
+        """Raise SiteError if it listens where others could reach it: off loopback and its own address."""
+        found = self.machine.strays(self.child.pid, self.place.address) if self.is_up else []
+        if found:
+            raise SiteError(
+                f"{self._named} listens on {', '.join(found)}, and may on {self.place.address} alone; it was "
+                "stopped before anything connected. Look for a setting that opens it: bind_address, "
+                "extra_port, status-host and their like are not a study's to set"
+            )
+
+    def _telling(self, mark: int) -> list[str]:
+        """Return the lines of its log whose last ones tell why it ended."""
+        return self.log_errors(mark) or self.log_since(mark)
+
+
+def tail(log: Path) -> str:
+    """Return the last lines of a log, for a message."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n  ".join(lines[-LAST_LINES:])
+    except OSError:
+        return "(no log)"

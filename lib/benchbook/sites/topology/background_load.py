@@ -1,0 +1,200 @@
+"""What goes on beside an arm's runs on this machine: clients, connections, a noisy neighbour, a capture."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study_arm import Load, Neighbour
+from benchbook.sites import workspace as labs
+from benchbook.sites.contract import Start
+from benchbook.sites.processes import process
+from benchbook.sites.processes.spawn import ANYWHERE, Where
+
+ROLE, NEIGHBOUR = "driver", "neighbour"
+START_S = 60.0
+# Even a slow server lets in this many a second.
+SLOWEST_PER_S = 100
+STOP_S = 30.0
+# Beside the connections: libraries, logs, tables, and those of sysbench.
+OTHER_FILES = 1024
+
+
+def client(lab: labs.Lab, start: Start, where: Where = ANYWHERE) -> process.Child:
+    """Start a load client, supervised like a server; with `begin_at` its program begins at that moment."""
+    argv, note = start.argv, None
+    if start.begin_at is not None:
+        note = lab.run / f"begun-{start.number}"
+        argv = process.waiting(argv, start.begin_at, note)
+    role = "client" if start.number == 0 else f"client-{start.number}"
+    its = {"out": start.out, "err": start.err, "cwd": start.cwd, "env": start.env}
+    return replace(lab.start(role, argv, **its, append=False, where=where), note=note)
+
+
+def connections(
+    lab: labs.Lab, asked: Load | None, to: tuple[str, int], cpus: tuple[int, ...] | None
+) -> contextlib.AbstractContextManager[dict[str, Any]]:
+    """Hold and make connections to an address while the block runs, as `driving` does."""
+    if asked is None:
+        return contextlib.nullcontext({})
+    argv = [sys.executable, "-m", "benchbook.sites.agent.connection_load", *words(asked, to, lab.secret)]
+    log = lab.run / f"{ROLE}.log"
+    program = _program(lab, ROLE, argv, Where(cpus), STOP_S)
+    return driving(asked, program, lambda _: log.read_text("utf-8", "replace"), log)
+
+
+def words(asked: Load, to: tuple[str, int], secret: Path) -> list[str]:
+    """Return what a driver is asked on its command line."""
+    numbers = (asked.idle_connections, asked.new_connections_per_s)
+    return [f"{to[0]}:{to[1]}", labs.SCHEMA, str(secret), *map(str, numbers)]
+
+
+@contextlib.contextmanager
+def driving(
+    asked: Load,
+    program: contextlib.AbstractContextManager[tuple[Any, dict[str, Any]]],
+    said: Callable[[Any], str],
+    out: Path,
+) -> Iterator[dict[str, Any]]:
+    """Keep a driver's program up while the block runs; idle connections are open before it begins.
+
+    `said` is all that the driver has written so far, `out` the file that has it at its end. Yields a record
+    that has at first `idle.opened`, and afterwards what was held to the end, what was made in each second,
+    how many connections the server must have counted, and whether the driver stayed. It says what could not
+    be opened: judging the run decides.
+    """
+    with program as (driver, kept):
+        first: dict[str, Any] = {"error": "the driver did not begin in time", "opened": 0, "took_s": None}
+        deadline = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S
+        while driver.popen.poll() is None and time.monotonic() < deadline:
+            if opened := next((line for line in _told(said(driver)) if "opened" in line), None):
+                first = opened
+                break
+            time.sleep(0.02)
+        idle = {"asked": asked.idle_connections, "opened": first["opened"], "took_s": first["took_s"]}
+        record = {"error": first["error"]} | ({"idle": idle} if asked.idle_connections else {})
+        yield record
+    text = out.read_text("utf-8", "replace") if out.exists() else ""
+    record |= ended(_told(text), asked, record) | kept
+
+
+def pid(lab: labs.Lab, role: str = ROLE) -> int | None:
+    """Process of a driver or a neighbour, if there is one now."""
+    child = process.read_pidfile(lab.pidfile(role))
+    return child.pid if child is not None and child.is_alive else None
+
+
+def ended(lines: list[dict[str, Any]], asked: Load, begun: dict[str, Any]) -> dict[str, Any]:
+    """Return what a driver's lines tell of a whole run; a driver that was killed has no last line."""
+    last = next((line for line in lines if "held" in line), {})
+    seconds = [line for line in lines if "second_at" in line]
+    found: dict[str, Any] = {
+        "connections": last.get("connections"),
+        "failed": last.get("failed"),
+        "error": last.get("error") or begun.get("error") or "",
+    }
+    if asked.idle_connections:
+        found["idle"] = {**begun.get("idle", {}), "held": last.get("held"), "lost": last.get("lost")}
+    if asked.new_connections_per_s:
+        made = [int(line["made"]) for line in seconds]
+        found["short"] = {
+            "asked_per_s": asked.new_connections_per_s,
+            "achieved_per_s": round(sum(made) / len(made), 2) if made else None,
+            "lowest_per_s": min(made, default=None),
+            "per_s": made,
+        }
+    return found
+
+
+def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str | None:
+    """Return why `most` files of a program (negative: any) are too few for a load, or None."""
+    needed = asked.connections * (2 if is_proxied else 1) + OTHER_FILES
+    if most < 0 or needed <= most:
+        return None
+    who = "a proxy, which has two for each, needs" if is_proxied else "the server needs"
+    return (
+        f"{asked.connections} connections: {who} {needed} open files, {most} are allowed; "
+        f"`ulimit -Hn {needed}` {where}"
+    )
+
+
+def _told(text: str) -> list[dict[str, Any]]:
+    """Return the lines that are complete; others are a traceback or still being written."""
+    found = []
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError):
+            said = json.loads(line)
+            if isinstance(said, dict):
+                found.append(said)
+    return found
+
+
+@contextlib.contextmanager
+def neighbour(
+    lab: labs.Lab, asked: Neighbour | None, cpus: tuple[int, ...] | None, group: Path | None, role: str
+) -> Iterator[dict[str, Any]]:
+    """Compute on the given cores, in the given control group, while the block runs.
+
+    Yields a record that has, afterwards, the busy threads asked for, the processor seconds they got, and
+    whether they were there to the end; empty without a neighbour.
+    """
+    if asked is None:
+        yield {}
+        return
+    argv = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
+    where = Where(cpus, (group,) if group is not None else ())
+    with _program(lab, role, argv, where, 1.0) as (_, record):
+        record |= {"threads": asked.processes, "shares": asked.shares}
+        yield record
+
+
+@contextlib.contextmanager
+def _program(
+    lab: labs.Lab, role: str, argv: Sequence[str], where: Where, grace_s: float
+) -> Iterator[tuple[process.Child, dict[str, Any]]]:
+    """Run a program while the block runs; yield it, and a record of the processor seconds that it got and of
+    whether it `stayed`, filled when it has ended. What it prints is in `run/ROLE.log` of the lab."""
+    record: dict[str, Any] = {}
+    child = lab.start(role, argv, pidfile=lab.pidfile(role), where=where, append=False)
+    try:
+        yield child, record
+    finally:
+        record |= {"cpu_s": None, "stayed": child.is_alive}
+        with contextlib.suppress(psutil.Error):
+            record["cpu_s"] = round(sum(psutil.Process(child.pid).cpu_times()[:2]), 3)
+        process.stop(child, grace_s=grace_s)
+        lab.pidfile(role).unlink(missing_ok=True)
+
+
+MIB = 1024 * 1024
+
+
+@contextlib.contextmanager
+def capture(proxy: Any, is_asked: bool) -> Iterator[dict[str, Any]]:
+    """Capture all traffic through a proxy into a folder of its machine while the block runs, if asked to.
+
+    Yields a record that has afterwards whether it went on to the end (`stayed`), the MiB written and what
+    the proxy says went wrong; empty where nothing is captured. SiteError if it can't begin.
+    """
+    record: dict[str, Any] = {}
+    if not is_asked or proxy is None:
+        yield record
+        return
+    machine, name = proxy.machine, f"{proxy.role}/capture"
+    machine.remove(name)
+    try:
+        with proxy.capturing(str(proxy.folder / "capture"), record):
+            yield record
+    finally:
+        with contextlib.suppress(SiteError):
+            record["written_mib"] = round(machine.usage(name) / MIB, 3)
+            machine.remove(name)

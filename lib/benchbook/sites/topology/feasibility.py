@@ -1,0 +1,59 @@
+"""Why arms can't be made: one list, which `plan`, `doctor` and `repro` show before anything starts.
+
+Each kind of site says for itself what it foresees (`Site.foreseen`), and what it finds once hosts or cluster
+are asked (`Site.obstacles`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+from benchbook.core.study import load as study_files
+from benchbook.core.study.engines import engine_of, program_of
+from benchbook.core.util.errors import InputErrors
+from benchbook.core.study.study import Study
+from benchbook.sites import kind, load
+from benchbook.sites.contract import Site
+from benchbook.sites.machine.capabilities import Ability
+
+
+def foreseen(study: Study) -> dict[str, str]:
+    """Return the arms that can't be made, with the reason, by what is known before anything is asked.
+
+    InputErrors for a setting that the server of this machine does not know, while it knows a similar one.
+    """
+    if study.site.kind == "local" and (wrong := list(_misspelt(study))):
+        raise InputErrors(wrong)
+    asked = kind(study).foreseen
+    told = {arm: "; ".join(dict.fromkeys(asked(study, arm))) for arm in study.arms}
+    return {arm: why for arm, why in told.items() if why}
+
+
+def _misspelt(study: Study) -> Iterator[str]:
+    for arm in study.arms:
+        engine = engine_of(study, arm)
+        places = study.arms[arm].engine
+        own = set(places.settings) if places is not None else set()
+        for name, near in load(program_of(engine)).misspelt(engine).items():
+            where = f"arms.{arm}.engine" if name in own else "engine"
+            if where != "engine" or arm == study.baseline:
+                yield f"{where}.settings.{name}: unknown to the server; did you mean {near}?"
+
+
+def of_site(site: Site, arms: Iterable[str]) -> dict[str, str]:
+    """Return those of some arms that an open site can't make, with the reason; nothing of them is started."""
+    return {arm: why for arm in arms if (why := site.missing(arm)) is not None}
+
+
+def examine() -> list[Ability]:
+    """Return for each study of params.yaml whether all its arms can be made, as doctor shows it."""
+    found: list[Ability] = []
+    # A study file with mistakes is named by whatever asks for that study.
+    with contextlib.suppress(InputErrors):
+        for name in study_files.params().studies:
+            skipped = foreseen(study_files.study(name))
+            told = "; ".join(f"{arm} is skipped: {why}" for arm, why in skipped.items())
+            detail = told or "all arms can be made"
+            found.append(Ability(f"study {name}", not skipped, detail, is_needed=False))
+    return found

@@ -1,0 +1,151 @@
+"""What an arm is made of, on every kind of site: parts, the chain of them, and which of them arms share.
+
+What only one kind of site knows of a part's place is in its `where`: `local.layout.InLab`,
+`hosts.arrange.OnHosts`, `kube.layout.InPod`. Names and ports follow the order in which parts are asked for,
+so the first server is always `server` on the study's own port.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from benchbook.core.study import registry
+from benchbook.core.study.engines import data_groups
+from benchbook.core.study.study_arm import Arm, Kernel
+
+Where = TypeVar("Where")
+# Kinds of parts between server and client that are no proxy.
+HOPS = ("relay", "service")
+
+
+@dataclass(frozen=True)
+class Part(Generic[Where]):
+    """One part: a server or a whole cluster, a hop before it, a client, a neighbour.
+
+    `to` is the part behind it, `program` what runs there, `rank` counts parts of its role from 0. `variant`
+    sets a server's engine and data apart, `prepared` is the copy of its data. `connections` are the most
+    beside sysbench's in any arm: all proxies are set alike, and bear them. `arm` is the first that asked.
+    """
+
+    name: str
+    kind: str
+    port: int
+    where: Where
+    rank: int = 0
+    to: Part[Where] | None = None
+    program: str = ""
+    cpus: tuple[int, ...] | None = None
+    kernel: Kernel | None = None
+    variant: str = ""
+    prepared: str = "snapshot"
+    connections: int = 0
+    arm: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Chain(Generic[Where]):
+    """All that one arm needs. `hops` run from the first server to what its clients connect to.
+
+    Servers after the first are reached directly. `clients` are those that are parts of the site's own.
+    """
+
+    arm: Arm = field(compare=False)
+    servers: tuple[Part[Where], ...]
+    hops: tuple[Part[Where], ...] = ()
+    clients: tuple[Part[Where], ...] = ()
+    neighbour: Part[Where] | None = None
+
+    @property
+    def server(self) -> Part[Where]:
+        """The first server."""
+        return self.servers[0]
+
+    @property
+    def others(self) -> tuple[Part[Where], ...]:
+        """The servers after the first."""
+        return self.servers[1:]
+
+    @property
+    def parts(self) -> tuple[Part[Where], ...]:
+        """Servers and hops, from the first server to what the clients connect to."""
+        return (*self.servers, *self.hops)
+
+    @property
+    def entry(self) -> Part[Where]:
+        """What the first client connects to."""
+        return self.hops[-1] if self.hops else self.server
+
+    @property
+    def client(self) -> Part[Where]:
+        """The first client."""
+        return self.clients[0]
+
+    @property
+    def proxy(self) -> Part[Where] | None:
+        return next((part for part in self.hops if part.kind not in HOPS), None)
+
+    @property
+    def by_socket(self) -> bool:
+        """Whether clients come over the servers' own sockets instead of a network."""
+        return self.arm.access == registry.SOCKET
+
+    def hop(self, kind: str) -> Part[Where] | None:
+        """Return the hop of a kind, or None."""
+        return next((part for part in self.hops if part.kind == kind), None)
+
+
+def of_others(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return what is told of an arm's servers after the first, which have the same settings."""
+    return {
+        name: {key: one[key] for key in ("version", "config_hash", "started_with")}
+        for name, one in said.items()
+    }
+
+
+class Arranged(Generic[Where]):
+    """The parts of a study, each made once; ports are counted at each place from `first_port` on."""
+
+    def __init__(self, first_port: int) -> None:
+        self._ports: Counter[str] = Counter()
+        self._first_port = first_port
+        self._ranks: Counter[str] = Counter()
+        self._made: dict[Hashable, Part[Where]] = {}
+
+    def once(
+        self,
+        key: Hashable,
+        role: str,
+        kind: str,
+        ports: int = 1,
+        places: Collection[str] = ("",),
+        *,
+        where: Where | Callable[[int], Where],
+        port: int | None = None,
+        **rest: Any,
+    ) -> Part[Where]:
+        """Return the part with this key, made at need as the next of its role.
+
+        It has the same ports at each of its places, or a `port` of its own. `where` may follow from its port.
+        """
+        if key not in self._made:
+            taken = max(self._ports[place] for place in places)
+            for place in places:
+                self._ports[place] = taken + (ports if port is None else 0)
+            rank, self._ranks[role] = self._ranks[role], self._ranks[role] + 1
+            at = self._first_port + taken if port is None else port
+            there = where(at) if callable(where) else where
+            self._made[key] = Part(numbered(role, rank), kind, at, there, rank, **rest)
+        return self._made[key]
+
+
+def numbered(role: str, rank: int) -> str:
+    """Return the name of one of a role: server, server-2, server-3."""
+    return role if rank == 0 else f"{role}-{rank + 1}"
+
+
+def copies(arms: Mapping[str, Arm]) -> dict[str, str]:
+    """Return for each arm the name of the prepared copy of its data, which arms with the same data share."""
+    return {arm: numbered("snapshot", rank) for rank, names in enumerate(data_groups(arms)) for arm in names}

@@ -1,0 +1,144 @@
+"""What kinds of site share: a lab that is held while it is used, and what is asked of an arm's servers."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self
+
+import sqlalchemy
+
+from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study import Study
+from benchbook.sites import workspace as labs
+from benchbook.sites.topology.parts import Chain, Part, Where
+from benchbook.sites.contract import Site
+from benchbook.sites.machine import facts as machine
+from benchbook.sites.machine import lock, data_snapshots
+from benchbook.sites.processes import signal_handling, process
+
+LOOK_S = 1.0
+LOCK = "lab.lock"
+
+
+class HeldSite(Site):
+    """A site that holds a lock from when it is entered until it is left, whatever the reason.
+
+    It is this machine's where its cores take part in what is measured, else the lab's alone. A kind opens
+    what it has in `_open`, and ends it in `_close`.
+    """
+
+    ready_s = 1.0
+
+    def __init__(self, study: Study, lab: Path) -> None:
+        super().__init__(study, lab)
+        self._folder = lab
+
+    def __enter__(self) -> Self:
+        self.lab = labs.open_lab(self._folder)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(signal_handling.caught())
+            held = lock.acquire(self.lab.folder, None if self._is_here() else self.lab.run / LOCK)
+            stack.callback(held.release)
+            self.lab = replace(self.lab, keep=(held.fd,))
+            self._open()
+            if self.study.site.precedence == "raised":
+                stack.enter_context(process.before_others())
+            self._held = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._held:
+            self._close(error)
+
+    @classmethod
+    def needs(cls, name: str, study: Study) -> str:
+        """Say how busy this machine is."""
+        return f"  machine     {machine.busy()}"
+
+    def _is_here(self) -> bool:
+        """Say whether parts or clients run on this machine."""
+        return True
+
+    def hold(self) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                self.look()
+                time.sleep(LOOK_S)
+
+    @abc.abstractmethod
+    def _open(self) -> None:
+        """Make ready what the site has beside its lab."""
+
+    @abc.abstractmethod
+    def _close(self, error: BaseException | None) -> None:
+        """End all that was started; `error` is why the site is left, if it is for one."""
+
+
+class ArrangedSite(HeldSite, Generic[Where]):
+    """A site that makes its servers itself, by the `chains` of its arms."""
+
+    database = labs.SCHEMA
+    chains: dict[str, Chain[Where]]
+
+    def server_of(self, arm: str) -> str:
+        return self._chain(arm).server.name
+
+    def admin(self, arm: str | None = None, server: int = 0) -> sqlalchemy.Engine:
+        engine: sqlalchemy.Engine = self._made(self._chain(arm).servers[server]).admin()
+        return engine
+
+    def log_mark(self, arm: str | None = None) -> list[Any]:
+        return [server.log_mark() for server in self._servers_of(arm)]
+
+    def log_errors(self, mark: Sequence[Any], arm: str | None = None) -> list[str]:
+        marked = zip(self._servers_of(arm), mark, strict=True)
+        try:
+            return [line for server, place in marked for line in server.log_errors(place)]
+        except SiteError as error:
+            return [f"[ERROR] the log can't be read: {error}"]
+
+    def snapshot(self, label: str = "", arm: str | None = None) -> None:
+        data_snapshots.keep(self._server(arm), self._servers(), label)
+
+    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
+        return data_snapshots.is_kept(self._server(arm), label)
+
+    def restore(self, label: str | None = None) -> None:
+        data_snapshots.put_back(self._servers(), label)
+
+    def chill(self, arm: str) -> None:
+        for server in self._servers_of(arm):
+            data_snapshots.chill(server)
+        self.up(arm)
+
+    @abc.abstractmethod
+    def _made(self, part: Part[Where]) -> Any:
+        """Return what a part is, made but not started."""
+
+    def _chain(self, arm: str | None) -> Chain[Where]:
+        try:
+            return self.chains[self.study.baseline if arm is None else arm]
+        except KeyError:
+            raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
+
+    def _server(self, arm: str | None) -> Any:
+        return self._made(self._chain(arm).server)
+
+    def _servers_of(self, arm: str | None) -> list[Any]:
+        return [self._made(part) for part in self._chain(arm).servers]
+
+    def _servers(self) -> list[Any]:
+        """Return every distinct server of the arms that can be made here."""
+        able = self.able
+        # Twins, which the study does not name, have servers of their own.
+        chains = (chain for name, chain in self.chains.items() if self.study.deployed(name) in able)
+        parts = dict.fromkeys(part for chain in chains for part in chain.servers)
+        return [self._made(part) for part in parts]

@@ -1,0 +1,195 @@
+"""Take down whatever is left of our labs, and nothing else.
+
+A process is ours if its start was given our token or one of our lab folders (its environment, which the
+kernel keeps), never because of its name or its port. What else a lab has, each kind of site ends by itself:
+the module `clean` of its room, with `down(folder, token, report, purge)`, and `RECORDS`, the files of a lab
+that alone tell of what it has elsewhere.
+
+Labs that nothing is kept of, such as a gate's, lie in `.tmp` among the labs of their clone. The name of such
+a folder ends with the id and the start of the process that made it: once that has gone, the folder is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import shutil
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchbook import sites
+from benchbook.core.util.errors import SiteError
+from benchbook.sites.workspace import noted
+from benchbook.sites.processes import process, procfs
+
+OWNER_S = 15.0
+SERVER_S = 60.0
+# Short, since the paths of sockets below it may have 107 bytes.
+TEMPORARY = ".tmp"
+_NAME = re.compile(r".*?(\d+)-(\d+)-\d+")
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Report:
+    """What was stopped and removed, and what is still there after a second look, here or `elsewhere`."""
+
+    stopped: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        """Say whether the second look found nothing."""
+        return not self.left and not self.elsewhere
+
+    def __str__(self) -> str:
+        lines = [f"stopped {name}" for name in self.stopped] + [f"removed {path}" for path in self.removed]
+        left = (*self.left, *self.elsewhere)
+        lines += [f"still there: {name}; try again, or end it yourself" for name in left]
+        return "\n".join(lines) or "nothing was left"
+
+
+def down(lab_root: Path, purge: bool = False) -> Report:
+    """Stop all that belongs to the labs below a folder; with `purge` remove their data too.
+
+    A command that is still at work there is asked to end first, so that it can stop its own servers. This
+    process is spared. Labs that nothing is kept of are removed. Idempotent.
+    """
+    lab_root = Path(os.path.abspath(lab_root))
+    report = Report()
+    labs = find_labs(lab_root)
+    for owner in _owners(lab_root, labs):
+        _end(owner, report)
+    tokens = {token for token in map(_token, labs) if token}
+    for child in find_processes(lab_root, tokens):
+        name = f"pid {child.pid} ({procfs.command(child.pid)})"
+        with contextlib.suppress(SiteError):
+            process.stop(child, grace_s=SERVER_S)
+            report.stopped.append(name)
+    report.left = [
+        f"pid {child.pid}: {procfs.command(child.pid)}" for child in find_processes(lab_root, tokens)
+    ]
+    kinds = list(sites.rooms("clean"))
+    for kind, folder in itertools.product(kinds, labs):
+        kind.down(folder, _token(folder), report, purge)
+    if not report.left:
+        records = [name for kind in kinds for name in kind.RECORDS]
+        for folder in filter(Path.is_dir, labs):
+            _remove_leftovers(folder, report)
+            if purge and not any((folder / name).exists() for name in records):
+                _remove(folder, report)
+        for folder in filter(_is_abandoned, temporary(lab_root)):
+            _remove(folder, report)
+    return report
+
+
+def after_kill(lab: Path) -> None:
+    """Take down what a process that was killed left of a lab; nothing where its owner is at work."""
+    if not any(owner.is_alive for owner in _owners(lab, find_labs(lab))):
+        down(lab)
+
+
+def sweep(lab_root: Path) -> None:
+    """Remove what commands that were killed left of labs that nothing is kept of; living ones keep theirs."""
+    for folder in filter(_is_abandoned, temporary(lab_root)):
+        clear(folder)
+
+
+def clear(folder: Path) -> None:
+    """Take down what a folder's labs left, and remove it unless something is still there."""
+    if down(folder).is_clean:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def find_labs(lab_root: Path) -> list[Path]:
+    """Return the lab folders at or right below a folder: those that hold a `lab.json`, and temporary ones."""
+    candidates = [lab_root, *sorted(lab_root.glob("*"))] if lab_root.is_dir() else []
+    candidates += [one for folder in temporary(lab_root) for one in sorted(folder.glob("*"))]
+    return [folder for folder in candidates if (folder / "lab.json").is_file()]
+
+
+def find_processes(lab_root: Path, tokens: set[str]) -> list[process.Child]:
+    """Return the living processes of these labs, last started first, so that clients end before servers."""
+
+    def is_of_labs(environment: Mapping[str, str]) -> bool:
+        token, folder = environment.get(process.TOKEN), environment.get(process.FOLDER)
+        is_below = folder is not None and Path(folder).is_relative_to(lab_root)
+        return token is not None and (token in tokens or is_below)
+
+    return process.living(is_of_labs)[::-1]
+
+
+def _owners(lab_root: Path, labs: list[Path]) -> list[process.Child]:
+    """Return the processes that work in labs, but this one; their records lie where only we can write."""
+    known = [process.read_pidfile(folder / "run" / "owner.json") for folder in labs]
+    known += [_maker(folder) for folder in temporary(lab_root)]
+    others = [one for one in known if one is not None and one.pid != os.getpid()]
+    return list({(one.pid, one.started): one for one in others}.values())
+
+
+def _end(owner: process.Child, report: Report) -> None:
+    """Ask a process that works in a lab to end."""
+    try:
+        handle = os.pidfd_open(owner.pid)
+    except OSError:
+        return
+    try:
+        if procfs.is_alive(owner.pid, owner.started):
+            name = f"pid {owner.pid} ({procfs.command(owner.pid)})"
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGTERM)
+            has_ended = procfs.any_ended([handle], OWNER_S)
+            (report.stopped if has_ended else report.left).append(name)
+    finally:
+        os.close(handle)
+
+
+def _remove(folder: Path, report: Report) -> None:
+    shutil.rmtree(folder)
+    report.removed.append(str(folder))
+
+
+def _token(folder: Path) -> str | None:
+    return noted(folder / "lab.json").get("token")
+
+
+def _remove_leftovers(folder: Path, report: Report) -> None:
+    owners = {path: process.read_pidfile(path) for path in (folder / "run").glob("*.json")}
+    pidfiles = [path for path, owner in owners.items() if owner is None or not owner.is_alive]
+    sockets = [path for part in ("server", "proxy") for path in folder.glob(f"{part}*/*.sock")]
+    for path in [*pidfiles, *sockets, *folder.glob("server*/*.pid")]:
+        path.unlink(missing_ok=True)
+        report.removed.append(str(path))
+
+
+def make_temporary(root: Path, prefix: str) -> Path:
+    """Make a folder for a lab of this process among the labs of a clone; a server's own user may enter it."""
+    me = process.known("owner", os.getpid(), "")
+    folder = root / TEMPORARY / f"{prefix}{me.pid}-{me.started}-{next(_numbers)}"
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    folder.mkdir()
+    folder.chmod(0o711)
+    return folder
+
+
+def temporary(root: Path) -> list[Path]:
+    """Return the folders that lie among the labs of a clone."""
+    there = sorted((root / TEMPORARY).glob("*"))
+    return [one for one in there if _NAME.fullmatch(one.name) and one.is_dir()]
+
+
+def _maker(folder: Path) -> process.Child:
+    """Return the process that made a folder, alive or gone."""
+    pid, started = map(int, _NAME.fullmatch(folder.name).groups())  # type: ignore[union-attr]
+    return process.Child("owner", pid, started, "")
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Say whether the process that made a folder has gone."""
+    return not _maker(folder).is_alive

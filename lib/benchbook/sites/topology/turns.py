@@ -1,0 +1,91 @@
+"""What turns need of this machine: who stands still with whom, and the clock that says whose turn it is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import psutil
+
+from benchbook.sites import workspace as labs
+from benchbook.sites.topology import clock
+from benchbook.sites.contract import Taker
+from benchbook.sites.processes import process, taskstats
+from benchbook.sites.processes.spawn import Where
+
+READY_S = 35.0
+
+
+def stops(parts: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[int, list[str]]:
+    """Return the processes that stand still while some arms run, each with the arms that it serves."""
+    serves: dict[int, list[str]] = {}
+    for arm, of_arm in parts.items():
+        for pid in dict.fromkeys(pid for pids in of_arm.values() for pid in pids):
+            serves.setdefault(pid, []).append(arm)
+    return {pid: arms for pid, arms in serves.items() if len(arms) < len(parts)}
+
+
+def stopped_with(parts: Mapping[str, Mapping[str, Sequence[int]]], arm: str) -> list[str]:
+    """Return the kinds of parts that stand still when it is not an arm's turn."""
+    mine = stops(parts)
+    return ["client", *(part for part, pids in parts[arm].items() if any(pid in mine for pid in pids))]
+
+
+def ask(lab: labs.Lab, **asked: Any) -> tuple[Path, Path]:
+    """Write what a clock is asked; return the file, and the one that will hold its result."""
+    request, result = lab.run / "turns.json", lab.run / "turns.result.json"
+    result.unlink(missing_ok=True)
+    request.write_text(json.dumps({**asked, "ready_s": READY_S}), encoding="utf-8")
+    return request, result
+
+
+class Clock:
+    """The clock of one group, from its start to its end.
+
+    `parts` holds the pids of each one's parts by role, `asked` what the program is asked beside the arms:
+    rounds, turn_s, turns, discard_s, whole_s, begun_s, families. `beside` holds those of each one's
+    neighbour, which stand still with it and are no part of it.
+    """
+
+    def __init__(
+        self,
+        lab: labs.Lab,
+        takers: Mapping[str, Taker],
+        parts: Mapping[str, Mapping[str, Sequence[int]]],
+        asked: Mapping[str, Any],
+        where: Where,
+        beside: Mapping[str, Mapping[str, Sequence[int]]] = MappingProxyType({}),
+    ) -> None:
+        every = {name: {**of_arm, **beside.get(name, {})} for name, of_arm in parts.items()}
+        self.stops, self.stopped = stops(every), {name: stopped_with(every, name) for name in every}
+        arms: list[dict[str, Any]] = []
+        for name, taker in takers.items():
+            clients: Sequence[int] = [client.pid for client in taker.clients]
+            logs = [str(log) for log in taker.logs]
+            mine = {"client": clients, **parts[name]}
+            arms.append({"name": name, "clients": clients, "logs": logs, "parts": mine})
+        request, self.result = ask(lab, **asked, arms=arms, stops=self.stops, usage=taskstats.__file__)
+        argv = [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)]
+        self.child = lab.start("clock", argv, where=where)
+
+    @property
+    def exit_code(self) -> int | None:
+        assert self.child.popen is not None
+        return self.child.popen.poll()
+
+    def end(self) -> dict[str, Any]:
+        """End the clock if it goes on, let every part go on, and return what it wrote, with its exit code."""
+        if self.exit_code is None:
+            process.stop(self.child, grace_s=2.0)
+        for pid in self.stops:
+            with contextlib.suppress(ProcessLookupError, psutil.Error):
+                for child in (*psutil.Process(pid).children(), psutil.Process(pid)):
+                    os.kill(child.pid, signal.SIGCONT)
+        return {**labs.noted(self.result), "exit_code": self.exit_code, "stopped": self.stopped}

@@ -1,0 +1,113 @@
+"""Folders for labs that nothing is kept of: whatever ends their process, nothing of them stays."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from benchbook.commands import calibration_report
+from benchbook.sites.topology import teardown
+from benchbook.sites.workspace import lab_id
+from benchbook.sites.local import network
+from benchbook.sites.machine import capabilities
+
+ABLE = os.geteuid() == 0 and all(ability.ok for ability in capabilities.network()[:3])
+# A gate in short: its lab, a site that turns signals into an exit, a namespace where there can be one.
+AT_WORK = f"""
+import time
+from benchbook.commands import calibration
+from benchbook.sites import lab as labs
+from benchbook.sites.local import network
+from benchbook.sites.processes import end_signals
+with calibration.place("gate-") as base:
+    with end_signals.caught():
+        lab = labs.open_lab(base / "lab")
+        if {ABLE}:
+            network.Network(lab.token).pod(1)
+        print(base, lab.token, flush=True)
+        time.sleep(60)
+"""
+Begun = tuple[subprocess.Popen[str], Path, str]
+
+
+@pytest.fixture
+def labs_of_clone(open_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = open_folder / f"labs-{tmp_path.name}"
+    monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def begun(labs_of_clone: Path) -> Iterator[Callable[[], Begun]]:
+    """Return a function that starts a command with such a lab; it gives its process, folder and lab's id."""
+    started = []
+
+    def start() -> Begun:
+        one = subprocess.Popen([sys.executable, "-c", AT_WORK], stdout=subprocess.PIPE, text=True)
+        started.append(one)
+        assert one.stdout is not None
+        base, token = one.stdout.readline().split()
+        return one, Path(base), lab_id(token)
+
+    yield start
+    for one in started:
+        one.kill()
+        one.wait()
+    assert teardown.down(labs_of_clone).is_clean
+
+
+def in_kernel(id: str) -> list[str]:
+    return network.present(id)
+
+
+def test_down_removes_what_a_killed_command_left(begun: Callable[[], Begun], labs_of_clone: Path):
+    process, base, id = begun()
+    process.kill()
+    process.wait()
+    assert base.is_dir() and bool(in_kernel(id)) is ABLE
+    report = teardown.down(labs_of_clone)
+    assert report.is_clean and str(base) in report.removed
+    assert not base.exists() and in_kernel(id) == []
+    assert str(teardown.down(labs_of_clone)) == "nothing was left"
+
+
+def test_the_next_command_removes_it_too_and_leaves_one_that_is_at_work(begun: Callable[[], Begun]):
+    process, base, id = begun()
+    process.kill()
+    process.wait()
+    other, kept, kept_id = begun()
+    assert not base.exists() and in_kernel(id) == []
+    with calibration_report.place() as mine:
+        assert mine.is_dir() and kept.is_dir() and bool(in_kernel(kept_id)) is ABLE
+    assert not mine.exists() and other.poll() is None
+
+
+def test_a_command_that_is_asked_to_end_leaves_nothing(begun: Callable[[], Begun]):
+    process, base, id = begun()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == -signal.SIGTERM
+    assert not base.exists() and in_kernel(id) == []
+
+
+def test_down_asks_a_living_command_to_end(begun: Callable[[], Begun], labs_of_clone: Path):
+    process, base, _ = begun()
+    report = teardown.down(labs_of_clone)
+    assert process.wait(timeout=30) == -signal.SIGTERM
+    assert report.is_clean and not base.exists()
+    assert [line for line in report.stopped if line.startswith(f"pid {process.pid} ")]
+
+
+def test_labs_of_another_clone_are_left_alone(begun, labs_of_clone, monkeypatch):
+    process, base, id = begun()
+    process.kill()
+    process.wait()
+    others = labs_of_clone.with_name(f"others-{labs_of_clone.name}")
+    monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(others))
+    with calibration_report.place():
+        assert base.is_dir()
+    assert str(teardown.down(others)) == "nothing was left"
+    assert base.is_dir() and bool(in_kernel(id)) is ABLE

@@ -1,0 +1,178 @@
+"""A fleet in a cluster: a node for each session, one more attempt, and what goes wrong meanwhile."""
+
+import os
+import subprocess
+import tarfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace as Space
+from typing import Any
+
+import psutil
+import pytest
+
+from benchbook.commands import fleet, fleet_kubernetes
+from benchbook.commands import record as recording
+from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.sites.kube import api
+from tests import beside
+
+
+def test_each_session_has_a_node_of_its_own_and_a_second_attempt(tmp_path: Path):
+    file = tmp_path / "cluster.yaml"
+    file.write_text(
+        "image: bench:1\n"
+        "pod: {nodeSelector: {pool: c2}, tolerations: [{key: bench, operator: Exists}]}\n"
+        "container: {securityContext: {privileged: true}}\n"
+        "resources: {requests: {cpu: '4'}}\n"
+    )
+    made = fleet_kubernetes.manifest(fleet._cluster(file), "ab12", 20, "true")
+    spec, pod = made["spec"], made["spec"]["template"]["spec"]
+    assert (spec["completions"], spec["parallelism"], spec["completionMode"]) == (20, 20, "Indexed")
+    # One more attempt for each index, and no index takes the others along.
+    assert (spec["backoffLimitPerIndex"], spec["maxFailedIndexes"], pod["restartPolicy"]) == (1, 20, "Never")
+    (apart,) = pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert apart["topologyKey"] == "kubernetes.io/hostname"
+    assert apart["labelSelector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+    assert pod["nodeSelector"] == {"pool": "c2"}
+    assert [one["key"] for one in pod["tolerations"]] == [
+        "bench", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable",
+    ]  # fmt: skip
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {"privileged": True}
+    assert container["resources"] == {"requests": {"cpu": "4"}} and container["image"] == "bench:1"
+
+
+def test_a_key_that_no_cluster_has_is_refused_by_its_line(tmp_path: Path):
+    file = tmp_path / "cluster.yaml"
+    file.write_text("image: bench:1\nnamespaces: bench\n")
+    with pytest.raises(InputErrors, match="namespace"):
+        fleet._cluster(file)
+
+
+def pod(index: str, uid: str, node: str, phase: str = "Running") -> Any:
+    status = Space(phase=phase, message=None, container_statuses=[], conditions=[])
+    meta = Space(name=f"fleet-{index}-{uid}", uid=uid, deletion_timestamp=None, annotations={})
+    meta.annotations[fleet_kubernetes.INDEX] = index
+    return Space(metadata=meta, spec=Space(node_name=node), status=status)
+
+
+class Stand:
+    """Stands for the API: at each look the next pods are there, or it is away; `failed` is the Job's word."""
+
+    def __init__(self, looks: list[list[Any] | None], failed: str = "", packed: Sequence[str] = ()) -> None:
+        self.looks, self.failed, self.packed, self.removed = looks, failed, packed, 0
+        self.api = None
+        self.core = Space(list_namespaced_pod=self.pods, read_namespaced_pod_log=lambda name, _: f"in {name}")
+
+    def pods(self, *_: str, **__: str) -> Any:
+        found = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        if found is None:
+            raise api.Away("the cluster can't be reached")
+        return Space(items=[] if self.removed else found)
+
+    def apply(self, manifest: dict[str, Any]) -> None:
+        assert manifest["kind"] == "Job"
+
+    def ask(self, call: Any, *words: str, **options: Any) -> Any:
+        if call.__name__ == "delete_namespaced_job":
+            self.removed += 1
+            return None
+        if call.__name__ == "read_namespaced_job_status":
+            return Space(status=Space(failed_indexes=self.failed))
+        options.pop("tail_lines", None)
+        return call(*words, **options)
+
+    def run(self, _: str, name: str, argv: list[str]) -> api.Done:
+        is_there = argv[0] == "touch" or name in self.packed
+        return api.Done(int(not is_there), name.encode(), b"")
+
+
+@pytest.fixture
+def stood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Stand, int], tuple[int, list[str]]]:
+    """Measure sessions in a stand-in; return how many are recorded, and what was said."""
+
+    def measure(stand: Stand, sessions: int) -> tuple[int, list[str]]:
+        said: list[str] = []
+        monkeypatch.setattr(fleet_kubernetes, "Cluster", lambda _: stand)
+        monkeypatch.setattr(fleet_kubernetes, "POLL_S", 0.01)
+        monkeypatch.setattr(fleet_kubernetes.InCluster, "_send", lambda *_: None)
+        place = fleet_kubernetes.Place(image="bench:1")
+        asked = (place, "tiny", "ab12", tmp_path / "tree.tar.gz", "true", "")
+        return fleet_kubernetes.InCluster(*asked, say=said.append).measure(sessions), said
+
+    return measure
+
+
+def test_an_api_that_goes_away_is_waited_for_and_a_lost_session_made_once_more(stood, monkeypatch):
+    recorded: list[str] = []
+    monkeypatch.setattr(recording, "take", lambda file: recorded.append(file.name) or f"took {file.name}")
+    first, again, other = pod("0", "a", "node1"), pod("0", "b", "node2"), pod("1", "c", "node3")
+    looks = [[first, other], None, None, [first, other], [other], [again, other]]
+    stand = Stand(looks, packed=("fleet-0-b", "fleet-1-c"))
+    taken, said = stood(stand, 2)
+    assert taken == 2 and stand.removed == 1
+    # The archives are named by node and session.
+    assert sorted(recorded) == ["node2-session-0.tar.xz", "node3-session-1.tar.xz"]
+    assert said.count("the cluster can't be reached; waits for it, the sessions go on") == 1
+    assert "node2: session 0 begins, once more, after its end on node1" in said
+    assert "node3: session 1 is packed: 0 kB" in said and "node3: in fleet-1-c" in said
+
+
+def test_sessions_that_are_refused_or_lost_twice_end_the_fleet_and_are_named(stood, monkeypatch):
+    def refuse(file: Path) -> str:
+        raise BenchbookError(f"{file.name}: not recorded")
+
+    monkeypatch.setattr(recording, "take", refuse)
+    waiting = pod("2", "d", "", "Pending")
+    waiting.status.conditions = [
+        Space(type="PodScheduled", status="False", reason="Unschedulable", message="0/2 nodes")
+    ]
+    stand = Stand([[pod("0", "a", "node1"), waiting]], failed="1-2,5", packed=("fleet-0-a",))
+    taken, said = stood(stand, 4)
+    assert taken == 0 and stand.removed == 1
+    assert "node1: session 0: node1-session-0.tar.xz: not recorded" in said
+    assert "default: session 2 waits: Unschedulable: 0/2 nodes" in said
+    assert said[-1] == "lost or failed at the second attempt: session 1, 2, 5"
+
+
+def test_what_stops_a_fleet_removes_its_job(stood, monkeypatch):
+    def stop(_: Path) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(recording, "take", stop)
+    stand = Stand([[pod("0", "a", "node1")]], packed=("fleet-0-a",))
+    with pytest.raises(KeyboardInterrupt):
+        stood(stand, 1)
+    assert stand.removed == 1
+
+
+@pytest.mark.parametrize("sent", [10, 20])
+def test_a_commit_that_arrives_in_part_is_none(sent: int, tmp_path: Path):
+    into = fleet_kubernetes.TAKE.format(20).replace("/session", str(tmp_path))
+    done = subprocess.run(["sh", "-c", into], input=bytes(sent), timeout=10)
+    assert (tmp_path / "tree.tar.gz").exists() == (done.returncode == 0) == (sent == 20)
+
+
+def of_group(group: int) -> list[str]:
+    """Return the programs of a group of processes that run; who has ended may wait for its new parent."""
+    found = []
+    for one in psutil.process_iter():
+        try:
+            if os.getpgid(one.pid) == group and one.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(one.cmdline()))
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def test_a_pod_that_nobody_asks_for_ends_with_all_it_started(tmp_path: Path):
+    words = {"setup": "sleep 60", "study": "tiny", "words": "", "lease": 1}
+    script = (
+        fleet_kubernetes.SCRIPT.format(**words).replace("/session", str(tmp_path)).replace("sleep 9", "sleep 1")
+    )
+    with tarfile.open(tmp_path / "tree.tar.gz", "w:gz"):
+        pass
+    started = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+    assert started.wait(timeout=10) != 0
+    assert beside.gone(lambda: of_group(started.pid)) == []

@@ -1,0 +1,560 @@
+"""Causes: named where the costs of a query carry an effect, and withheld where they do not."""
+
+import pandas as pd
+import pytest
+
+from benchbook.compare.bottlenecks import attribution, service_demand
+from benchbook.compare.bottlenecks.operational_laws import broken as told_broken
+
+LEVEL = 0.98
+NAMES = {"direct": "direct connections", "haproxy": "HAProxy"}
+# Five blocks that differ by some tenths of a per cent, so that there are intervals.
+WOBBLE = (1.0, 1.002, 0.998, 1.001, 0.999)
+
+
+def facts(server=(0,), client=(1,), **more):
+    """Return what an arm on this machine tells of its cores; client and proxy share theirs."""
+    cpu = {
+        "server": {"cores": list(server)},
+        "client": {"cores": list(client)},
+        "proxy": {"cores": list(client)},
+    }
+    return {"site": {"kind": "local"}, "machine": {"cores": 2}, "cpu": cpu, "proxy": None, **more}
+
+
+def tables(make_runs, threads, **arms):
+    """Build runs and costs from {arm: (qps, {part: µs a query}, {column: value of the server})}."""
+    ratios = {arm: {threads: [1.0] * 5} for arm in arms if arm != "direct"}
+    runs = make_runs(ratios, order="runs", turn_ms=None, ignored_errors=0, reconnects=0)
+    rows = []
+    for place, run in runs.iterrows():
+        qps, parts, work = arms[run["arm"]]
+        # Each arm goes through the same five values in another order: means stay, and ratios have a spread.
+        shift = run["block"] + list(arms).index(run["arm"])
+        runs.loc[place, "qps"] = qps * WOBBLE[shift % 5]
+        runs.loc[place, "steal_pct"] = 0.0
+        for part, cpu_us in parts.items():
+            cost = cpu_us * WOBBLE[2 * shift % 5]
+            row = dict.fromkeys((*service_demand.COLUMNS, "threads", "first_read_bytes"), float("nan"))
+            busy = runs.loc[place, "qps"] * cost / 1e6
+            own = work if part == "server" else {}
+            rows.append(
+                {**row, "run_id": run["run_id"], "part": part, "busy_cores": busy, "cpu_us": cost, **own}
+            )
+        # Both cores as /proc/stat has them, with two hundredths of one for programs that are no part.
+        runs.loc[place, "cpu_machine_pct"] = 50 * (
+            sum(row["busy_cores"] for row in rows[-len(parts) :]) + 0.02
+        )
+    return runs, pd.DataFrame(rows)
+
+
+def cause(make_runs, make_study, threads, told=None, **arms):
+    runs, costs = tables(make_runs, threads, **arms)
+    study = make_study(threads=(threads,))
+    told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
+    found = attribution.findings(study, runs, costs, told, LEVEL, NAMES)
+    return found
+
+
+def test_a_full_server_that_a_query_costs_less_is_the_cause(make_runs, make_study):
+    # 30,000 x 32 us fill 0.96 of the core, and so do 41,700 x 23 us: 1 - 23/32 is 28 % less, 32/23 39 % more.
+    arms = {
+        "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
+        "haproxy": (41_700, {"client": 8.0, "proxy": 14.0, "server": 23.0}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 8, **arms).contrasts
+    assert one.quantity == "capacity" and one.full == {"direct": ("server",), "haproxy": ("server",)}
+    assert one.sentence == ("because the server's core is full and a query costs it 28 % less with HAProxy")
+    assert one.cost["server"].value == pytest.approx(23 / 32 - 1, abs=1e-6)
+
+
+def test_other_cores_may_be_full_in_each_arm(make_runs, make_study):
+    # 48,000 x 20 us = 0.96 of the server's core; 38,000 x (8 + 18) us = 0.988 of that of client and proxy.
+    arms = {
+        "direct": (48_000, {"client": 12.0, "server": 20.0}, {}),
+        "haproxy": (38_000, {"client": 8.0, "proxy": 18.0, "server": 21.0}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 8, **arms).contrasts
+    assert one.sentence == (
+        "because the server's core is full with direct connections (20 µs a query), "
+        "and the core of client and proxy is full with HAProxy (26 µs a query)"
+    )
+    assert one.short == (
+        "server 20 µs with direct connections (full), client and proxy 26 µs with HAProxy (full)"
+    )
+
+
+def test_where_nothing_is_full_latency_decides(make_runs, make_study):
+    # One thread: 1e6/10,000 - 1e6/8,000 = 25 us more, and 35 + 30 + 10 - (20 + 32) = 23 us of processor time.
+    arms = {
+        "direct": (10_000, {"client": 20.0, "server": 32.0}, {}),
+        "haproxy": (8_000, {"client": 10.0, "proxy": 35.0, "server": 30.0}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 1, **arms).contrasts
+    assert one.quantity == "latency"
+    assert one.sentence == (
+        "because nothing is full and a query takes 25 µs more: "
+        "+35 µs of the proxy's processor and −10 µs of the client's processor"
+    )
+    assert one.added_latency_us.value == pytest.approx(25, abs=0.01)
+
+
+def test_less_than_a_microsecond_more_is_more(make_runs, make_study):
+    # One thread: 1e6/100,000 us are 10, and 1e6/95,238 are 10.5, of which the proxy has half a microsecond.
+    arms = {
+        "direct": (100_000, {"client": 2.0, "server": 3.0}, {}),
+        "haproxy": (95_238, {"client": 2.0, "proxy": 0.5, "server": 3.0}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 1, **arms).contrasts
+    assert one.added_latency_us.value == pytest.approx(0.5, abs=0.01)
+    assert "a query takes 0.5 µs more" in one.sentence
+
+
+def test_what_the_faster_arm_fills_does_not_limit_the_slower_one(make_runs, make_study):
+    # The server costs more with HAProxy, but 22,000 x 35 us fill 0.77 of its core there.
+    # 8e6/22,000 - 8e6/30,000 = 97 us, of which 8 + 20 + 35 - 52 = 11 are processor time.
+    arms = {
+        "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
+        "haproxy": (22_000, {"client": 8.0, "proxy": 20.0, "server": 35.0}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 8, **arms).contrasts
+    assert one.sentence == (
+        "because nothing is full with HAProxy and a query takes 97 µs more: "
+        "+86 µs of waiting, +20 µs of the proxy's processor and −12 µs of the client's processor"
+    )
+
+
+def test_waiting_for_a_core_is_told_from_other_waiting_and_nothing_is_called_idle_then(make_runs, make_study):
+    # 8e6/30,000 is 267 us and 8e6/16,000 500: of the 233 more, 10 are work and 200 waiting for that core.
+    arms = {
+        "direct": (30_000, {"client": 20.0, "server": 20.0}, {"wait_us": 40.0}),
+        "haproxy": (16_000, {"client": 20.0, "server": 30.0}, {"wait_us": 240.0}),
+    }
+    told = {"direct": facts(), "haproxy": facts()}
+    runs, costs = tables(make_runs, 8, **arms)
+    costs["wait_us"] = costs["wait_us"].fillna(5.0) * [1 + 0.001 * (place % 7) for place in range(len(costs))]
+    found = attribution.findings(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
+    (one,) = found.contrasts
+    assert one.sentence == (
+        "because a query takes 233 µs more: +200 µs of waiting for the server's core, +23 µs of waiting "
+        "and +10 µs of the server's processor"
+    )
+    assert one.short == "233 µs more a query with HAProxy, most of it waiting for the server's core"
+
+
+def test_waiting_names_the_pages_that_were_not_in_memory(make_runs, make_study):
+    arms = {
+        "direct": (10_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.0}),
+        "haproxy": (4_000, {"client": 20.0, "server": 40.0}, {"page_reads": 0.8}),
+    }
+    told = {"direct": facts(), "haproxy": facts()}
+    runs, costs = tables(make_runs, 1, **arms)
+    # Pages a query differ a little from block to block, so that there is an interval.
+    costs["page_reads"] *= [1 + 0.001 * (place % 7) for place in range(len(costs))]
+    found = attribution.findings(make_study(threads=(1,)), runs, costs, told, LEVEL, NAMES)
+    (one,) = found.contrasts
+    # 1e6/4,000 - 1e6/10,000 = 150 us, of which 8 are the server's processor time.
+    assert one.sentence.endswith(
+        "150 µs more: +142 µs of waiting "
+        "(the server had 0.80 pages not in its memory a query, against hardly any)"
+    )
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [
+        # The server's cost goes up and queries go up: the cost is not the cause.
+        {
+            "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
+            "haproxy": (40_000, {"client": 8.0, "proxy": 10.0, "server": 33.0}, {}),
+        },
+        # A tenth of the effect is the cost; the rest is something else.
+        {
+            "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
+            "haproxy": (60_000, {"client": 4.0, "proxy": 4.0, "server": 30.0}, {}),
+        },
+        # A query costs the full server half, so twice as many could be served; 20 % more are, and 0.58 of the
+        # core is used: what limits HAProxy then was not seen.
+        {
+            "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
+            "haproxy": (36_000, {"client": 4.0, "proxy": 4.0, "server": 16.0}, {}),
+        },
+        # Equal but for other programs, which take what the server leaves of the machine.
+        {
+            "direct": (30_000, {"client": 20.0, "server": 29.0}, {}),
+            "haproxy": (27_000, {"client": 20.0, "server": 29.0, "proxy": 12.9}, {}),
+        },
+    ],
+    ids=["wrong way", "too little", "too much", "perhaps full"],
+)
+def test_no_cause_is_named_that_the_costs_do_not_carry(make_runs, make_study, arms):
+    (one,) = cause(make_runs, make_study, 8, **arms).contrasts
+    assert one.sentence is None and one.reason
+
+
+def test_a_part_that_was_not_seen_may_be_the_full_one(make_runs, make_study):
+    arms = {
+        "direct": (10_000, {"client": 20.0, "server": 32.0}, {}),
+        "haproxy": (8_000, {"client": 10.0, "server": 30.0}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 1, **arms).contrasts
+    assert one.sentence is None and one.reason == "it is not known on which cores all parts ran"
+
+
+def test_more_cores_that_are_full_again_are_the_cause(make_runs, make_study):
+    arms = {
+        "direct": (20_000, {"client": 20.0, "server": 30.0}, {}),
+        "haproxy": (27_000, {"client": 20.0, "server": 29.5}, {}),
+    }
+    told = {arm: facts() for arm in arms}
+    told["direct"]["cpu"]["server"]["quota_cores"] = 0.6
+    told["haproxy"]["cpu"]["server"]["quota_cores"] = 0.8
+    (one,) = cause(make_runs, make_study, 8, told, **arms).contrasts
+    # 0.8/0.6 is +33.3 %, and 30/29.5 another 1.7 %: the quota alone gives +35 % to a tenth.
+    assert one.sentence.endswith("and the server has 0.8 of a core with HAProxy, not 0.6")
+    assert (
+        one.predicted.value == pytest.approx(1 / 3, abs=1e-6)
+        and one.short == "server full: 0.8 of a core with HAProxy, not 0.6"
+    )
+
+
+def test_quota_and_cost_are_both_named_where_the_effect_takes_both(make_runs, make_study):
+    # 0.8/0.6 x 30/25 = 1.6; the quota alone gives 1.33, the cost alone 1.2.
+    arms = {
+        "direct": (20_000, {"client": 20.0, "server": 30.0}, {}),
+        "haproxy": (32_000, {"client": 20.0, "server": 25.0}, {}),
+    }
+    told = {arm: facts() for arm in arms}
+    told["direct"]["cpu"]["server"]["quota_cores"] = 0.6
+    told["haproxy"]["cpu"]["server"]["quota_cores"] = 0.8
+    (one,) = cause(make_runs, make_study, 8, told, **arms).contrasts
+    assert one.sentence == (
+        "because the server's core is full, the server has 0.8 of a core with HAProxy, not 0.6, "
+        "and a query costs it 17 % less with HAProxy"
+    )
+    assert one.short == (
+        "server full: 0.8 of a core with HAProxy, not 0.6; a query costs 17 % less with HAProxy"
+    )
+
+
+def test_a_core_that_is_nearly_full_leaves_what_it_does_not_use(make_runs, make_study):
+    # 30,000 x 32 us are 0.96; 32/23 is +39 %, and 40,000 x 23 us use 0.92 of the core: +33 %.
+    arms = {
+        "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
+        "haproxy": (40_000, {"client": 8.0, "proxy": 10.0, "server": 23.0}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 8, **arms).contrasts
+    assert one.sentence == (
+        "because the server's core is full with direct connections and a query costs it 28 % less "
+        "with HAProxy, and 8 % of it stays idle with HAProxy"
+    )
+    assert one.short == "server full with direct connections; a query costs 28 % less with HAProxy"
+
+
+def test_cores_that_are_nearly_full_serve_what_their_cost_says_and_the_work_behind_it_is_named(
+    make_runs, make_study
+):
+    # 30,000 x 32 us are 0.96 of the core; 14,500 x 64 us are 0.928, which may be full or not.
+    arms = {
+        "direct": (30_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.0}),
+        "haproxy": (14_500, {"client": 20.0, "server": 64.0}, {"page_reads": 1.07}),
+    }
+    runs, costs = tables(make_runs, 8, **arms)
+    costs["page_reads"] *= [1 + 0.001 * (place % 7) for place in range(len(costs))]
+    told = {"direct": facts(), "haproxy": facts()}
+    found = attribution.findings(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
+    (one,) = found.contrasts
+    assert one.sentence == (
+        "because the server's core is full with direct connections and a query costs it 100 % more with "
+        "HAProxy, and 7 % of it stays idle with HAProxy "
+        "(the server had 1.07 pages not in its memory a query, against hardly any)"
+    )
+
+
+def test_cores_that_are_full_in_both_arms_may_be_idle_for_a_little_of_what_the_cost_gives(
+    make_runs, make_study
+):
+    # 31,000 x 32 us are 0.992 of the core, and 33,000 x 29.1 us 0.960: the cost gives +10 %, idle time -3 %.
+    arms = {
+        "direct": (31_000, {"client": 12.0, "server": 32.0}, {}),
+        "haproxy": (33_000, {"client": 8.0, "proxy": 14.0, "server": 29.1}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 16, **arms).contrasts
+    assert one.sentence == (
+        "because the server's core is full and a query costs it 9 % less with HAProxy, "
+        "and 4 % of it stays idle with HAProxy"
+    )
+    assert one.predicted.value == pytest.approx(33 / 31 - 1, abs=1e-6)
+    # Where idle time is most of it, cost is not the cause: 31,000 x 29.1 us leave a tenth of the core idle.
+    arms["haproxy"] = (31_400, {"client": 8.0, "proxy": 14.0, "server": 29.1}, {})
+    (one,) = cause(make_runs, make_study, 16, **arms).contrasts
+    assert one.sentence is None
+
+
+def test_what_of_the_servers_work_goes_against_its_cost_does_not_explain_it(make_runs, make_study):
+    arms = {
+        "direct": (30_000, {"client": 20.0, "server": 32.0}, {"row_reads": 1.0}),
+        "haproxy": (41_700, {"client": 8.0, "proxy": 14.0, "server": 23.0}, {"row_reads": 3.0}),
+    }
+    (one,) = cause(make_runs, make_study, 8, **arms).contrasts
+    assert one.sentence == "because the server's core is full and a query costs it 28 % less with HAProxy"
+
+
+def test_runs_that_a_full_client_set_aside_are_told_by_their_levels():
+    voids = pd.DataFrame({
+        "threads": [8, 64, 64],
+        "reasons": ["V16: 9 % of the time was stolen", "V15: the client used 97 % of its cores", ""],
+    })  # fmt: skip
+    assert attribution.set_aside(voids) == [64]
+    assert attribution.set_aside(voids[:1]) == attribution.set_aside(voids[:0]) == []
+
+
+def test_a_neighbour_takes_what_the_server_lacks(make_runs, make_study):
+    # 15,000 x 32 us use 0.48 of the core, a neighbour 0.5: half of what 30,000 x 32 us have.
+    arms = {
+        "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
+        "haproxy": (15_000, {"client": 20.0, "server": 32.0}, {}),
+    }
+    runs, costs = tables(make_runs, 8, **arms)
+    runs.loc[runs["arm"] == "haproxy", "cpu_machine_pct"] += 50 * 0.48
+    told = {"direct": facts(), "haproxy": facts(neighbour={"processes": 1})}
+    found = attribution.findings(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
+    (one,) = found.contrasts
+    assert one.sentence.endswith("and a neighbour leaves it 0.48 of that with HAProxy")
+
+
+def laws(make_runs, make_study, spent_by, threads=8, told=None, machine=1.0, first_read=None, **study):
+    """Return each law that is broken with its detail; `machine` is a share of what its books tell."""
+    runs, costs = tables(make_runs, threads, **spent_by)
+    runs["cpu_machine_pct"] *= machine
+    costs["first_read_bytes"] = float("nan") if first_read is None else first_read
+    told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
+    asked = make_study(threads=(threads,), **study)
+    found = attribution.findings(asked, runs, costs, told, LEVEL, NAMES, rows=100)
+    known = found.physics
+    assert len(told_broken(found)) == sum(law.passed is False for law in known)
+    return {law.law: law.detail for law in known if law.passed is False}
+
+
+def test_books_that_break_physics_are_a_doubt(make_runs, make_study):
+    # 40,000 x 32 us are 1.28 busy cores of one; 200 bytes a query in one arm and 230 in the other.
+    arms = {
+        "direct": (40_000, {"client": 20.0, "server": 32.0}, {"received_bytes": 200.0}),
+        "haproxy": (30_000, {"client": 8.0, "proxy": 10.0, "server": 20.0}, {"received_bytes": 230.0}),
+    }
+    broken = laws(make_runs, make_study, arms)
+    assert "used 1.28 of 1 cores" in broken.pop("busy cores are no more than there are")
+    assert "+15.0 % received bytes" in broken.pop("a query carries the same bytes in all arms")
+    assert broken == {} and told_broken(None) == []
+    # Another engine says the same in other words.
+    other = {"direct": facts(), "haproxy": facts(engine={"name": "postgresql"})}
+    assert len(laws(make_runs, make_study, arms, told=other)) == 1
+
+
+def test_parts_are_no_busier_than_their_machine(make_runs, make_study):
+    # 20,000 x 52 us are 1.04 busy cores, and with other programs 1.06; a machine of 0.42 can't have had them.
+    same = (20_000, {"client": 20.0, "server": 32.0}, {})
+    arms = {"direct": same, "haproxy": same}
+    told = {arm: facts() for arm in arms}
+    (broken,) = laws(make_runs, make_study, arms, told=told, machine=0.4).values()
+    assert broken.startswith("all parts used 1.04 cores, and the whole machine 0.42 (direct")
+    # Ticks miss some of what sleeps between them: 0.86 busy cores in a machine of 0.58 were measured.
+    assert laws(make_runs, make_study, arms, told=told, machine=0.65) == {}
+    # They miss nothing of a server that fills its core: 30,000 x 32 us beside 0.6 cores of its client.
+    full = dict.fromkeys(arms, (30_000, {"client": 20.0, "server": 32.0}, {}))
+    (broken,) = laws(make_runs, make_study, full, told=told, machine=0.7).values()
+    assert broken.startswith("all parts used 1.56 cores, and the whole machine 1.11 (direct")
+    assert laws(make_runs, make_study, full, told=told, machine=0.85) == {}
+
+
+def test_a_query_cannot_wait_longer_than_it_takes(make_runs, make_study):
+    # 10,000 queries a second of one thread take 100 us each; 32 of work and 90 of waiting are 1.22 at once.
+    work = {"wait_us": 90.0}
+    arms = {
+        "direct": (10_000, {"client": 20.0, "server": 32.0}, work),
+        "haproxy": (8_000, {"client": 20.0, "server": 32.0}, work),
+    }
+    (broken,) = laws(make_runs, make_study, arms, threads=1).items()
+    assert broken[0].startswith("a part has no more queries at once") and broken[1].startswith("1.22 queries")
+    # Clocks that are read one after the other give 1.02, threads of the server's own 0.05 more: 1.05 may be.
+    near = {arm: (qps, costs, {"wait_us": 73.0}) for arm, (qps, costs, _) in arms.items()}
+    assert laws(make_runs, make_study, near, threads=1) == {}
+    # Many threads of a TiDB cluster work for one query; those of its proxy don't.
+    told = {arm: facts(engine={"name": "tidb"}) for arm in arms}
+    assert laws(make_runs, make_study, arms, threads=1, told=told) == {}
+
+
+def test_a_warm_pool_reads_nothing_and_a_cold_one_something(make_runs, make_study):
+    arms = {
+        "direct": (10_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.5}),
+        "haproxy": (8_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.0}),
+    }
+    pool = {"name": "mariadb", "settings": {"innodb_buffer_pool_size": {"got": str(1 << 30)}}}
+    told = {arm: facts(engine=pool) for arm in arms}
+    # Told of itself: the first is warm though it reads, the second cold though it does not.
+    two = {
+        "direct": {"data": {"prewarm": True}},
+        "haproxy": {"access": "haproxy", "data": {"prewarm": False}},
+    }
+    broken = laws(make_runs, make_study, arms, told=told, arms=two)
+    assert "0.500 pages a query (direct" in broken["data that fit in memory are not read from the disk"]
+    assert "no page was read (haproxy" in broken["what was not read before is read from the disk"]
+
+
+def test_a_cold_arm_reads_from_the_disk_in_the_first_second_of_its_runs(make_runs, make_study):
+    reads = (10_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.5})
+    told = {arm: facts() for arm in ("direct", "haproxy")}
+    two = {
+        "direct": {"data": {"prewarm": True}},
+        "haproxy": {"access": "haproxy", "data": {"prewarm": False}},
+    }
+    how = {"told": told, "arms": two}
+    (broken,) = laws(
+        make_runs, make_study, {"direct": reads, "haproxy": reads}, first_read=0.0, **how
+    ).values()
+    assert broken.startswith("nothing was read in a run's first second (haproxy")
+    assert laws(make_runs, make_study, {"direct": reads, "haproxy": reads}, first_read=16384.0, **how) == {}
+
+
+def varied(make_runs, make_study, arms, told=None, of_client=None):
+    """Return the cause at one thread, where counts differ a little from block to block, with intervals.
+
+    `of_client` is how often the client stops a query, by arm.
+    """
+    runs, costs = tables(make_runs, 1, **arms)
+    if of_client is not None:
+        arm_of = dict(zip(runs["run_id"], runs["arm"], strict=True))
+        client = costs["part"] == "client"
+        costs.loc[client, "voluntary"] = costs.loc[client, "run_id"].map(arm_of).map(of_client)
+    for name in ("voluntary", "page_reads", "read_bytes", "row_reads"):
+        costs[name] *= [1 + 0.001 * (place % 7) for place in range(len(costs))]
+    told = told or {arm: facts() for arm in arms}
+    names = {**NAMES, "haproxy": "load balancer"}
+    (one,) = attribution.findings(make_study(threads=(1,)), runs, costs, told, LEVEL, names).contrasts
+    return one
+
+
+def slower(was, now):
+    """Return arms of which one takes 150 µs longer a query, all of it waiting; with the server's counts."""
+    parts = {"client": 20.0, "server": 32.0}
+    return {"direct": (10_000, parts, was), "haproxy": (4_000, parts, now)}
+
+
+def test_the_part_that_stops_more_often_is_the_one_that_waits(make_runs, make_study):
+    once, twice = {"voluntary": 1.0}, {"voluntary": 2.0}
+    given = (make_runs, make_study)
+    alike = {"direct": 1.0, "haproxy": 1.0}
+    one = varied(*given, slower(once, twice), of_client=alike)
+    assert one.sentence.endswith("150 µs more: +150 µs of waiting in the server")
+    assert one.short == "150 µs more a query with the load balancer, most of it waiting in the server"
+    one = varied(*given, slower(once, once), of_client={"direct": 1.0, "haproxy": 2.0})
+    assert one.sentence.endswith("+150 µs of waiting in the client")
+    # Both stop more often, the server less often, or often in either arm: none is known to be the one.
+    one = varied(*given, slower(once, twice), of_client={"direct": 1.0, "haproxy": 2.0})
+    assert one.sentence.endswith("+150 µs of waiting")
+    for was, now in ((twice, once), ({"voluntary": 5.0}, {"voluntary": 6.0})):
+        assert varied(*given, slower(was, now), of_client=alike).sentence.endswith("+150 µs of waiting")
+
+
+def test_what_passes_through_a_proxy_in_pieces_stops_parts_that_do_not_wait_by_themselves(
+    make_runs, make_study
+):
+    parts = {"client": 20.0, "proxy": 10.0, "server": 32.0}
+    arms = {"direct": (10_000, parts, {"voluntary": 1.0}), "haproxy": (4_000, parts, {"voluntary": 2.0})}
+    one = varied(make_runs, make_study, arms, {arm: facts(proxy={"name": "haproxy"}) for arm in arms})
+    assert one.sentence.endswith("+150 µs of waiting")
+
+
+def test_bytes_from_the_disk_are_named_where_pages_are_not_known(make_runs, make_study):
+    one = varied(make_runs, make_study, slower({"read_bytes": 0.0}, {"read_bytes": 16_000.0}))
+    # Places 3, 7, 11, 15 and 19 have 2.6 thousandths more in the mean.
+    behind = "(the server had 16,042 bytes from the disk a query, against hardly any)"
+    assert one.sentence.endswith(f"+150 µs of waiting {behind}") and one.short.endswith(behind)
+    # Pages consist of them.
+    of = {"read_bytes": 16_000.0, "page_reads": 1.0}
+    one = varied(make_runs, make_study, slower({"read_bytes": 0.0, "page_reads": 0.0}, of))
+    assert len(one.beside) == 1 and "pages not in its memory" in one.beside[0]
+    # What is read less does not make a query wait longer.
+    one = varied(make_runs, make_study, slower({"read_bytes": 16_000.0}, {"read_bytes": 0.0}))
+    assert one.sentence.endswith("+150 µs of waiting") and len(one.beside) == 1
+
+
+def test_what_one_engine_counts_is_not_held_against_what_another_one_does(make_runs, make_study):
+    arms = slower({"row_reads": 1.0}, {"row_reads": 3.0})
+    assert len(varied(make_runs, make_study, arms).beside) == 1
+    told = {"direct": facts(engine={"name": "mariadb"}), "haproxy": facts(engine={"name": "postgresql"})}
+    assert varied(make_runs, make_study, arms, told).beside == ()
+
+
+@pytest.mark.parametrize(("client", "proxy"), [(10.0, 54.0), (24.0, 40.0)])
+def test_of_parts_that_share_a_core_the_one_that_costs_more_is_named(make_runs, make_study, client, proxy):
+    # 30,000 x (10 + 22) us and 15,000 x (10 + 54) us fill 0.96 of the core that client and proxy share. So do
+    # 15,000 x (24 + 40): of 32 us more 14 are the client's and 18 the proxy's.
+    arms = {
+        "direct": (30_000, {"client": 10.0, "proxy": 22.0, "server": 20.0}, {}),
+        "haproxy": (15_000, {"client": client, "proxy": proxy, "server": 20.0}, {}),
+    }
+    told = {arm: facts(proxy={"name": "haproxy"}) for arm in arms}
+    (one,) = cause(make_runs, make_study, 8, told, **arms).contrasts
+    assert one.sentence == (
+        "because the core of client and proxy is full and a query costs them 100 % more with HAProxy, "
+        "most of it the proxy's"
+    )
+    assert one.short == (
+        "client and proxy full; a query costs 100 % more with HAProxy, most of it the proxy's"
+    )
+
+
+def test_without_costs_there_are_no_causes(make_runs, make_study):
+    runs, costs = tables(make_runs, 8, direct=(1e4, {"server": 9.0}, {}), haproxy=(1e4, {"server": 9.0}, {}))
+    assert attribution.findings(make_study(threads=(8,)), runs, None, {}, LEVEL, NAMES) is None
+    assert attribution.findings(make_study(threads=(8,)), runs, costs[:0], {}, LEVEL, NAMES) is None
+
+
+def test_at_a_rate_that_is_asked_for_a_query_has_a_cost_and_no_effect_a_cause(make_runs, make_study):
+    # The proxy takes 40 us of a query in one arm and 60 in the other: half as much again.
+    arms = {
+        "direct": (1000, {"client": 20.0, "proxy": 40.0, "server": 32.0}, {}),
+        "haproxy": (1000, {"client": 20.0, "proxy": 60.0, "server": 32.0}, {}),
+    }
+    runs, costs = tables(make_runs, 8, **arms)
+    study = make_study(threads=(8,), workloads={"oltp_point_select": {"rate": 1000}})
+    told = {arm: facts(proxy={"name": "haproxy"}) for arm in arms}
+    (one,) = attribution.findings(study, runs, costs, told, LEVEL, NAMES).contrasts
+    assert (one.quantity, one.qps, one.sentence) == ("cost", None, None)
+    assert one.cost["proxy"].value == pytest.approx(0.5, abs=0.01) and one.cost["proxy"].low > 0.45
+    assert one.added_cpu_us.value == pytest.approx(20, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "rooms"),
+    [
+        # Parts on the same cores share them; a quota is a part's own, and no more than its cores.
+        ({"client": {"cores": [2, 3]}, "proxy": {"cores": [2, 3]}, "server": {"cores": [0]}},
+         ((("client", "proxy"), 2.0), (("server",), 1.0))),
+        ({"client": {"cores": [1]}, "proxy": {"cores": [1], "quota_cores": 0.5}, "server": {"cores": [1]}},
+         ((("client", "server"), 1.0), (("proxy",), 0.5))),
+        ({"client": {}, "proxy": {"quota_cores": 9.0}}, ((("client", "server"), 4.0), (("proxy",), 4.0))),
+    ],
+)  # fmt: skip
+def test_rooms_are_the_cores_that_parts_share_and_the_quotas_they_have(cpu, rooms):
+    here = {"site": {"kind": "local"}, "machine": {"cores": 4}, "cpu": cpu}
+    assert attribution._core_groups(here, ("client", "proxy", "server")) == rooms
+    assert attribution._core_groups({**here, "site": {"kind": "kubernetes"}}, ("client", "proxy", "server")) == ()
+
+
+def test_where_nobody_says_how_many_cores_there_are_there_are_no_rooms():
+    known = {"client": {"cores": [1]}, "server": {"cores": [0, 2]}}
+    bare = {"site": {"kind": "local"}, "cpu": known}
+    assert attribution._core_groups(bare, ("client", "server")) == ((("client",), 1.0), (("server",), 2.0))
+    assert attribution._core_groups({**bare, "cpu": {}}, ("client", "server")) == ()
+
+
+def test_data_fit_into_a_pool_of_twice_their_size():
+    def told(got):
+        return {"engine": {"settings": {"innodb_buffer_pool_size": {"got": got}}}}
+
+    twice = 2 * attribution.ROW_BYTES * 1000
+    assert attribution._fits(1000, told(twice)) and attribution._fits(1000, told(str(twice)))
+    assert not attribution._fits(1000, told(twice - 1)) and not attribution._fits(None, told(twice))
+    assert not attribution._fits(1000, told("8M")) and not attribution._fits(1000, {})

@@ -1,0 +1,102 @@
+"""What arms spent: the cores that the host left them are those that can be full."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from benchbook.compare.bottlenecks.service_demand import Cell, change, decided, difference, gives, places
+
+
+def test_stolen_time_is_not_the_machines_to_use():
+    cell = Cell(**dict.fromkeys(Cell.__dataclass_fields__) | {"steal": pd.Series([10.0, math.nan, 0.0])})
+    # A tenth of two cores was others'; where nobody looked, all of them were there.
+    assert list(cell.left(2.0)) == pytest.approx([1.8, 2.0, 2.0])
+
+
+def test_use_is_a_share_of_what_was_left():
+    costs = {part: pd.DataFrame({"busy_cores": [busy]}) for part, busy in (("client", 0.3), ("proxy", 0.6))}
+    cell = Cell(**dict.fromkeys(Cell.__dataclass_fields__) | {"steal": pd.Series([10.0]), "costs": costs})
+    # 0.9 of the 1.8 cores that a tenth less of two are.
+    assert list(cell.used(("client", "proxy"), 2.0)) == pytest.approx([0.5])
+
+
+def made(**changes) -> Cell:
+    """A cell with nothing but what is given, which no host took time from."""
+    steal = {"steal": pd.Series([0.0, 0.0, 0.0])}
+    return Cell(**dict.fromkeys(Cell.__dataclass_fields__) | steal | changes)
+
+
+@pytest.mark.parametrize(
+    ("used", "is_full"),
+    [
+        # ± 2.92 standard errors at 90 %. 0.01 / sqrt(3) x 2.92 = 0.017: from 0.963 on, which is 0.9 and more.
+        ([0.97, 0.98, 0.99], True),
+        # 0.13 / sqrt(3) x 2.92 = 0.22: from 0.76 on.
+        ([0.85, 0.98, 1.11], None),
+        # 0.05 / sqrt(3) x 2.92 = 0.084: up to 0.934. Twice that is up to 1.02.
+        ([0.80, 0.85, 0.90], False),
+        ([0.75, 0.85, 0.95], None),
+        # Nearly full by its mean, and without a spread nobody knows more.
+        ([0.92, 0.92, 0.92], None),
+        ([0.89, 0.89, 0.89], False),
+        ([0.98, 0.98, 0.98], None),
+    ],
+)
+def test_cores_are_full_where_no_end_of_the_interval_says_otherwise(used: list[float], is_full: bool | None):
+    cell = made(costs={"server": pd.DataFrame({"busy_cores": used})}, rooms=((("server",), 1.0),))
+    (place,) = places(cell, 0.9)
+    assert place.is_full is is_full and place.used.value == pytest.approx(sum(used) / 3)
+
+
+SEEN = pd.Series([0.98, 1.00, 1.02])
+
+
+@pytest.mark.parametrize(
+    ("predicted", "does"),
+    [
+        # A tenth may be missed by whatever stands fast: 0.09 too much in each block.
+        ([1.07, 1.09, 1.11], True),
+        ([0.89, 0.91, 0.93], True),
+        # More of it only where the blocks show no difference: they do where each is 0.12 too much.
+        ([1.10, 1.12, 1.14], False),
+        # 0 to 0.38 too much, 0.19 ± 0.32.
+        ([0.98, 1.19, 1.40], True),
+        # More than a third too much gives nothing, whatever the noise.
+        ([0.98, 1.40, 1.82], False),
+        ([-1.0, -1.01, -0.99], False),
+        # What is predicted must itself be more than nothing: 1.0 ± 5.9.
+        ([-2.5, 1.0, 4.5], False),
+        ([1.0, 1.01, math.nan], False),
+    ],
+)
+def test_what_is_predicted_gives_the_size_of_what_is_seen(predicted: list[float], does: bool):
+    assert gives(pd.Series(predicted), SEEN, 0.9) is does
+
+
+def test_what_is_seen_must_be_more_than_nothing():
+    assert not gives(pd.Series([0.1, 0.11, 0.09]), pd.Series([-0.4, 0.1, 0.6]), 0.9)
+
+
+def test_a_slack_widens_what_is_predicted_but_never_over_nothing():
+    """0.80 ± 0.034 misses 1.0 by a fifth, and blocks show that; with 0.2 more to each side it is in."""
+    predicted = pd.Series([0.78, 0.80, 0.82])
+    seen = pd.Series([1.00, 0.99, 1.01])
+    assert not gives(predicted, seen, 0.9)
+    assert gives(predicted, seen, 0.9, slack=0.2)
+    assert not gives(predicted, seen, 0.9, slack=0.15)
+    assert not gives(predicted, seen, 0.9, slack=0.8)
+
+
+def test_differences_and_changes_are_those_of_blocks_that_both_have():
+    # 3 - 2, 4 - 2 and 2 - 1 in blocks 1 to 3; block 9 has no partner. Ratios of 1.5, 2 and 2: 1.817.
+    treated = pd.Series([3.0, 4.0, 2.0, 7.0], index=[1, 2, 3, 9])
+    base = pd.Series([2.0, 2.0, 1.0], index=[1, 2, 3])
+    found = difference(treated, base, 0.9)
+    assert found is not None and (found.n, found.value) == (3, pytest.approx(4 / 3)) and decided(found)
+    more = change(treated, base, 0.9)
+    assert more is not None and more.value == pytest.approx(6 ** (1 / 3) - 1)
+    assert change(treated, base.replace(1.0, 0.0), 0.9) is None
+    assert difference(treated, base.rename({1: 5, 2: 6, 3: 7}), 0.9) is None
+    # 0.2 ± 0.84 is on neither side of nothing.
+    assert not decided(difference(pd.Series([0.7, 0.2, -0.3]), pd.Series([0.0, 0.0, 0.0]), 0.9))

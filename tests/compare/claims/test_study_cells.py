@@ -1,0 +1,63 @@
+"""A claim about cells where a proxy is not yet busy looks at what was used there, and at nothing else."""
+
+import pytest
+
+from benchbook.compare.claims import study_cells
+from benchbook.core.published.claim import Condition
+
+# Two cores may be used, so 80 % of them are 1.6.
+FACTS = {"tiproxy": {"cpu": {"proxy": {"cores": [2, 3]}}}, "haproxy": {"cpu": {"proxy": {"cores": [2]}}}}
+IDLE = Condition(metric="cpu_proxy_pct", below=320, whole=400)
+
+
+@pytest.fixture
+def runs(make_runs):
+    """Two blocks at 4, 16 and 64 threads: TiProxy takes 0.5, 1.5 and 1.7 cores in the mean."""
+    table = make_runs({"tiproxy": {level: [1.0, 1.0] for level in (4, 16, 64)}}, baseline="haproxy")
+    used = {4: (0.4, 0.6), 16: (1.35, 1.65), 64: (1.55, 1.85)}
+    table["cpu_proxy_cores"] = [
+        used[row.threads][row.block - 1] if row.arm == "tiproxy" else 0.9 for row in table.itertuples()
+    ]
+    return table
+
+
+def used(runs, facts=FACTS, arm="tiproxy", threads=16, condition=IDLE):
+    return study_cells.used_share(runs, facts, condition, (arm, "oltp_point_select", threads))
+
+
+@pytest.mark.parametrize(("threads", "share"), [(4, 0.25), (16, 0.75), (64, 0.85)])
+def test_the_mean_over_all_blocks_is_held_against_what_may_be_used(runs, threads, share):
+    assert used(runs, threads=threads) == pytest.approx(share)
+
+
+def test_each_arm_has_room_of_its_own(runs):
+    # HAProxy has one core and takes 0.9 of it everywhere.
+    assert used(runs, arm="haproxy") == pytest.approx(0.9)
+
+
+def test_tidbs_processors_are_held_against_the_room_of_the_server(runs):
+    facts = {"tiproxy": {"cpu": {"server": {"cores": [2, 3, 4]}, "proxy": {"cores": [1]}}}}
+    busy = Condition(metric="cpu_tidb_pct", below=320, whole=400)
+    own = runs.assign(cpu_tidb_cores=runs["cpu_proxy_cores"])
+    assert used(own, facts, condition=busy) == pytest.approx(0.5)
+
+
+def test_what_is_not_known_is_no_number(runs):
+    assert used(runs, facts={}) is None
+    assert used(runs.assign(cpu_proxy_cores=float("nan"))) is None
+    assert used(runs.iloc[:0]) is None
+
+
+def test_a_condition_has_its_ends_as_shares_of_the_whole():
+    busy = Condition(metric="cpu_proxy_pct", above=300, below=340, whole=400)
+    assert (study_cells.condition_ends(busy), study_cells.condition_band(busy)) == ((0.75, 0.85), "75% to 85%")
+    assert study_cells.condition_ends(IDLE) == (float("-inf"), 0.8)
+    assert study_cells.condition_band(IDLE) == "less than 80%"
+
+
+def test_a_quota_is_what_there_is_and_hosts_tell_of_their_own_cores():
+    assert study_cells.allowed_cores({"cpu": {"proxy": {"cores": [1], "quota_cores": 0.4}}}, "proxy") == 0.4
+    hosts = {"cpu": {"proxy": {"cores": None}}, "hosts": {"proxy": {"cores": 4}}, "machine": {"cores": 8}}
+    assert study_cells.allowed_cores(hosts, "proxy") == 4.0
+    assert study_cells.allowed_cores({"cpu": {"proxy": {"cores": None}}, "machine": {"cores": 8}}, "proxy") == 8.0
+    assert study_cells.allowed_cores({"machine": {"cores": 8}}, "proxy") is None

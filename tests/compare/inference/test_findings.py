@@ -1,0 +1,302 @@
+"""findings.json as a whole: structure, fail-closed cases, and the same bytes for the same input."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchbook.compare.text import worked_arithmetic
+from benchbook.compare.inference import findings
+from benchbook.compare.claims.effects import ClaimedEffect
+from benchbook.compare.stats.equivalence import point_band
+from benchbook.core.util import histogram
+from benchbook.core.artifacts.findings import Attempts, Blocks, Verdicts
+from benchbook.core.study.params import Analysis
+
+LOWER = [0.690, 0.685, 0.693, 0.688, 0.684]
+SAME = [1.001, 0.999, 1.002, 0.998, 1.0]
+AA = {"workloads": ["oltp_point_select"], "threads": [4]}
+
+
+@pytest.fixture
+def found(make_study, no_voids, no_histograms):
+    def make(runs, study=None, claims=(), voids=no_voids, histograms=no_histograms, **given):
+        tidy = {"runs": runs, "voids": voids, "histograms": histograms}
+        return findings.make("quick", study or make_study(), tidy, Analysis(), claims, **given)
+
+    return make
+
+
+def test_a_clear_study_says_so_in_numbers(found, make_runs, make_study):
+    made = found(make_runs({"haproxy": {4: LOWER}, "direct_again": {4: SAME}}), make_study(aa=AA))
+    (one,) = made.findings
+    assert one.id == "oltp_point_select.haproxy.qps"
+    assert (one.label, one.n, one.level, one.headline) == ("lower", 5, 0.98, True)
+    assert one.sentence == (
+        "HAProxy served 31.2\xa0% fewer queries per second than direct connections on point selects "
+        "(98\xa0% interval −31.8 to −30.6\xa0%, 5 blocks)."
+    )
+    assert made.aa.treatment == "direct_again"
+    assert made.aa.label == "no practical difference"
+    assert made.blocks == Blocks(planned=5, complete=5)
+    assert (made.look.n, made.look.next) == (5, 10)
+    assert (one.pairs, len(one.runs)) == (5, 10)
+    assert made.warnings == []
+
+
+def test_what_an_arm_is_called_changes_words_and_no_number(found, make_runs, make_study):
+    runs = make_runs({"haproxy": {4: LOWER}, "direct_again": {4: SAME}})
+    arms = {"direct": {"access": "direct"}, "haproxy": {"access": "haproxy"}}
+    named = {"direct": arms["direct"] | {"name": "the n1 machine"}, "haproxy": arms["haproxy"]}
+    plain, other = (found(runs, make_study(arms=one, aa=AA)) for one in (arms, named))
+    assert other.names.arms == {
+        "direct": "the n1 machine",
+        "haproxy": "HAProxy",
+        "direct_again": "the n1 machine again",
+    }
+    assert "than the n1 machine on point selects" in other.findings[0].sentence
+    assert other.findings[0].baseline == "direct"
+    text = json.dumps(other.plain).replace("the n1 machine", "direct connections")
+    text = text.replace("The n1 machine", "Direct connections")
+    assert json.loads(text) == plain.plain
+
+
+def test_the_same_input_in_any_order_gives_the_same_bytes(found, make_runs, make_study, tmp_path):
+    runs = make_runs({"haproxy": {4: LOWER, 16: SAME}, "direct_again": {4: SAME}})
+    study = make_study(aa=AA, threads=(4, 16))
+    for name, table in (("a", runs), ("b", runs.sample(frac=1, random_state=1))):
+        found(table, study).write(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert findings.Findings.read(tmp_path / "a") == found(runs, study)
+
+
+def test_nothing_in_it_is_nan_or_a_foreign_type(found, make_runs):
+    json.dumps(found(make_runs({"haproxy": {4: LOWER[:2]}})).plain, allow_nan=False)
+
+
+def test_floats_carry_eight_digits(found, make_runs):
+    (one,) = found(make_runs({"haproxy": {4: LOWER}})).findings
+    for value in (one.effect, one.low, one.detectable_effect):
+        assert value == float(f"{value:.8g}")
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4])
+def test_before_the_first_look_there_is_no_verdict(found, make_runs, blocks):
+    claim = ClaimedEffect("s/c", "direct", "haproxy", -0.31, point_band(-0.31))
+    made = found(make_runs({"haproxy": {4: LOWER[:blocks]}}), claims=[claim])
+    (one,) = made.findings
+    assert (one.label, one.verdict) == ("not decided yet", None)
+    assert (one.low is None) == (blocks < 3)
+    assert one.effect is not None
+    assert made.look.n == 0
+    assert any("first look" in warning.text for warning in made.warnings)
+
+
+def test_between_looks_only_the_blocks_of_the_last_look_count(found, make_runs):
+    made = found(make_runs({"haproxy": {4: [*LOWER, 5.0, 5.0]}}))
+    (one,) = made.findings
+    assert one.n == 5
+    assert one.effect == pytest.approx(-0.312, abs=1e-3)
+    assert "2 blocks after the look at 5 wait for the next look" in one.warnings
+    assert made.blocks.complete == 7
+
+
+def test_a_claim_has_its_band_verdict_and_the_way_to_more_certainty(found, make_runs):
+    claim = ClaimedEffect("source/third", "direct", "haproxy", -0.30, point_band(-0.30))
+    wide = [0.60, 0.75, 0.70, 0.66, 0.73]
+    (sure,) = found(make_runs({"haproxy": {4: LOWER}}), claims=[claim]).findings
+    (unsure,) = found(make_runs({"haproxy": {4: wide}}), claims=[claim]).findings
+    assert (sure.claim, sure.verdict) == ("source/third", "confirmed")
+    assert sure.band == pytest.approx([-0.36, -0.24])
+    assert unsure.verdict == "inconclusive"
+    # A block is two runs of 10 s.
+    assert unsure.more_blocks.minutes == pytest.approx(unsure.more_blocks.blocks / 3)
+
+
+def test_further_claims_and_other_baselines_are_findings_of_their_own(found, make_runs, make_study):
+    runs = make_runs({"haproxy": {4: LOWER, 16: LOWER}, "tiproxy": {4: SAME, 16: SAME[::-1]}})
+    study = make_study(arms=("direct", "haproxy", "tiproxy"), threads=(4, 16))
+    claims = [
+        ClaimedEffect("a/whole", "direct", "haproxy", -0.3, point_band(-0.3)),
+        ClaimedEffect("b/again", "direct", "haproxy", -0.1, point_band(-0.1)),
+        ClaimedEffect("a/few", "direct", "haproxy", -0.3, point_band(-0.3), threads=(4,)),
+        ClaimedEffect("a/other", "haproxy", "tiproxy", 0.45, point_band(0.45)),
+    ]
+    made = found(runs, study, claims)
+    names = [one.id for one in made.findings]
+    assert names == [
+        "oltp_point_select.haproxy.qps",
+        "oltp_point_select.tiproxy.qps",
+        "oltp_point_select.haproxy.qps.b-again",
+        "oltp_point_select.haproxy.qps.a-few",
+        "oltp_point_select.tiproxy-vs-haproxy.qps.a-other",
+    ]
+    assert [one.verdict for one in made.findings] == [
+        "confirmed",
+        None,
+        "contradicted",
+        "confirmed",
+        "confirmed",
+    ]
+    assert made.findings[3].threads == [4]
+    assert made.verdicts == Verdicts(number=4, expected_false_at_most=0.2)
+
+
+def test_thread_levels_share_one_family_of_q_values(found, make_runs, make_study):
+    runs = make_runs({"haproxy": {4: LOWER, 16: [1.01, 0.98, 1.03, 1.0, 0.99]}})
+    (one,) = found(runs, make_study(threads=(4, 16))).findings
+    small, large = (level.q for level in one.by_threads)
+    assert small < 1e-3 < 0.5 < large
+    assert one.depends_on_threads.p < 0.001
+    # −31.2 % at 4 and +0.2 % at 16 differ in sign, so each level is said by itself.
+    assert one.sentence.startswith(
+        "HAProxy served 31.2\xa0% fewer queries per second than direct connections"
+    )
+    assert (
+        "at 4 threads (98\xa0% interval −31.8 to −30.6\xa0%); no difference was shown at 16 thr"
+        in one.sentence
+    )
+
+
+def test_signs_that_differ_leave_no_headline(found, make_runs, make_study):
+    runs = make_runs({"haproxy": {4: LOWER, 16: [1.21, 1.18, 1.23, 1.2, 1.19]}})
+    (one,) = found(runs, make_study(threads=(4, 16))).findings
+    assert (one.headline, one.label) == (False, "depends on threads")
+    assert [level.label for level in one.levels] == ["lower", "higher"]
+    assert one.sentence.startswith("HAProxy served 31.2\xa0% fewer queries per second than direct")
+    assert " and 20.2\xa0% more at 16 threads (+17.0 to " in one.sentence
+
+
+def test_an_aa_pair_that_differs_casts_doubt_on_every_finding(found, make_runs, make_study):
+    runs = make_runs({"haproxy": {4: LOWER}, "direct_again": {4: [1.05, 1.06, 1.055, 1.052, 1.058]}})
+    made = found(runs, make_study(aa=AA))
+    assert made.aa.label == "higher"
+    assert any("A/A pair differs" in warning.text for warning in made.warnings)
+    assert any("A/A pair differs" in warning for warning in made.findings[0].warnings)
+
+
+def test_an_aa_pair_that_differs_a_little_casts_doubt_on_effects_of_that_size_only(
+    found, make_runs, make_study
+):
+    # 0.5 % between equal arms in every block: of no practical size, and its interval leaves zero out.
+    again = [1.005, 1.006, 1.0055, 1.0052, 1.0058]
+    small, large = [1.004, 1.008, 1.006, 1.005, 1.007], [1.05, 1.06, 1.055, 1.052, 1.058]
+    for ratios, is_within in ((small, True), (large, False)):
+        made = found(make_runs({"haproxy": {4: ratios}, "direct_again": {4: again}}), make_study(aa=AA))
+        assert made.aa.label == "no practical difference"
+        assert any("Equal arms differed a little" in warning.text for warning in made.warnings)
+        noted = [warning for warning in made.findings[0].warnings if "A/A pair differs by" in warning]
+        assert bool(noted) is is_within
+
+
+def test_a_study_without_an_aa_pair_says_what_that_costs(found, make_runs):
+    made = found(make_runs({"haproxy": {4: LOWER}}))
+    assert made.aa is None
+    assert any("no A/A pair" in warning.text for warning in made.warnings)
+
+
+def test_an_arm_that_never_ran_leaves_a_reason_not_a_number(found, make_runs, make_study):
+    made = found(make_runs({"haproxy": {4: LOWER}}), make_study(arms=("direct", "haproxy", "tiproxy")))
+    missing = made.findings[1]
+    assert (missing.effect, missing.n, missing.label) == (None, 0, "not shown")
+    assert "no complete block" in missing.sentence
+    assert made.blocks.complete == 5
+    assert "Arm tiproxy has no run." in [warning.text for warning in made.warnings]
+
+
+def test_no_runs_at_all_give_a_file_without_findings(found, make_runs):
+    made = found(make_runs({"haproxy": {4: LOWER}}).iloc[:0])
+    assert made.findings[0].effect is None
+    assert made.machine_minutes == 0
+
+
+def test_zero_queries_are_said_and_never_compared(found, make_runs):
+    (one,) = found(make_runs({"haproxy": {4: [0.69, 0.0, 0.68, 0.69, 0.7]}})).findings
+    assert (one.effect, one.verdict, one.label) == (None, None, "not shown")
+    assert "qps is 0" in one.sentence
+
+
+def test_heavy_tails_are_named_in_the_warnings(found, make_runs):
+    heavy = [*(1.03 + step / 1000 for step in range(-9, 10)), 0.60]
+    made = found(make_runs({"haproxy": {4: heavy}}))
+    assert made.findings[0].second_opinion.agrees is False
+    assert any("Heavy-tailed" in warning.text for warning in made.warnings)
+
+
+def test_several_workloads_are_kept_apart(found, make_runs, make_study):
+    runs = pd.concat(
+        [make_runs({"haproxy": {4: LOWER}}), make_runs({"haproxy": {4: SAME}}, workload="oltp_read_only")]
+    )
+    made = found(runs, make_study(workloads={"oltp_point_select": {}, "oltp_read_only": {}}))
+    assert [one.label for one in made.findings] == ["lower", "no practical difference"]
+
+
+def test_a_workload_with_a_rate_is_compared_by_latency(found, make_runs, make_study):
+    study = make_study(workloads={"oltp_point_select": {"rate": 500}}, threads=(4, 16))
+    runs = make_runs({"haproxy": {4: SAME, 16: SAME}})
+    rng = np.random.default_rng(11)
+    parts = []
+    for run in runs.itertuples():
+        latencies = rng.lognormal(0, 0.3, 6000) * (1.5 if run.arm == "haproxy" else 1)
+        buckets, counts = np.unique(histogram.bucket_of(latencies), return_counts=True)
+        parts.append(pd.DataFrame({"run_id": run.run_id, "bucket": buckets, "count": counts}))
+    p50, p95, p99 = found(runs, study, histograms=pd.concat(parts)).findings
+    assert p50.id.endswith(".latency_p50_ms") and p50.effect == pytest.approx(0.5, abs=0.02)
+    assert p95.id == "oltp_point_select.haproxy.latency_p95_ms"
+    assert p95.effect == pytest.approx(0.5, abs=0.05)
+    assert [level.threads for level in p95.by_threads] == [4, 16]
+    # 6000 events leave 60 beyond p99, so both levels of a block are pooled.
+    assert (p99.by_threads, p99.threads, p99.label) == ([], [4, 16], "higher")
+    assert len(p99.runs) == 20
+    assert any("pooled" in warning for warning in p99.warnings)
+
+
+def test_checks_facts_and_voids_are_carried(found, make_runs):
+    reasons = "V15: the client used 97 % of its cores, less than 90 %"
+    void = {"run_id": "x", "arm": "haproxy", "status": "invalid", "threads": 4, "reasons": reasons}
+    voids = pd.DataFrame([void])
+    check = worked_arithmetic.check("little", False, "haproxy, 4 threads", "6 % off")
+    facts = {"direct": {"flush": 1}, "haproxy": {"flush": 2}}
+    made = found(make_runs({"haproxy": {4: LOWER}}), voids=voids, checks=[check], facts=facts)
+    assert made.checks == [check]
+    assert [one.plain for one in made.facts_differ] == [
+        {"fact": "flush", "values": facts and {"direct": 1, "haproxy": 2}}
+    ]
+    assert made.voids.by_arm["haproxy"] == Attempts(runs=6, voided=1)
+    assert made.client_full == [4]
+    assert any(warning.text.startswith("Check failed: little") for warning in made.warnings)
+
+
+def test_what_a_wide_aa_pair_withholds_says_how_many_blocks_the_pair_needs(found, make_runs, make_study):
+    """The A/A pair's log ratios have s = .2236, those of the effect .008."""
+    noise = list(np.exp([-0.9, -0.7, -0.8, -0.5, -1.1]))
+    made = found(make_runs({"haproxy": {4: LOWER}, "direct_again": {4: noise}}), make_study(aa=AA))
+    (one,) = made.findings
+    assert (one.label, made.aa.label) == ("no useful interval", "no useful interval")
+    # s with 80 % assurance is .2236 × √(4 / 1.6488) = .3483; t × .3483 / √n ≤ ln √1.5 = .2027 wants 20:
+    # 2.552 × .3483 / √19 = .2039 is too much, 2.539 × .3483 / √20 = .1977 is not. 20 less 5 are 15.
+    assert one.blocks_to_useful.blocks == made.aa.blocks_to_useful.blocks == 15
+    assert "Equal arms (A/A) came out anywhere from" in one.sentence
+    assert "About 15 more blocks" in one.sentence
+
+
+def test_a_block_takes_from_its_first_start_to_its_last_end():
+    # 0 to 60, and 100 to 140: 60 and 40 s, whose median is 50.
+    runs = pd.DataFrame({"block": [1, 1, 2], "started_s": [0.0, 50.0, 100.0], "sysbench_s": [10.0, 10.0, 40]})
+    assert findings._block_seconds(runs) == 50.0
+    assert findings._block_seconds(runs.iloc[:0]) is None
+
+
+@pytest.mark.parametrize(
+    ("complete", "n", "following", "note"),
+    [
+        (1, 0, 5, "1 complete block: nothing is decided before 5"),
+        (5, 5, 10, "judged at 5 blocks; the next look is at 10"),
+        (12, 10, 20, "judged at 10 blocks; the next look is at 20"),
+        (20, 20, None, "judged at 20 blocks, the last look"),
+    ],
+)
+def test_a_look_says_where_it_is_and_when_the_next_one_is(complete, n, following, note):
+    found = findings._look(complete, (5, 10, 20), 0.98)
+    assert (found.n, found.next, found.note, found.level) == (n, following, note, 0.98)

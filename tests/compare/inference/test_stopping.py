@@ -1,0 +1,101 @@
+"""A study that may stop early stops at a look where nothing is open, and only there."""
+
+import re
+
+import pytest
+
+from benchbook.compare.claims.effects import ClaimedEffect
+from benchbook.compare.inference.stopping import Rule
+from benchbook.compare.stats.equivalence import point_band
+from benchbook.core.study.params import Analysis
+from benchbook.core.study.study import Study
+
+CLEAR = [0.69, 0.70, 0.68, 0.69, 0.70]
+OPEN = [0.96, 1.05, 0.93, 1.06, 0.99]
+
+
+@pytest.fixture
+def ask(make_study, make_runs, no_histograms):
+    """Return what the rule says with the runs of some blocks, of a study of two arms and 20 blocks."""
+
+    def asked(ratios, claims=(), stop="decided", arms=("direct", "haproxy"), planned=20, say=print):
+        study = make_study(arms=arms, blocks=planned).model_dump()
+        study["plan"]["stop"] = stop
+        runs = make_runs({arm: {4: values} for arm, values in ratios.items()})
+        tables = {"runs": runs, "histograms": no_histograms}
+        rule = Rule(Study.model_validate(study), Analysis(), claims, lambda: tables, {}, say=say)
+        return rule(max(len(values) for values in ratios.values()))
+
+    return asked
+
+
+def test_a_clear_effect_stops_at_the_first_look(ask):
+    assert ask({"haproxy": CLEAR}) == "everything is decided at the look at 5 blocks; 20 planned"
+
+
+def test_an_open_question_goes_on(ask):
+    assert ask({"haproxy": OPEN}) is None
+    assert ask({"haproxy": OPEN * 2}) is None
+
+
+def test_one_open_contrast_keeps_all_going(ask):
+    arms = ("direct", "haproxy", "tiproxy")
+    assert ask({"haproxy": CLEAR, "tiproxy": OPEN}, arms=arms) is None
+    assert ask({"haproxy": CLEAR, "tiproxy": CLEAR}, arms=arms) is not None
+
+
+def test_what_a_look_shows_is_said_at_once_and_nothing_between_looks(ask):
+    """0.69 is 31 % lower; five ratios about 1 leave the question open."""
+    arms, told = ("direct", "haproxy", "tiproxy"), []
+    ask({"haproxy": CLEAR, "tiproxy": OPEN}, arms=arms, say=told.append)
+    ask({"haproxy": CLEAR + CLEAR[:2], "tiproxy": OPEN + OPEN[:2]}, arms=arms, say=told.append)
+    (line,) = told
+    clear, open_ = line.replace("\N{NO-BREAK SPACE}", " ").split("; ")
+    assert re.fullmatch(r"after 5 blocks: \w+ haproxy qps −30\.8 % \(−3.+ to −.+ %\)", clear), clear
+    assert re.fullmatch(r"\w+ tiproxy qps −0\.3 % \(−.+ to \+.+ %\), open: not shown", open_), open_
+    wide = [2.0, 5.0, 3.0, 4.0, 3.5]
+    ask({"haproxy": wide}, say=told.append)
+    assert told[-1].endswith("%), open: no useful interval")
+
+
+def test_before_the_first_look_nothing_is_even_read(make_study):
+    study = make_study(blocks=20).model_dump()
+    study["plan"]["stop"] = "decided"
+    rule = Rule(Study.model_validate(study), Analysis(), (), lambda: pytest.fail("the runs were read"), {})
+    assert [rule(blocks) for blocks in range(5)] == [None] * 5
+
+
+def test_by_default_every_block_is_measured(ask):
+    assert ask({"haproxy": CLEAR}, stop="all") is None
+
+
+def test_a_claim_needs_its_verdict_and_a_label_is_not_enough(ask):
+    """0.69 is 31 % lower beyond doubt, but with these intervals not beyond doubt near a third."""
+    wide = [0.62, 0.75, 0.70, 0.66, 0.73]
+    near = ClaimedEffect("s/near", "direct", "haproxy", -0.31, point_band(-0.31))
+    far = ClaimedEffect("s/far", "direct", "haproxy", 0.05, point_band(0.05))
+    assert ask({"haproxy": wide}) is not None
+    assert ask({"haproxy": wide}, [near]) is None
+    assert ask({"haproxy": wide}, [far]) is not None
+
+
+def test_between_looks_the_blocks_of_the_last_look_decide(ask):
+    """Seven blocks: only the first five count, so what was open stays open until the tenth."""
+    assert ask({"haproxy": [*OPEN, 0.5, 0.5]}) is None
+    assert ask({"haproxy": [*CLEAR, 2.0, 2.0]}) is not None
+
+
+def test_at_the_last_block_there_is_nothing_to_leave_out(ask):
+    assert ask({"haproxy": CLEAR}, planned=5) is None
+
+
+def test_the_report_says_that_and_why_it_stopped(make_study, make_runs, no_voids, no_histograms):
+    from benchbook.compare.inference import findings
+
+    study = make_study(blocks=20).model_dump()
+    study["plan"]["stop"] = "decided"
+    tidy = {"runs": make_runs({"haproxy": {4: CLEAR}}), "voids": no_voids, "histograms": no_histograms}
+    made = findings.make("s", Study.model_validate(study), tidy, Analysis())
+    (said,) = [one.text for one in made.warnings if "20 planned blocks" in one.text]
+    assert said.startswith("Stopped after 5 of 20 planned blocks: everything was decided at the look at 5")
+    assert made.look.n == 5

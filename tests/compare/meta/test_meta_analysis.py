@@ -1,0 +1,305 @@
+"""Sessions pooled: which count, what each effect is over them, and the label and sentence that follow."""
+
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+from benchbook.api.meta_analysis import effect_rows
+from benchbook.compare.meta.meta_analysis import brought, pool, standard_error
+from benchbook.compare.meta.meta_analysis_text import words_in
+from benchbook.core.artifacts import meta_analysis as core
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.artifacts.findings import Findings
+from benchbook.core.artifacts.record import Superseded
+from tests.compare.sessions import TURIN, XEON, finding, part, session, sessions
+from tests.found import changed, findings, level
+from tests.found import finding as findable
+
+DATA = Path(__file__).parents[2] / "data" / "quick-sessions.json"
+
+
+def told(short: dict) -> Findings:
+    """Return findings of which only what pooling takes was kept."""
+    own, aa = [findable(**one) for one in short["findings"]], findable(**short["aa"])
+    whole = findings(*own, title=short["title"], aa=aa)
+    return whole.model_copy(update={"quiet": changed(whole.quiet, **short["quiet"])})
+
+
+def recorded():
+    """Five sessions of `quick` that were measured in November 2026."""
+    return [
+        brought(one["id"], one["measured"], "a1", told(one["findings"]), one["facts"])
+        for one in json.loads(DATA.read_text())
+    ]
+
+
+def test_a_session_is_told_by_its_first_arms_machine_and_server():
+    whole = told(json.loads(DATA.read_text())[0]["findings"])
+    facts = {
+        arm: {
+            "machine": {"cpu_model": model, "cores": cores, "kernel": kernel},
+            "engine": {"name": "mariadb", "version": version},
+        }
+        for arm, model, cores, kernel, version in (
+            ("before", XEON, 2, "6.1", "10.11"),
+            ("after", TURIN, 8, "6.12", "11.4"),
+        )
+    }
+    one = brought("s", "2026-11-01T01:00", "a1", whole, facts).session
+    assert (one.cores, one.kernel, one.engine) == (2.0, "6.1", "mariadb 10.11")
+    assert one.processor.name.startswith("Intel")
+
+
+def only(found) -> core.PooledEffect:
+    (contrast,) = found.contrasts
+    return contrast.whole
+
+
+def test_the_error_of_a_session_follows_from_its_interval():
+    # t with 4 degrees of freedom at 98 % is 3.747.
+    assert standard_error(findable(**part(0.1, 0.02))) == pytest.approx(0.02)
+    assert standard_error(level(1, 0.0, math.expm1(-3.747), math.expm1(3.747))) == (
+        pytest.approx(1.0, abs=1e-4)
+    )
+    assert standard_error(level(1, 0.0, None, None, n=2)) is None
+    assert standard_error(level(1, 0.0, -1.0, 2.0)) is None
+
+
+def test_recorded_sessions_of_one_night_count_as_one_occasion():
+    found = pool("quick", recorded())
+    contrast = next(one for one in found.contrasts if one.id == "oltp_point_select.haproxy.qps")
+    one, eight = contrast.levels
+    # 06:11 · 16:58, 18:21 and 20:40 within six hours on what may be one model · 01:43 the next day.
+    assert [len(occasion.sessions) for occasion in one.occasions] == [1, 3, 1]
+    assert (one.k, len(one.sessions), one.processors) == (3, 5, 1)
+    assert one.prediction_low is None
+    assert one.label == "same direction"
+    # Effects of the sessions as their pages had them.
+    assert [round(100 * seen.effect, 1) for seen in eight.seen] == [-5.5, 41.2, 30.2, 35.3, 33.0]
+    assert eight.label == "depends on the machine"
+    assert "changes between sessions: from −6\xa0% to +41\xa0% on Xeon." in eight.headline
+    assert not contrast.one_number
+    assert contrast.told == contrast.levels
+
+
+def test_the_order_in_which_sessions_are_brought_changes_nothing():
+    mixed = recorded()
+    random.Random(7).shuffle(mixed)
+    assert pool("quick", mixed).model_dump_json() == pool("quick", recorded()).model_dump_json()
+
+
+def test_a_session_that_is_there_twice_is_refused():
+    twice = [*recorded(), recorded()[0]]
+    with pytest.raises(ValueError, match=r"2026-11-22T0611 is there twice"):
+        pool("quick", twice)
+
+
+def test_superseded_and_other_designs_stand_beside_with_the_reason():
+    own = sessions(0.1, 0.1)
+    why = Superseded(reason="its cold arm was warm", commit="1234567")
+    old = session(finding(part(0.3, 0.01)), measured="2026-11-09T01:00", superseded=why)
+    other = session(
+        finding(part(0.4, 0.01)), measured="2026-11-10T01:00", design="b2", differs="run_s 8 instead of 5"
+    )
+    found = pool("quick", [*own, old, other])
+    assert [one.session.id for one in found.left_out] == [old.session.id, other.session.id]
+    assert found.left_out[0].reason == "superseded: its cold arm was warm"
+    assert found.left_out[1].reason == "another design (b2, not a1): run_s 8 instead of 5"
+    assert {one.session for one in only(found).seen} == {one.session.id for one in own}
+    assert found.design == "a1"
+    assert pool("quick", [*own, other], design="b2").sessions == (other.session,)
+    with pytest.raises(ValueError, match="no session has the design c3"):
+        pool("quick", own, design="c3")
+    with pytest.raises(ValueError, match="not superseded"):
+        pool("quick", [old])
+
+
+def test_of_designs_measured_equally_often_the_newest_counts():
+    old = session(finding(part(0.1, 0.01)), measured="2026-11-01T01:00")
+    new = session(finding(part(0.1, 0.01)), measured="2026-11-02T01:00", design="b2")
+    assert pool("quick", [new, old]).design == "b2"
+
+
+@pytest.mark.parametrize(
+    ("logs", "more", "label"),
+    [
+        ((0.10, 0.11, 0.09, 0.10), {}, "holds elsewhere"),
+        # Three occasions are too few, four on two models are no three.
+        ((0.10, 0.11, 0.09), {}, "same direction"),
+        ((0.10, 0.11, 0.09, 0.10), {"processors": (XEON, TURIN)}, "same direction"),
+        ((0.10, 0.11, 0.09, 0.10), {"processors": (XEON,)}, "same direction"),
+        ((0.10,), {}, "one session"),
+        ((0.10, -0.10, 0.10, 0.10), {}, "depends on the machine"),
+        # Of one sign, though the spread is larger than the mean: 0.02, 0.02, 0.02, 0.30.
+        ((0.02, 0.02, 0.02, 0.30), {}, "depends on the machine"),
+        # t is 3.747: 0.01 ± 0.019 decides nothing, and four together leave zero out on average.
+        ((0.01, 0.011, 0.009, 0.01, 0.01), {"processors": (XEON,)}, "on average"),
+        ((0.001, -0.002, 0.001, 0.002), {}, "not shown"),
+        # Spread beyond its errors, yet less than makes a practical difference.
+        ((0.002, -0.002, 0.003, -0.001), {"error": 0.0008}, "not shown"),
+        ((0.5, 0.5, 0.5, 0.5), {"label": "no useful interval", "processors": (XEON,)}, "on average"),
+    ],
+)
+def test_labels_follow_from_the_occasions(logs, more, label):
+    assert only(pool("quick", sessions(*logs, **more))).label == label
+
+
+def test_two_sessions_within_six_hours_are_one_session_for_the_label():
+    both = [session(finding(part(0.1, 0.01)), measured=f"2026-11-01T0{hour}:00") for hour in (1, 3)]
+    found = only(pool("quick", both))
+    assert (found.k, found.label) == (1, "one session")
+    assert found.headline.startswith("In 2 sessions within 6 hours on one processor model HAProxy served 11")
+
+
+def test_a_session_without_an_interval_is_named_and_not_pooled():
+    broken = session(
+        finding({**part(0.1, 0.01), "low": None, "high": None, "reason": "an interval needs 3 blocks"}),
+        measured="2026-11-20T01:00",
+    )
+    found = only(pool("quick", [*sessions(0.1, 0.1), broken]))
+    assert found.k == 2
+    assert found.seen[-1].reason == "an interval needs 3 blocks"
+    alone = only(pool("quick", [broken]))
+    assert (alone.label, alone.effect) == ("not computed", None)
+    assert "an interval needs 3 blocks" in alone.headline
+
+
+def headline(*logs: float, **more) -> str:
+    return only(pool("quick", sessions(*logs, **more))).headline.replace("\xa0", " ")
+
+
+def test_headlines_have_one_number_and_one_range():
+    assert headline(-0.16, -0.165, -0.155, -0.16) == (
+        "HAProxy served 15 % fewer queries than direct connections on point selects; "
+        "expect 14 to 15 % elsewhere (4 sessions, 4 processors)."
+    )
+    # Rounded to whole per cent both would be 15.
+    assert headline(-0.16, -0.165) == (
+        "HAProxy served 15 % fewer queries than direct connections on point selects: "
+        "14.8 to 15.2 % in 2 sessions on 2 processors."
+    )
+    assert headline(-0.16).startswith("In one session on one machine HAProxy served 15 % fewer queries")
+    assert headline(-0.2, 0.34, processors=(TURIN, XEON)) == (
+        "The effect of HAProxy against direct connections on point selects depends on the machine: "
+        "from −18 % (EPYC Zen 5) to +40 % (Xeon Emerald Rapids)."
+    )
+    assert headline(-0.2, 0.34, processors=(XEON,)).endswith(
+        "changes between sessions: from −18 % to +40 % on Xeon Emerald Rapids."
+    )
+    # 0.0005 ± 2.353 * 0.005 / sqrt(4): t with 3 degrees of freedom at 90 %.
+    assert headline(0.001, -0.002, 0.001, 0.002) == (
+        "No difference in queries between HAProxy and direct connections was shown on point selects; "
+        "expect −0.5 to +0.6 % elsewhere (4 sessions, 4 processors)."
+    )
+
+
+def test_what_no_session_shows_is_told_as_not_shown_whatever_the_sessions_measured():
+    # t is 3.747: an error of 0.02 decides nothing within 0.075.
+    assert headline(0.05, 0.06, error=0.02) == (
+        "No difference in queries between HAProxy and direct connections was shown on point selects, "
+        "though 2 sessions on 2 processors measured +5.1 to +6.2 %."
+    )
+    apart = only(pool("quick", sessions(0.05, -0.05, error=0.02)))
+    assert (apart.label, apart.standing) == ("depends on the machine", "not shown")
+    assert apart.short.replace("\xa0", " ") == "−4.9 to +5.1 %, not shown"
+    assert apart.headline.replace("\xa0", " ") == (
+        "No session shows an effect of HAProxy on point selects, yet they differ: "
+        "from −4.9 % (EPYC Zen 3) to +5.1 % (Xeon Emerald Rapids)."
+    )
+
+
+def test_no_headline_is_longer_than_twenty_five_words():
+    long = "selects of random points (rows-10000) with a thread for each connection"
+    for logs in ((0.1,), (0.1, 0.1), (0.1,) * 4, (0.1, -0.3), (0.0,), (0.0, 0.0), (0.0,) * 4):
+        names = {"baseline": "direct connections", "treatment": "the server without ANALYZE"}
+        several = sessions(*logs, names=names | {"workload": "point selects"})
+        assert words_in(only(pool("quick", several)).headline) <= 25, logs
+        # Names this long can't fit; what can be left out is.
+        several = sessions(*logs, names=names | {"workload": long})
+        assert words_in(only(pool("quick", several)).headline) <= 33, logs
+    for contrast in pool("quick", recorded()).contrasts:
+        for effect in contrast.finest:
+            assert words_in(effect.headline) <= 25, effect.headline
+
+
+def test_one_number_stands_for_no_levels_that_disagree():
+    def of(one: float, eight: float, place: int, **more):
+        levels = {1: part(one, 0.005), 8: part(eight, 0.005)}
+        return session(
+            finding(part((one + eight) / 2, 0.005), levels, **more), measured=f"2026-11-{place:02d}T01:00"
+        )
+
+    agree = pool("quick", [of(0.1, 0.2, place) for place in (1, 2, 3, 4)])
+    assert agree.contrasts[0].one_number
+    turned = pool("quick", [of(-0.1, 0.2, place) for place in (1, 2, 3, 4)])
+    assert not turned.contrasts[0].one_number
+    depends = pool("quick", [of(0.1, 0.2, 1), of(0.1, -0.2, 2)])
+    assert not depends.contrasts[0].one_number
+    said = pool("quick", [of(0.1, 0.2, place, headline=place != 2) for place in (1, 2, 3, 4)])
+    assert not said.contrasts[0].one_number
+
+
+def test_the_equal_arms_are_pooled_too():
+    own = [
+        session(
+            finding(part(0.1, 0.005)),
+            aa=finding(part(log, 0.005), treatment="direct_again"),
+            measured=f"2026-11-0{place}T01:00",
+        )
+        for place, log in enumerate((0.001, -0.001, 0.002, 0.0), 1)
+    ]
+    twin = pool("quick", own).aa
+    assert twin.treatment == "direct_again"
+    assert (twin.whole.k, twin.whole.label) == (4, "not shown")
+    assert twin.whole.low < 0 < twin.whole.high
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    found = pool(
+        "quick", [*recorded(), session(finding(part(0.1, 0.1)), measured="2026-12-01T01:00", design="z")]
+    )
+    path = tmp_path / "quick" / core.FILE
+    path.parent.mkdir()
+    found.write(path)
+    assert core.Pooled.read(path) == found
+    text = path.read_text().replace('"version": 1', '"version": 2')
+    path.write_text(text)
+    with pytest.raises(BenchbookError, match=r"quick/pooled\.json: version: .*make pages"):
+        core.Pooled.read(path, core.REMEDY)
+
+
+def test_last_bits_of_exp_change_no_byte(monkeypatch):
+    before = pool("quick", recorded()).model_dump_json()
+    exact, exact_log = math.expm1, math.log1p
+    monkeypatch.setattr(math, "expm1", lambda value: math.nextafter(exact(value), math.inf))
+    monkeypatch.setattr(math, "log1p", lambda value: math.nextafter(exact_log(value), -math.inf))
+    assert pool("quick", recorded()).model_dump_json() == before
+
+
+def test_facts_of_a_session_come_with_it():
+    first = pool("quick", recorded()).sessions[-1]
+    assert first.processor == core.Processor(
+        name="Intel(R) Xeon(R) Processor", family=6, model=207, stepping=2
+    )
+    assert (first.kernel, first.cores, first.engine) == (
+        "6.18.44-fc-v657",
+        2.0,
+        "mariadb 10.11.19-MariaDB-0+deb12u1",
+    )
+    assert first.proxies == {"haproxy": "2.6.12-1+deb12u4"}
+    assert first.steal_pct == 0.0163152
+
+
+def test_a_row_has_the_effect_and_what_sessions_differ_by_as_fractions():
+    """Logs of 0.02, 0.02, 0.02 and 0.30 have a mean of 0.09, a variance of (3 x 0.07² + 0.21²) / 3 = 0.0196.
+
+    Each has an error of 0.005, whose square is 0.000025: what remains is tau² = 0.019575, its root 0.1399.
+    """
+    found = pool("quick", sessions(0.02, 0.02, 0.02, 0.30))
+    (row,) = effect_rows(found).to_dict("records")
+    assert row["tau"] == pytest.approx(0.1399, rel=2e-3)
+    assert row["effect"] == pytest.approx(0.0942, abs=1e-3)
+    assert (row["occasions"], row["sessions"], row["processors"]) == (4, 4, 4)

@@ -1,0 +1,160 @@
+"""A session beside the record: as expected, outside, or nothing to expect; and what is different there."""
+
+import math
+import random
+
+import pytest
+
+from benchbook.compare.meta.prediction_check import coverage, different, equal_arms, placed, sentences, summary
+from benchbook.compare.meta.meta_analysis import pool
+from tests.compare.sessions import MILAN, PROCESSORS, TURIN, XEON, finding, part, session, sessions
+
+
+def record(*logs: float, **more):
+    return pool("quick", sessions(*logs, **more))
+
+
+def here(log: float, error: float = 0.005, **more):
+    return session(finding(part(log, error)), measured="2026-12-01T06:00", **more)
+
+
+def test_what_is_expected_counts_the_blocks_of_both_sides():
+    known = record(0.10, 0.10, 0.10, 0.10)
+    (found,) = placed(here(0.10, error=0.01), known)
+    # Mean 0.1 without tau; 2.3534 * sqrt(0.005²/4 + 0.01²) = 0.02426.
+    assert [math.log1p(end) for end in found.expected] == pytest.approx([0.07574, 0.12426], abs=1e-5)
+    assert found.place == "as expected"
+    assert found.sentence.replace("\xa0", " ") == (
+        "HAProxy on point selects: +11 % here (±3.8 %); 4 recorded sessions: +11 to +11 %, so as expected, "
+        "but this session could not have told otherwise (the record: ±0.6 %)."
+    )
+
+
+def test_a_session_far_off_is_outside_and_what_is_different_is_said():
+    known = record(-0.15, -0.16, -0.17, -0.16, processors=(XEON, TURIN, *PROCESSORS[3:5]))
+    far = here(0.10, processor=MILAN)
+    (found,) = placed(far, known)
+    assert found.place == "outside what was expected"
+    assert "outside what was expected (−17 to −13\xa0%)" in found.sentence
+    assert summary(far, known) == (
+        "The effect here lies outside what was expected. "
+        "Different here: EPYC Zen 3, a processor that no recorded session had."
+    )
+    assert summary(here(-0.16), known) == "The effect here is as expected from the recorded sessions."
+
+
+def test_with_too_few_processors_nothing_is_expected():
+    known = record(0.1, 0.1, 0.1, 0.1, processors=(XEON, TURIN))
+    (found,) = placed(here(0.5), known)
+    assert (found.place, found.expected) == ("nothing to expect yet", None)
+    assert "3 processor models are needed to expect anything, there are 2" in found.sentence
+    assert summary(here(0.5), known) == ""
+
+
+def test_a_recorded_session_is_compared_with_the_others():
+    own = sessions(0.10, 0.11, 0.09, 0.10, 0.40)
+    (found,) = placed(own[-1], pool("quick", own))
+    assert found.place == "outside what was expected"
+    assert "4 recorded sessions" in found.sentence
+    (found,) = placed(own[0], pool("quick", own[:3]))
+    assert found.place == "nothing to expect yet"
+
+
+def test_another_design_is_not_compared():
+    assert placed(here(0.1, design="b2"), record(0.1, 0.1, 0.1, 0.1)) == []
+
+
+def test_an_effect_without_an_interval_here_is_no_number():
+    broken = session(
+        finding({**part(0.1, 0.1), "low": None, "high": None, "reason": "too few"}),
+        measured="2026-12-01T06:00",
+    )
+    (found,) = placed(broken, record(0.1, 0.1, 0.1, 0.1))
+    assert (found.place, found.effect) == ("no number here", None)
+
+
+def test_differences_are_those_from_every_recorded_session():
+    known = [one.session for one in sessions(0.1, 0.1)]
+    same = here(0.1).session
+    assert different(same, known) == []
+    loud = same.model_copy(
+        update={
+            "steal_pct": 6.8,
+            "kernel": "5.10",
+            "cores": 4.0,
+            "proxies": {"haproxy": "3.0"},
+            "probes": {"wake_us": 9.0},
+        }
+    )
+    probed = [known[0].model_copy(update={"probes": {"wake_us": 2.5}}), known[1]]
+    assert different(loud, probed) == [
+        "kernel 5.10",
+        "haproxy 3.0",
+        "4 cores",
+        "steal 6.8\xa0%, elsewhere at most 0.5\xa0%",
+        "wake_us 9, elsewhere 2.5 to 2.5",
+    ]
+
+
+def test_each_processor_is_left_out_with_all_its_occasions():
+    # Four near 0.1 and a processor at 0.5, measured twice: that is outside what the four let expect; each of
+    # the four is inside what the others do, since 0.5 among them makes tau large.
+    logs, models = (0.10, 0.11, 0.09, 0.10, 0.50, 0.50), (*PROCESSORS[:5], PROCESSORS[4])
+    known = pool("quick", sessions(*logs, processors=models))
+    own, total = coverage([known])
+    assert (own.study, total.study) == ("quick", "")
+    assert (own.effects.number, own.effects.of) == (total.effects.number, total.effects.of) == (4, 5)
+    # An occasion of it alone is predicted by the other one, too.
+    assert (own.occasions.number, own.occasions.of) == (6, 6)
+    # Exact interval of 4 of 5: 28.4 to 99.5 %.
+    assert (round(100 * own.effects.low, 1), round(100 * own.effects.high, 1)) == (28.4, 99.5)
+
+
+def test_what_leaves_fewer_than_three_processors_is_not_tried():
+    few = [pool("quick", sessions(0.1, 0.1, 0.1))]
+    assert coverage(few) == []
+    assert sentences(few)[0].startswith("No effect was measured on 4 processor models yet")
+
+
+def test_nine_of_ten_drawn_processors_lie_inside():
+    draw = random.Random(20261123)
+    several = [
+        pool(
+            f"s{place}",
+            sessions(*(draw.gauss(0.1, 0.05) + draw.gauss(0, 0.01) for _ in range(8)), error=0.01),
+        )
+        for place in range(60)
+    ]
+    share = coverage(several)[-1].effects
+    assert share.of == 480
+    # 480 times 0.9 is 432; that is left in all but one of a thousand draws between 412 and 452.
+    assert 412 <= share.number <= 452
+
+
+def test_equal_arms_are_counted_by_session_of_any_design_and_by_mean():
+    def twins(*logs: float):
+        return pool(
+            "quick",
+            [
+                session(
+                    finding(part(0.1, 0.005)),
+                    aa=finding(part(log, 0.005), treatment="direct_again"),
+                    measured=f"2026-11-0{place}T01:00",
+                    processor=PROCESSORS[place],
+                )
+                for place, log in enumerate(logs, 1)
+            ],
+        )
+
+    # t is 3.747, so an interval is ±0.0187: 0.05 is outside. The mean of two has t with 1 degree of freedom.
+    several = [twins(0.001, -0.001), twins(0.05)]
+    seen = equal_arms(several)
+    assert [(name, share.number, share.of) for name, share in seen.items()] == [
+        ("means", 1, 1),
+        ("runs", 2, 3),
+    ]
+    assert equal_arms([pool("quick", sessions(0.1))]) == {}
+    assert sentences(several)[-1] == (
+        "Equal arms (A/A): zero lies in the intervals of 1 of 1 means over processors and 2 of 3 sessions in "
+        "whole runs."
+    )

@@ -1,0 +1,150 @@
+"""What would narrow a prediction interval: more sessions, or more blocks in each."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from scipy.special import stdtrit
+
+from benchbook.compare.meta.sample_size import Need, advise, assured_spread, blocks_for, chosen, detectable_effect, half_width, lines, more_blocks, need
+from benchbook.compare.meta.meta_analysis import pool
+from tests.compare.sessions import PROCESSORS, sessions
+
+
+def test_half_the_width_is_that_of_the_pooled_interval():
+    found = pool("quick", sessions(0.05, 0.15, 0.10, 0.20))
+    effect = found.contrasts[0].whole
+    (advice,) = advise(found)
+    printed = (math.log1p(effect.prediction_high) - math.log1p(effect.prediction_low)) / 2
+    assert advice.now_pct == pytest.approx(100 * printed, rel=1e-4)
+
+
+def test_sessions_that_differ_want_more_sessions():
+    (advice,) = advise(pool("quick", sessions(0.05, 0.15, 0.10, 0.20)))
+    # tau is 6.44: 2.3534 * 6.44 * sqrt(1 + 1/4) and 1.8946 * 6.44 * sqrt(1 + 1/8), t with 3 and 7 degrees.
+    assert advice.sentence == (
+        "HAProxy on point selects: ±16.9 points; 8 processors make it ±12.9, twice the blocks in each ±16.9. "
+        "More processors: processors differ by 6.4 points, their sessions leave 0.5."
+    )
+
+
+def test_sessions_alike_gain_from_either():
+    (advice,) = advise(pool("quick", sessions(0.10, 0.10, 0.10, 0.10, error=0.03)))
+    # Without tau: 2.3534 * 0.03 / sqrt(4) = 3.53; with twice the blocks over sqrt(2) less: 2.50.
+    assert advice.now_pct == pytest.approx(3.53, abs=0.005)
+    # Of eight sessions 1.8946 * 3 / sqrt(8) = 2.01.
+    assert "8 processors make it ±2.0, twice the blocks in each ±2.5. Either helps" in advice.sentence
+
+
+@pytest.mark.parametrize(
+    ("models", "missing"), [(1, "2 more processor models"), (2, "1 more processor model")]
+)
+def test_too_few_processors_want_more_of_them(models, missing):
+    (advice,) = advise(pool("quick", sessions(0.10, 0.11, 0.09, 0.10, processors=PROCESSORS[:models])))
+    assert advice.now_pct is None
+    assert advice.sentence == (
+        f"HAProxy on point selects: sessions on {missing} would say what to expect elsewhere; "
+        "more blocks, or more sessions on the same model, can't."
+    )
+
+
+def test_nothing_is_advised_of_a_study_without_sessions():
+    (advice,) = advise(pool("quick", sessions(0.10)))
+    told = list(lines(pool("quick", sessions(0.10))))
+    assert told == ["What would narrow what is expected of a further session:", f"  {advice.sentence}"]
+    assert list(lines(None)) == []
+
+
+@pytest.mark.parametrize("block", [0.0, 0.01, 0.1])
+def test_more_of_anything_never_widens(block):
+    assert half_width(0.05, block, 8) < half_width(0.05, block, 4)
+    assert half_width(0.05, block / 2, 4) <= half_width(0.05, block, 4)
+
+
+def lacking(study: str, *, known: int, pct: float | None = None, runs: bool = False, s: float = 300) -> Need:
+    return Need(study, known, pct, is_new_here=True, is_in_runs=runs, seconds=s)
+
+
+def test_what_has_fewest_occasions_is_needed_most_then_what_is_expected_least_narrowly():
+    needs = [
+        lacking("narrow", known=4, pct=2.0), lacking("wide", known=4, pct=9.0), lacking("new", known=0),
+        lacking("slow", known=1, s=5000), lacking("runs", known=4, pct=3.0, runs=True),
+    ]  # fmt: skip
+    # 15 minutes: new, then wide and runs of five each; slow alone takes longer, and narrow comes last.
+    assert [one.study for one in chosen(needs, 900)] == ["runs", "new", "wide"]
+    assert lacking("wide", known=4, pct=9.0).sentence == (
+        "wide: 4 occasions, ±9.0 points expected of a further one; turns, 5 min"
+    )
+
+
+def test_what_fits_to_the_second_is_measured_and_one_of_these_hours_is_not():
+    one, other, here = (lacking(name, known=0, s=300) for name in ("one", "other", "here"))
+    assert chosen([one, other], 600) == [one, other]
+    assert chosen([one, other], 599) == [one]
+    assert chosen([replace(here, is_new_here=False), other], 600) == [other]
+
+
+def test_a_session_in_the_hours_of_another_on_such_a_machine_is_no_occasion_and_not_asked_for():
+    own = [one.session for one in sessions(0.1, 0.1)]  # The last: a Milan, on 2026-11-02 at 06:00.
+    here = own[-1].model_copy(update={"id": "here"})
+    soon, late = (here.model_copy(update={"measured": f"2026-11-02T{hour}"}) for hour in ("11:59", "12:01"))
+    found = [need("quick", own, one, None, in_runs=False, seconds=60) for one in (soon, late)]
+    assert [(one.occasions, one.is_new_here) for one in found] == [(2, False), (2, True)]
+    assert chosen(found, 3600) == [found[1]]
+
+
+KNOWN = {
+    0.95: {0.005: (4, 3, 3), 0.01: (7, 4, 3), 0.02: (18, 7, 5), 0.03: (38, 12, 7), 0.05: (100, 27, 14)},
+    0.98: {0.005: (5, 4, 3), 0.01: (9, 5, 4), 0.02: (26, 9, 6), 0.03: (53, 16, 9), 0.05: (140, 38, 19)},
+}
+
+
+@pytest.mark.parametrize(
+    ("level", "spread", "blocks"), [(level, s, b) for level, rows in KNOWN.items() for s, b in rows.items()]
+)
+def test_blocks_for_a_known_spread(level, spread, blocks):
+    assert tuple(blocks_for(width, spread, level) for width in (0.01, 0.02, 0.03)) == blocks
+
+
+def test_a_spread_seen_in_five_blocks_is_planned_with_half_as_much_again():
+    # 0.02 · √(4 / χ²(0.20, 4)) = 0.02 · √(4 / 1.6488) = 0.03115
+    assert assured_spread(0.02, 5) == pytest.approx(0.0311515, abs=1e-7)
+
+
+def test_more_blocks_counts_what_is_there_and_its_minutes():
+    # s = 0.02 of five blocks plans with 0.03115: 17 blocks at 98 % for ± 2 %; 12 are missing, 90 s each.
+    found = more_blocks(0.02, 5, 5, 0.02, 0.98, 90)
+    assert blocks_for(0.02, assured_spread(0.02, 5), 0.98) == 5 + found.blocks
+    assert found.minutes == pytest.approx(found.blocks * 1.5)
+
+
+def test_enough_blocks_need_none_more():
+    assert more_blocks(0.001, 10, 10, 0.02, 0.98, 60).blocks == 0
+
+
+def test_unknown_time_stays_unknown():
+    assert more_blocks(0.02, 5, 5, 0.02, 0.98, None).minutes is None
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_one_block_says_nothing_about_the_next(n):
+    assert more_blocks(0.02, n, n, 0.02, 0.98, 60) is None
+    assert detectable_effect(0.02, n, 0.98) is None
+
+
+def test_a_hopeless_spread_gives_no_number():
+    assert blocks_for(0.001, 5.0, 0.98) is None
+    assert more_blocks(5.0, 5, 5, 0.001, 0.98, 60) is None
+
+
+def test_the_smallest_visible_effect_adds_both_quantiles():
+    # (t.99,4 + t.80,4) · s/√n = (3.746947 + 0.940965) · 0.02/√5
+    expected = math.expm1((3.746947 + 0.940965) * 0.02 / math.sqrt(5))
+    assert detectable_effect(0.02, 5, 0.98) == pytest.approx(expected, rel=1e-5)
+
+
+def test_ten_thousand_blocks_are_the_most_that_are_planned():
+    # t(0.99, 9999) * s / sqrt(10000) <= ln 1.01: the largest such spread needs the last block.
+    spread = math.log1p(0.01) * 100 / float(stdtrit(9999, 0.99))
+    assert blocks_for(0.01, spread * (1 - 1e-6), 0.98) == 10_000
+    assert blocks_for(0.01, spread * (1 + 1e-6), 0.98) is None

@@ -1,0 +1,171 @@
+"""Pairing: which runs meet, which blocks drop out, and what is refused."""
+
+import math
+
+import pytest
+
+from benchbook.compare.stats import pairs
+from benchbook.compare.stats.pairs import block_ratios
+from tests.found import runs
+
+WORKLOAD = "oltp_point_select"
+
+
+def test_each_block_pairs_its_own_runs(make_runs):
+    runs = make_runs({"haproxy": {4: [0.7, 0.8], 16: [0.9, 1.1]}}).sample(frac=1, random_state=3)
+    found = block_ratios(runs, "direct", "haproxy", WORKLOAD, [16, 4])
+    assert found.ratios.loc[2].tolist() == pytest.approx([math.log(0.8), math.log(1.1)])
+    assert list(found.ratios.columns) == [4, 16]
+    assert found.run_ids[1] == tuple(
+        f"b01-{WORKLOAD}-t{threads:04d}-{arm}" for threads in (4, 16) for arm in ("direct", "haproxy")
+    )
+
+
+def test_a_block_without_all_its_pairs_is_dropped_and_said(make_runs):
+    runs = make_runs({"haproxy": {4: [0.7, 0.8, 0.75], 16: [0.9, None, 0.95]}})
+    found = block_ratios(runs, "direct", "haproxy", WORKLOAD, [4, 16])
+    assert list(found.ratios.index) == [1, 3]
+    assert found.dropped == ("block 2 has no pair at 16 threads",)
+    assert 2 not in found.run_ids
+
+
+def test_a_run_without_a_number_drops_its_block(make_runs):
+    runs = make_runs({"haproxy": {4: [0.7, math.nan, 0.75]}})
+    found = block_ratios(runs, "direct", "haproxy", WORKLOAD, [4])
+    assert found.n == 2
+    assert found.dropped
+
+
+def test_a_run_without_any_query_refuses_the_contrast_instead_of_favouring_its_arm(make_runs):
+    runs = make_runs({"haproxy": {4: [0.7, 0.0, 0.75]}})
+    found = block_ratios(runs, "direct", "haproxy", WORKLOAD, [4])
+    assert found.n == 0
+    assert "block 2, haproxy, 4 threads" in found.refusal
+
+
+def test_arms_without_runs_leave_an_empty_table(make_runs):
+    runs = make_runs({"haproxy": {4: [0.7, 0.8]}})
+    found = block_ratios(runs, "direct", "tiproxy", WORKLOAD, [4])
+    assert (found.n, found.refusal) == (0, None)
+
+
+def test_two_pairs_in_one_place_are_an_error(make_runs):
+    runs = make_runs({"haproxy": {4: [0.7, 0.8]}})
+    runs.loc[runs["block"] == 2, ["block"]] = 1
+    with pytest.raises(ValueError, match="several pairs"):
+        block_ratios(runs, "direct", "haproxy", WORKLOAD, [4])
+
+
+def test_an_arm_that_runs_in_another_group_is_not_a_partner(make_runs):
+    runs = make_runs({"haproxy": {4: [0.7, 0.8]}})
+    runs.loc[(runs["block"] == 2) & (runs["arm"] == "haproxy"), "group"] = "elsewhere"
+    assert block_ratios(runs, "direct", "haproxy", WORKLOAD, [4]).n == 1
+
+
+USUAL = [10.0, 11.0, 10.0, 12.0, 10.0]
+
+
+def _runs(apart, server=None, arms=("direct", "haproxy")):
+    """Make one group a block, whose runs start `apart` seconds after each other; servers start at -60."""
+    rows = []
+    for block, seconds in enumerate(apart, 1):
+        for place, arm in enumerate(arms):
+            started = 1000.0 * block + seconds * place
+            own = (server or {}).get((block, arm), -60.0)
+            rows.append(
+                {
+                    "run_id": f"b{block}-{arm}", "block": block, "group": f"b{block}", "arm": arm,
+                    "threads": 4,
+                    "workload": "oltp_point_select", "started_s": started, "server_started_s": own,
+                }
+            )  # fmt: skip
+    return runs(rows)
+
+
+def test_the_time_between_partners_is_given_by_block():
+    table = pairs.blocks(_runs(USUAL))
+    assert [one.max_s for one in table] == USUAL
+    assert not any(one.is_far or one.left_out for one in table)
+
+
+def test_three_arms_lie_apart_by_the_longest_gap_between_neighbours():
+    (one,) = pairs.blocks(_runs([7.0], arms=("direct", "haproxy", "direct_again")))
+    assert one.max_s == 7.0
+
+
+def test_partners_far_apart_are_a_doubt_but_count():
+    # 2100 s is more than four times the usual 10 s.
+    runs = _runs([*USUAL[:4], 2100.0])
+    assert [one.is_far for one in pairs.blocks(runs)] == [False] * 4 + [True]
+    assert pairs.usable(runs)[1] == []
+
+
+def test_partners_far_apart_with_a_server_start_in_between_are_left_out():
+    """The half that was made again alone, 35 minutes and a server start later: block 5 began at 5000 s."""
+    runs = _runs([*USUAL[:4], 2100.0], server={(5, "haproxy"): 7000.0})
+    kept, told = pairs.usable(runs)
+    assert set(kept["block"]) == {1, 2, 3, 4}
+    assert told == [
+        "Block 5: left out on oltp_point_select at 4 threads, because partners started 35 minutes apart and "
+        "a server was started in between."
+    ]
+
+
+def test_a_server_started_before_its_block_or_right_beside_its_partner_is_usual():
+    early = {(block, arm): 1000.0 * block - 30 for block in range(1, 6) for arm in ("direct", "haproxy")}
+    own = {(block, "haproxy"): 1000.0 * block + 5 for block in range(1, 6)}
+    for server in (early, own):
+        kept, told = pairs.usable(_runs(USUAL, server=server))
+        assert (len(kept), told) == (10, [])
+
+
+def test_servers_of_unknown_age_leave_nothing_out():
+    unknown = _runs([*USUAL[:4], 2100.0]).assign(server_started_s=math.nan)
+    assert pairs.usable(unknown)[1] == []
+    assert pairs.blocks(unknown)[4].is_far
+
+
+def test_a_block_that_is_left_out_is_missing_from_the_effect_and_named(
+    make_runs, make_study, no_voids, no_histograms
+):
+    from benchbook.compare.inference import findings
+    from benchbook.core.study.params import Analysis
+
+    runs = make_runs({"haproxy": {4: [0.69, 0.70, 0.68, 0.69, 0.70, 9.0]}}).assign(server_started_s=-60.0)
+    late = (runs["block"] == 6) & (runs["arm"] == "haproxy")
+    runs.loc[late, ["started_s", "server_started_s"]] = [9000.0, 8000.0]
+    tidy = {"runs": runs, "voids": no_voids, "histograms": no_histograms}
+    made = findings.make("s", make_study(blocks=6), tidy, Analysis())
+    assert made.findings[0].effect == pytest.approx(-0.308, abs=1e-3)
+    assert made.blocks.complete == 5
+    assert [one.text for one in made.warnings if one.title == "Time between partners"] == [
+        "Block 6: left out on oltp_point_select at 4 threads, because partners started 148 minutes apart and "
+        "a server was started in between."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("usual", "apart", "is_far"),
+    [
+        # Four times the usual 10 s are more than 10 s above it; above 2 s it is the 10 s that count.
+        (10.0, 40.0, False),
+        (10.0, 40.1, True),
+        (2.0, 12.0, False),
+        (2.0, 12.1, True),
+    ],
+)
+def test_far_is_four_times_the_usual_and_ten_seconds_more(usual: float, apart: float, is_far: bool):
+    assert pairs.blocks(_runs([usual] * 4 + [apart]))[4].is_far == is_far
+
+
+@pytest.mark.parametrize(("after_s", "kept"), [(2.0, 10), (2.1, 8)])
+def test_the_age_of_a_server_is_known_to_the_second_before_and_behind(after_s: float, kept: int):
+    """Block 5 began at 5000 s."""
+    runs = _runs([10.0] * 4 + [2100.0], server={(5, "haproxy"): 5000.0 + after_s})
+    assert len(pairs.usable(runs)[0]) == kept
+
+
+def test_spans_are_told_in_minutes_from_two_on():
+    assert [pairs.span(seconds) for seconds in (0.04, 119.9, 120.0, 150.1)] == [
+        "0.0 s", "119.9 s", "2 minutes", "3 minutes"
+    ]  # fmt: skip

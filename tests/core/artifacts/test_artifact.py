@@ -1,0 +1,106 @@
+"""Documents come back as they were: what the record's archives hold, read and written again, to the byte."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchbook.core.artifacts import artifact, record
+from benchbook.core.util import files, paths
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.artifacts.findings import Findings
+from benchbook.evidence import archive
+
+
+def test_recorded_findings_are_read_and_written_to_the_byte(tmp_path: Path):
+    lost = []
+    for file in record.archives():
+        where = paths.StudyPaths(file.parent.name, tmp_path / file.parent.name / file.name)
+        archive.unpack(file, where.base, ("findings.json",))
+        before = where.findings.read_bytes()
+        Findings.read(where.findings).write(where.findings)
+        if where.findings.read_bytes() != before:
+            lost.append(str(file))
+    assert not lost
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [("look", {"n": "five"}, "look.n: input should be a valid integer"), ("more", 1, "more: extra inputs")],
+)
+def test_findings_of_another_shape_are_refused_by_key_and_remedy(tmp_path: Path, key, value, told):
+    file = tmp_path / "findings.json"
+    archived = next(one for one in record.archives() if one.parent.name == "quick")
+    archive.unpack(archived, tmp_path, ("findings.json",))
+    found = files.read_json(paths.StudyPaths("quick", tmp_path).findings)
+    found[key] = {**found[key], **value} if isinstance(value, dict) else value
+    file.write_text(json.dumps(found), encoding="utf-8")
+    with pytest.raises(BenchbookError, match=rf"findings\.json: {told}.*run `make pages`"):
+        Findings.read(file, "`make pages`")
+
+
+FACTS = {"study": "quick", "arms": {"direct": {"engine": {"version": "10.11"}}}}
+DATASET = {"fingerprint": "0123456789", "tables": 1, "table_size": 10, "rows": {"sbtest1": 10}}
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    folder = tmp_path / "data" / "quick"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_what_a_stage_wrote_is_read(place: Path):
+    (place / "facts.json").write_text(json.dumps(FACTS))
+    (place / "dataset.json").write_text(json.dumps(DATASET))
+    assert artifact.facts("quick") == artifact.Facts(**FACTS) and artifact.dataset("quick") == DATASET
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"arms": {}}, "arms"),
+        ({"arms": []}, "arms"),
+        ({"arms": {"direct": 5}}, "arms.direct"),
+        ({"arms": None}, "arms"),
+        ({"study": "other"}, "study"),
+        ({"skipped": {"proxy": 1}}, "skipped.proxy"),
+    ],
+)
+def test_edited_facts_are_refused_by_key(place: Path, changed: dict[str, Any], key: str):
+    (place / "facts.json").write_text(json.dumps(FACTS | changed))
+    with pytest.raises(
+        BenchbookError, match=rf"data/quick/facts.json: {key}: .*dvc repro -f provision@quick"
+    ):
+        artifact.facts("quick")
+
+
+@pytest.mark.parametrize("key", DATASET)
+def test_a_dataset_that_lacks_a_key_is_refused(place: Path, key: str):
+    (place / "dataset.json").write_text(json.dumps({name: DATASET[name] for name in DATASET if name != key}))
+    with pytest.raises(BenchbookError, match=rf"dataset.json: {key}: .*prepare@quick"):
+        artifact.dataset("quick")
+
+
+@given(ANYTHING)
+def test_whatever_json_stands_there_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any):
+    """Of what a fuzzer writes, nothing gets through as facts and nothing ends in another error."""
+    root = tmp_path_factory.mktemp("any")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCHBOOK_ROOT", str(root))
+        (root / "data" / "quick").mkdir(parents=True)
+        for name in ("facts", "dataset"):
+            (root / "data" / "quick" / f"{name}.json").write_text(json.dumps(value))
+        with pytest.raises(BenchbookError):
+            artifact.facts("quick")
+        with pytest.raises(BenchbookError):
+            artifact.dataset("quick")

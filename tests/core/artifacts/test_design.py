@@ -1,0 +1,87 @@
+"""What changes what is measured is the design; what names it, repeats it or moves it is not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook.core.artifacts import design
+from benchbook.core.study import load
+from benchbook.core.study.study import Study
+
+ROOT = Path(__file__).parents[3]
+METHODS = {"local": 2, "pod": 1, "turns": 2}
+
+
+def facts(engine: str = "10.11.19-MariaDB", haproxy: str = "2.6.12-1+deb12u4") -> dict[str, Any]:
+    """Return the facts of the arms of `quick` with these versions."""
+    server = {"name": "mariadb", "version": engine}
+    proxy = {"name": "haproxy", "version": haproxy}
+    direct = {"engine": server, "machine": {"cpu_model": "any"}}
+    return {"direct": direct, "haproxy": {"engine": server, "proxy": proxy}, "pod": direct}
+
+
+def study(change: dict[str, Any] | None = None) -> Study:
+    """Return the shipped study `quick`, with sections changed."""
+    plain = load.study_file(ROOT / "studies" / "quick.yaml").model_dump(mode="json")
+    for section, keys in (change or {}).items():
+        plain[section] = plain[section] | keys if isinstance(keys, dict) else keys
+    return Study.model_validate(plain)
+
+
+def test_words_names_blocks_and_seeds_are_no_part_of_a_design():
+    one = design.of(study(), facts(), METHODS)
+    assert len(one) == 12
+    other = study({"title": "Another", "question": "Another question?", "aa": None, "claims": []})
+    repeats = {"blocks": 5, "seed": 77, "max_repeats": 1, "budget_minutes": 60}
+    more = study({"plan": repeats, "dataset": {"seed": 9}})
+    port = study({"site": {"port": 24000}})
+    named = study().model_dump(mode="json")
+    named["arms"]["haproxy"] |= {"name": "the proxy", "stands_in_for": "something else"}
+    for same in (other, more, port, Study.model_validate(named)):
+        assert design.of(same, facts(), METHODS) == one
+    patch = facts("10.11.20-MariaDB", "2.6.13")
+    patch["direct"]["machine"] = {"cpu_model": "another"}
+    assert design.of(study(), patch, METHODS) == one, "a patch release and a processor"
+
+
+def test_whole_runs_that_were_asked_for_are_those_that_pilots_chose_on_a_slower_machine():
+    """Which it was stands in the session's methods; otherwise each speed of machine had its own design."""
+    asked = study(
+        {"workloads": {"oltp_point_select": {"order": "runs"}}, "plan": {"run_s": 2, "discard_s": 1}}
+    )
+    chosen = study({"workloads": {"oltp_point_select": {}}, "plan": {"run_s": 2, "discard_s": 1}})
+    whole = {"local": 2, "pod": 1, "runs": 1}
+    assert design.of(asked, facts(), whole) == design.of(chosen, facts(), whole)
+    assert design.of(chosen, facts(), METHODS) != design.of(asked, facts(), whole)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"plan": {"run_s": 2}}, "plan.run s: 1.2 against 2.0"),
+        ({"threads": [1, 4]}, "threads: 1, 8 against 1, 4"),
+        ({"dataset": {"table_size": 100}}, "dataset.table size: 20000 against 100"),
+        ({"site": {"cpus": "shared"}}, "site.cpus: not stated against shared"),
+    ],
+)
+def test_what_changes_what_is_measured_is_another_design_and_is_told(change: dict[str, Any], told: str):
+    before, after = (design.described(one, facts(), METHODS) for one in (study(), study(change)))
+    assert design.of(study(), facts(), METHODS) != design.of(study(change), facts(), METHODS)
+    assert design.differing(before, after) == [told]
+    assert design.differing(before, before) == []
+
+
+def test_methods_and_versions_make_another_design():
+    before = design.described(study(), facts(), METHODS)
+    after = design.described(study(), facts("11.4.2"), METHODS | {"turns": 1})
+    assert design.differing(before, after) == [
+        "how arms take turns: number 2 against 1",
+        "versions.mariadb: 10.11 against 11.4",
+    ]
+
+
+def test_a_study_uses_its_own_methods():
+    assert design.used(study(), {"turns"}) == ["local", "pod", "turns"]
+    cold = load.study_file(ROOT / "studies" / "howto" / "lab-disk.yaml")
+    assert design.used(cold, {"runs"}) == ["cold", "local", "runs"]

@@ -1,0 +1,257 @@
+"""A run folder is complete or absent, shows every change to it, and is never written again."""
+
+import hashlib
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from benchbook.core.artifacts import run_folder
+from benchbook.core.artifacts.run_folder import RunFolder
+
+RUN = "b01-oltp_read_only-t0004-direct-0123456789"
+
+
+def begun(parent: Path, run_id: str = RUN) -> Path:
+    """Begin a run and write everything that a run leaves."""
+    part = run_folder.begin(parent, {"run_id": run_id, "threads": 4})
+    (part / "sysbench.out").write_bytes(b"caf\xe9 1\nqueries: 5\n")
+    (part / "sysbench.err").write_bytes(b"")
+    (part / "evidence.json").write_text('{"exit_code": 0}\n')
+    (part / "monitor.csv").write_text("second,part\n")
+    return part
+
+
+def made(raw: Path, run_id: str = RUN, attempt: int = 1) -> RunFolder:
+    return run_folder.keep(run_folder.seal(begun(raw, run_id), attempt), raw)
+
+
+def state(folder: Path) -> dict[str, tuple]:
+    """Return hash and time of every file below a folder."""
+    return {
+        str(path.relative_to(folder)): (
+            hashlib.sha256(path.read_bytes()).hexdigest(),
+            path.stat().st_mtime_ns,
+        )
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return tmp_path / "raw"
+
+
+def test_a_run_takes_its_name_only_when_it_is_whole(raw: Path):
+    part = begun(raw)
+    assert (run_folder.unfinished(raw), list(run_folder.listing(raw))) == ([part], [])
+    sealed = run_folder.seal(part, 2)
+    assert sealed.verify() == []
+    assert list(run_folder.listing(raw)) == [], "sealed, and still to be judged"
+    kept = run_folder.keep(sealed, raw)
+    assert (run_folder.unfinished(raw), list(run_folder.listing(raw))) == ([], [kept])
+    assert kept.name == RUN
+    assert kept.manifest().attempt == 2
+    assert (kept.plan()["threads"], kept.evidence()["exit_code"]) == (4, 0)
+    assert kept.verify() == []
+
+
+def test_a_run_without_one_of_its_files_is_never_sealed(raw: Path):
+    part = begun(raw)
+    (part / "monitor.csv").unlink()
+    with pytest.raises(FileNotFoundError):
+        run_folder.seal(part, 1)
+    assert RunFolder(part).verify()[0].startswith("manifest.json: FileNotFoundError")
+
+
+def test_a_run_that_is_there_is_not_begun_again(raw: Path):
+    begun(raw)
+    with pytest.raises(FileExistsError):
+        begun(raw)
+
+
+def test_every_flipped_byte_is_found(raw: Path):
+    folder = made(raw)
+    for name in run_folder.CONTENT:
+        path = folder.path / name
+        whole = path.read_bytes()
+        for at in range(len(whole)):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            assert folder.verify() == [f"{name}: its bytes are not those of the manifest"], (name, at)
+        path.write_bytes(whole + b"\n")
+        assert folder.verify() == [f"{name}: its bytes are not those of the manifest"]
+        path.write_bytes(whole)
+    assert folder.verify() == []
+
+
+@pytest.mark.parametrize("name", run_folder.CONTENT)
+def test_a_missing_file_is_named(raw: Path, name: str):
+    folder = made(raw)
+    (folder.path / name).unlink()
+    assert folder.verify() == [f"{name}: missing"]
+
+
+def test_a_file_or_folder_too_many_is_named(raw: Path):
+    folder = made(raw)
+    (folder.path / "note.txt").write_text("x")
+    (folder.path / "core").mkdir()
+    assert folder.verify() == ["core: not listed in the manifest", "note.txt: not listed in the manifest"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"files": 1}', '{"files": {"plan.json": {}}}', "\0"])
+def test_a_damaged_manifest_is_told(raw: Path, text: str):
+    folder = made(raw)
+    (folder.path / "manifest.json").write_text(text)
+    (said,) = folder.verify()
+    assert said.startswith("manifest.json: ")
+
+
+def test_a_manifest_of_another_format_or_another_run_is_told(raw: Path):
+    folder = made(raw)
+    manifest = folder.manifest().plain
+    (folder.path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
+    assert folder.verify() == ["manifest.json: format 99, this version reads 1"]
+    (folder.path / "manifest.json").write_text(json.dumps(manifest))
+    moved = folder.path.rename(raw / RUN.replace("b01", "b02"))
+    assert RunFolder(moved).verify() == [f"manifest.json: it is the folder of {RUN}"]
+
+
+def test_bytes_that_are_no_text_are_kept_and_shown(raw: Path):
+    assert made(raw).text("sysbench.out").startswith("caf\ufffd 1\n")
+
+
+def test_a_voided_run_keeps_its_bytes_and_its_reason(raw: Path, tmp_path: Path):
+    folder = made(raw)
+    before = state(folder.path)
+    target = run_folder.void(folder.path, tmp_path / "void", "invalid", ["V1 exit code: 1"])
+    assert target == tmp_path / "void" / f"{RUN}.a1"
+    assert state(target) == before
+    assert RunFolder(target).verify() == []
+    note = json.loads((tmp_path / "void" / f"{RUN}.a1.void.json").read_text())
+    assert note == {"run_id": RUN, "attempt": 1, "status": "invalid", "reasons": ["V1 exit code: 1"]}
+    assert list(run_folder.listing(raw)) == []
+
+
+def test_voided_attempts_are_numbered_and_never_overwritten(raw: Path, tmp_path: Path):
+    void = tmp_path / "void"
+    other = RUN.replace("direct", "haproxy")
+    names = [run_folder.void(made(raw).path, void, "invalid", [str(n)]).name for n in range(3)]
+    assert names == [f"{RUN}.a{n}" for n in (1, 2, 3)]
+    assert run_folder.void(made(raw, other).path, void, "invalid", []).name == f"{other}.a1"
+    assert run_folder.void(begun(raw), void, "killed", ["half"]).name == f"{RUN}.a4"
+    # The first comes back to `raw`, and its number is not given to the next.
+    (void / f"{RUN}.a1").rename(raw / RUN)
+    (void / f"{RUN}.a1.void.json").unlink()
+    before = state(void)
+    assert run_folder.void(raw / RUN, void, "invalid", []).name == f"{RUN}.a5"
+    assert before.items() <= state(void).items()
+
+
+def test_nothing_of_a_finished_folder_is_written_again(raw: Path, tmp_path: Path):
+    folder = made(raw)
+    before = state(raw)
+    folder.verify(), folder.plan(), folder.evidence(), folder.text("sysbench.out")
+    second = made(raw, RUN.replace("b01", "b02"))
+    run_folder.void(second.path, tmp_path / "void", "partner", [])
+    assert state(raw) == before
+
+
+def test_files_that_are_no_folders_are_no_runs(raw: Path, tmp_path: Path):
+    made(raw)
+    (raw / "x.part").write_text("")
+    (raw / ".gitkeep").write_text("")
+    assert [folder.name for folder in run_folder.listing(raw)] == [RUN]
+    assert run_folder.unfinished(raw) == []
+    assert (list(run_folder.listing(tmp_path / "none")), run_folder.unfinished(tmp_path / "none")) == ([], [])
+
+
+def of_three(raw: Path) -> RunFolder:
+    """Make the folder of a run with three clients."""
+    plan = {"run_id": RUN, "threads": 6, "arm_setting": {"access": "direct", "clients": 3}}
+    part = run_folder.begin(raw, plan)
+    for name in run_folder.content(plan)[1:]:
+        (part / name).write_text(f"{name}\n")
+    return run_folder.keep(run_folder.seal(part, 1), raw)
+
+
+def test_what_every_client_printed_is_in_the_manifest(raw: Path):
+    folder = of_three(raw)
+    assert folder.verify() == []
+    assert [name for name in folder.manifest().files if name.startswith("client-")] == [
+        "client-1/sysbench.err",
+        "client-1/sysbench.out",
+        "client-2/sysbench.err",
+        "client-2/sysbench.out",
+    ]
+    out = folder.path / "client-2" / "sysbench.out"
+    out.write_text("CLIENT-2/sysbench.out\n")
+    assert folder.verify() == ["client-2/sysbench.out: its bytes are not those of the manifest"]
+    out.unlink()
+    (folder.path / "client-2" / "sysbench.cnf").write_text("threads=2\n")
+    (folder.path / "client-3").mkdir()
+    assert folder.verify() == [
+        "client-2/sysbench.out: missing",
+        "client-2/sysbench.cnf: not listed in the manifest",
+        "client-3: not listed in the manifest",
+    ]
+
+
+def test_a_client_without_a_log_is_never_sealed_and_never_left_out_of_the_manifest(raw: Path):
+    folder = of_three(raw)
+    manifest = folder.manifest().plain
+    del manifest["files"]["client-1/sysbench.out"]
+    (folder.path / "client-1" / "sysbench.out").unlink()
+    (folder.path / "manifest.json").write_text(json.dumps(manifest))
+    assert folder.verify() == ["manifest.json: KeyError: 'client-1/sysbench.out'"]
+    part = folder.path.rename(raw / f"{RUN}.part")
+    with pytest.raises(FileNotFoundError):
+        run_folder.seal(part, 1)
+
+
+def test_options_in_a_file_are_kept_with_the_run():
+    setting = {"clients": 2, "options_by": "file"}
+    assert run_folder.content({"arm_setting": setting})[5:] == (
+        "sysbench.cnf",
+        "client-1/sysbench.out",
+        "client-1/sysbench.err",
+        "client-1/sysbench.cnf",
+    )
+    assert run_folder.content({}) == run_folder.content({"arm_setting": {}}) == run_folder.CONTENT
+
+
+def test_nothing_but_plain_files_and_folders_is_a_run(raw: Path):
+    kinds = {
+        "a FIFO": os.mkfifo,
+        "a socket": lambda path: os.mknod(path, stat.S_IFSOCK | 0o600),
+        "a symbolic link": lambda path: path.symlink_to("/etc/hostname"),
+    }
+    names = ("sysbench.out", "plan.json", "evidence.json", "manifest.json", "more")
+    for number, (kind, make) in enumerate(kinds.items()):
+        for place, name in enumerate(names):
+            folder = made(raw, f"{RUN[:-10]}{number}{place:09x}")
+            (folder.path / name).unlink(missing_ok=True)
+            make(folder.path / name)
+            assert folder.verify() == [f"{name}: it is {kind}; a run folder holds plain files only"]
+            with pytest.raises(OSError, match=f"it is {kind}"):
+                folder.text(name)
+
+
+def test_a_run_folder_that_is_a_link_is_no_run(raw: Path, tmp_path: Path):
+    made(tmp_path / "elsewhere")
+    raw.mkdir()
+    (raw / RUN).symlink_to(tmp_path / "elsewhere" / RUN)
+    assert RunFolder(raw / RUN).verify() == ["the run folder is a symbolic link; put the folder itself here"]
+
+
+def test_a_further_file_that_the_manifest_lists_is_held_against_its_hash(raw: Path):
+    folder = made(raw)
+    (folder.path / "turns.parquet").write_bytes(b"PAR1")
+    manifest = folder.manifest().plain
+    manifest["files"]["turns.parquet"] = {"sha256": hashlib.sha256(b"PAR1").hexdigest(), "bytes": 4}
+    (folder.path / "manifest.json").write_text(json.dumps(manifest))
+    assert folder.verify() == []
+    (folder.path / "turns.parquet").write_bytes(b"PAR2")
+    assert folder.verify() == ["turns.parquet: its bytes are not those of the manifest"]

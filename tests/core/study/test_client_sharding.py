@@ -1,0 +1,100 @@
+"""Shares of several clients make the whole, and what can't be shared out is refused with its remedy."""
+
+import pytest
+from pydantic import ValidationError
+
+from benchbook.core.study import client_sharding
+from benchbook.core.study.study import Study
+from benchbook.plan import schedule
+from tests import small
+
+
+def study(**changes) -> Study:
+    return small.study(
+        **{
+            "arms": {"one": {}, "three": {"clients": 3, "servers": 3}},
+            "dataset": {"tables": 1, "table_size": 100},
+            "workloads": {"oltp_point_select": {}},
+            "threads": (12,),
+            "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
+        }
+        | changes
+    )
+
+
+def test_shares_make_the_whole():
+    plan = {"threads": 12, "rate": 100, "seed": 7}
+    shares = [client_sharding.share(plan, number, 3) for number in range(3)]
+    # 100 = 34 + 33 + 33.
+    assert [one["rate"] for one in shares] == [34, 33, 33]
+    assert [one["threads"] for one in shares] == [4, 4, 4]
+    assert client_sharding.share({**plan, "rate": 0}, 0, 3)["rate"] == 0, "a closed loop stays one"
+
+
+def test_no_two_clients_ask_for_the_same_rows():
+    last = 2**31 - 2
+    for seed in (1, 7, last):
+        seeds = [client_sharding.share({"threads": 16, "seed": seed}, number, 16)["seed"] for number in range(16)]
+        assert seeds[0] == seed
+        assert len(set(seeds)) == 16
+        assert all(1 <= one <= last for one in seeds)
+
+
+def test_client_i_uses_server_i_modulo_their_number():
+    assert [client_sharding.server_of(client, 3) for client in range(6)] == [0, 1, 2, 0, 1, 2]
+
+
+def test_runs_of_arms_without_the_keys_are_the_runs_they_were():
+    one, three = schedule.plan_runs("test", study(), {})
+    if one.arm != "one":
+        one, three = three, one
+    assert one.arm_setting == {"access": "direct"}
+    assert three.arm_setting == {"access": "direct", "clients": 3, "servers": 3}
+    assert (client_sharding.clients(one.arm_setting), client_sharding.servers(three.arm_setting)) == (1, 3)
+
+
+def test_the_plan_says_which_arm_has_several_clients():
+    said = schedule.summary("test", study())
+    assert "clients     three: 3 on 3 servers; they share the threads" in said
+    assert "  clients " not in schedule.summary("test", study(arms={"a": {}, "b": {"access": "haproxy"}}))
+
+
+@pytest.mark.parametrize(
+    "changes, says",
+    [
+        ({"threads": (12, 16)}, r"threads: 16: arm three has 3 clients.*multiples of 3, such as \[12, 15\]"),
+        ({"threads": (1,)}, r"such as \[3\]"),
+        ({"arms": {"a": {}, "b": {"clients": 2, "servers": 3}}}, r"arms.b.servers: 3: 2 clients.*clients: 3"),
+        ({"arms": {"a": {}, "b": {"clients": 4, "servers": 3}}}, r"arms.b.servers: 3: 4 clients"),
+        (
+            {"arms": {"a": {}, "b": {"clients": 3, "servers": 3, "access": "haproxy"}}},
+            r"arms.b.access: haproxy: leads to one server, and the arm has 3; write direct",
+        ),
+        (
+            {"arms": {"a": {}, "b": {"clients": 3, "servers": 3, "load": {"idle_connections": 5}}}},
+            r"arms.b.load: is made for one server.*remove it",
+        ),
+        (
+            {"arms": {name: {"clients": 3, "servers": 3, "zones": {"latency_ms": 1}} for name in "ab"}},
+            r"arms.b.zones: is made for one server",
+        ),
+        ({"workloads": {"oltp_point_select": {"rate": 2}}}, r"oltp_point_select.rate: 2: arm three has 3"),
+        (
+            {"site": {"kind": "existing", "existing": {"host": "db", "account_file": "x"}}},
+            r"arms.three.servers: not supported with site.kind: existing",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(changes, says):
+    with pytest.raises(ValidationError, match=says):
+        study(**changes)
+
+
+def test_several_clients_of_one_server_may_have_a_proxy_and_a_load():
+    arms = {
+        "a": {},
+        "b": {"clients": 3, "access": "haproxy"},
+        "c": {"clients": 3, "load": {"idle_connections": 5}},
+    }
+    made = study(arms=arms, engine={"settings": {"max_connections": 200}})
+    assert made.arms["b"].clients == 3

@@ -1,0 +1,87 @@
+"""What belongs to an own script, and what can't."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.custom_scripts import OwnScript
+from benchbook.core.study.study import Study
+from tests import small
+
+
+def script(folder: Path, **modules: str) -> OwnScript:
+    for name, text in modules.items():
+        (folder / f"{name}.lua").write_bytes(text.encode())
+    return OwnScript("mine", folder / "mine.lua", {})
+
+
+def study(**changes: object) -> Study:
+    return small.study(
+        **{
+            "arms": {"one": {}, "other": {"access": "haproxy"}},
+            "dataset": {"tables": 1, "table_size": 10},
+            "workloads": {"mine": {"script": "../beside/mine.lua", "options": {"scale": 1}}},
+            "threads": (1,),
+            "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
+        }
+        | changes
+    )
+
+
+def test_modules_beside_it_belong_to_it_and_those_of_sysbench_do_not(tmp_path: Path):
+    mine = script(
+        tmp_path,
+        mine='require("a")\nrequire "oltp_common"\n',
+        a="local b = require 'b'\r\n",
+        b='-- require("c")\n--[[ require("c") ]] return 1',
+        c="",
+    )
+    assert list(mine.texts()) == ["mine.lua", "a.lua", "b.lua"]
+    # Line ends as they are: the digest is the file's.
+    assert mine.digests()["a.lua"] == hashlib.sha256(b"local b = require 'b'\r\n").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('dofile("other.lua")', "mine.lua calls dofile"),
+        ("require(name)", "requires a module whose name is computed"),
+        ('require("a" .. n)', "requires a module whose name is computed"),
+    ],
+)
+def test_what_it_runs_must_be_told_beforehand(text: str, said: str, tmp_path: Path):
+    mine = script(tmp_path, mine=text)
+    with pytest.raises(BenchbookError, match=said):
+        mine.texts()
+
+
+def test_a_script_that_is_not_there_is_named_with_what_to_do(tmp_path: Path):
+    with pytest.raises(BenchbookError, match=r"workloads\.mine\.script: .*no such file; fetch it"):
+        OwnScript("mine", tmp_path / "gone.lua", {}).texts()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"site": {"kind": "kubernetes"}}, "not supported with site.kind: kubernetes; write site.kind: l"),
+        ({"engine": {"name": "tidb"}}, "not supported with engine.name: tidb"),
+        ({"warm_up": {"pilot_s": 0}}, "its statements are learned from pilots; set warm_up.pilot_s"),
+        ({"workloads": {"mine": {"script": "/srv/mine.lua"}}}, "another machine lacks this path"),
+        ({"workloads": {"oltp_insert": {"options": {"a": 1}}}}, "only for a script of your own"),
+        ({"workloads": {"mine": {"script": "mine"}}}, "A script of your own is the path of a .lua file"),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_key(changes: dict[str, object], said: str):
+    with pytest.raises(ValidationError, match=said.replace(".", r"\.")):
+        study(**changes)
+
+
+def test_arms_that_share_a_server_get_whole_runs():
+    from benchbook.core.study import interleaving
+
+    assert interleaving.order(study(), "mine") == interleaving.RUNS
+    own = {"one": {}, "other": {"engine": {"settings": {"max_connect_errors": 101}}}}
+    assert interleaving.order(study(arms=own), "mine") == interleaving.TURNS

@@ -1,0 +1,146 @@
+"""Engines and proxies must say what they are, are found where they are installed, and in no other table."""
+
+import ast
+import subprocess
+import sys
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+
+import pytest
+
+from benchbook.core.study import registry, descriptors
+from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.sites.engines import mysql, postgresql_dialect
+from benchbook.sites.tidb import status
+from benchbook.sites.descriptors import haproxy, mariadb
+from tests import small
+from tests.house import tree
+from tests.installed import package
+
+# Without these a study would be measured or checked less than it should be, so none has a default.
+MUST_SAY = {
+    descriptors.Engine: {
+        *("name", "product", "code", "programs", "sites", "driver", "reserved", "has_backends"),
+        *("has_own_work", "leaves_gaps", "tells_settings", "tells_version", "must_limit_connections"),
+        *("example", "meanings", "said_by", "text"),
+    },
+    descriptors.Proxy: {"name", "product", "code", "programs", "driver", "relays_tls", "refused"},
+}
+# What any further name of an engine or proxy in our code stands for.
+ELSEWHERE = {
+    "core/study/study_sections.py": {"mariadb"},  # the engine of a study that names none
+    # Examples for readers of the reference.
+    "core/study/inventory.py": {"tiproxy"},
+    "core/study/study_arm.py": {"haproxy"},
+    # A cluster's part, its account, the folder of what is known of it.
+    "commands/code_fingerprint.py": {"tidb"},
+    "core/study/study_cluster.py": {"tidb"},
+    "core/study/study_hosts.py": {"tidb"},
+    "read/costs.py": {"tidb"},
+    "read/rows.py": {"tidb"},
+    "sites/hosts/cluster.py": {"tidb"},
+    "sites/hosts/tiup.py": {"tidb"},
+}
+ROOMS = (
+    "sites/traits/",
+    "sites/engines/",
+    "sites/proxies/",
+    "sites/tidb/",
+    "sites/local/tidb_",
+    "sites/kube/tidb",
+)
+
+
+@pytest.mark.parametrize("kind", list(MUST_SAY))
+def test_what_must_be_said_has_no_default(kind: type):
+    without = {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
+    assert without == MUST_SAY[kind]
+    with pytest.raises(TypeError, match="missing"):
+        kind(name="x", product="X", code="x:X")
+
+
+def test_one_of_another_package_is_known_to_every_floor(tmp_path: Path):
+    asked = {"engine": {"name": "small"}, "arms": {"direct": {}, "behind": {"access": "socat"}}}
+    with package(tmp_path):
+        assert small.study(**asked).arms["behind"].access == "socat"
+        assert descriptors.product("percona") == "Percona Server"
+        assert {"socat", "mysqld"} <= set(descriptors.tools())
+        assert "socat" in registry.access()
+    with pytest.raises(ValueError, match=r"unknown engine"):
+        small.study(**asked)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("tests.others.no_such:TRAITS", "benchbook.engines: odd of package others: .*uninstall the package"),
+        ("benchbook.sites.descriptors.haproxy:TRAITS", "is no Engine of core.traits"),
+        ("benchbook.sites.descriptors.mariadb:TRAITS", "another Engine is named mariadb; rename one"),
+    ],
+)
+def test_one_that_can_not_be_had_is_named_and_not_left_out(tmp_path: Path, value: str, said: str):
+    points = {"benchbook.engines": {"odd": value}}
+    with package(tmp_path, points), pytest.raises(BenchbookError, match=said):
+        descriptors.engines()
+
+
+def test_a_name_that_is_not_there_is_refused_with_the_nearest():
+    with pytest.raises(InputErrors, match=r"engine: mariabd: not installed.*mariadb"):
+        descriptors.engine("mariabd")
+
+
+def test_the_way_of_access_says_which_proxy_is_needed():
+    assert descriptors.between("direct") is descriptors.between("socket") is descriptors.between("service") is None
+    assert descriptors.between("load_balancer") is descriptors.between("haproxy") is haproxy.TRAITS
+
+
+def test_settings_that_are_not_named_are_refused_with_those_that_are():
+    assert descriptors.only("one", "two")({"two": 1, "odd": 2}) == "odd: not taken; use one, two"
+    assert descriptors.only()({"odd": 2}) == "odd: not taken; remove it"
+    assert descriptors.only("one")({"one": 1}) is None
+
+
+def test_what_is_made_in_a_cluster_must_say_by_what():
+    with pytest.raises(BenchbookError, match=r"haproxy: made with site\.kind: kubernetes"):
+        replace(haproxy.TRAITS, pod=None)
+
+
+def test_what_is_said_is_read_without_any_library_of_a_server():
+    heavy = ("sqlalchemy", "pymysql", "psycopg", "pandas", "fabric")
+    code = f"""
+import sys
+from benchbook.core import traits
+assert len(traits.engines()) == 4 and len(traits.proxies()) == 3, (traits.engines(), traits.proxies())
+print([name for name in {heavy} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def named(path: Path) -> set[str]:
+    """Return the names of engines and proxies that a module has in quotes, but in texts."""
+    names = {*descriptors.engines(), *descriptors.proxies()} - {"mysql"}
+    found = ast.walk(tree.parsed(tree.text(path)))
+    return {node.value for node in found if isinstance(node, ast.Constant) and node.value in names}
+
+
+def test_a_run_may_lack_the_counters_that_its_engine_says_to_lack():
+    assert descriptors.engine("mysql").uncounted == set(mysql.ABSENT)
+    assert descriptors.engine("postgresql").uncounted == set(postgresql_dialect.ABSENT)
+    assert descriptors.engine("tidb").uncounted == {*status.ABSENT, *status.UNCOUNTED}
+    assert not descriptors.engine("mariadb").uncounted
+
+
+def test_no_other_room_has_the_name_of_an_engine_or_proxy():
+    """`mysql` is sysbench's driver, a protocol and an account too, and is not looked for."""
+    found: dict[str, set[str]] = {}
+    for path in tree.modules():
+        place = path.relative_to(tree.PACKAGE).as_posix()
+        if not place.startswith(ROOMS) and (wrong := named(path)):
+            found[place] = wrong
+    assert found == ELSEWHERE
+
+
+def test_a_kind_of_engine_is_its_parent_but_for_what_it_says():
+    other = replace(mariadb.TRAITS, name="other")
+    assert other.reserved({"datadir": "x"}) == ["datadir"] and other.driver == descriptors.MYSQL

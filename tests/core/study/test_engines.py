@@ -1,0 +1,139 @@
+"""What an arm changes of engine and data, which arms share data; keys that are left out change nothing."""
+
+from typing import Any
+
+import pytest
+
+from benchbook.core.study.engines import data_groups, engine_of, is_analyzed, is_prewarmed, variant
+from benchbook.core.study.model import fingerprint
+from benchbook.core.study.study import Study
+from benchbook.plan import schedule
+from tests import small
+
+
+def make(**changes: Any) -> Study:
+    return small.study(
+        **{
+            "site": {"port": 34000},
+            "engine": {"settings": {"innodb_buffer_pool_size": "64M"}},
+            "arms": {
+                "direct": {},
+                "proxy": {"access": "haproxy"},
+                "pod": {
+                    "network": "pod",
+                    "access": "service",
+                    "qos": "guaranteed",
+                    "cpu": {"server": {"quota": 0.5, "cores": (0,)}},
+                    "neighbour": {"processes": 1},
+                    "kernel": {"somaxconn": 9},
+                },
+            },
+            "aa": {},
+            "dataset": {"tables": 2, "table_size": 1000},
+            "workloads": {"oltp_point_select": {"rand_type": "uniform"}, "oltp_read_write": {"rate": 50}},
+            "threads": (1, 4),
+            "plan": {"seed": 7, "blocks": 2, "discard_s": 5, "run_s": 30},
+        }
+        | changes
+    )
+
+
+def test_ids_of_runs_are_those_of_the_version_before_there_were_engines_and_loads_as_arms() -> None:
+    """Measured runs are found by their ids: another id would ask for all of them to be made again."""
+    ids = [run.run_id for run in schedule.plan_runs("s", make(), {}, {})]
+    assert (len(ids), ids[0]) == (32, "b01-oltp_point_select-t0001-direct-3641a935be")
+    assert fingerprint(ids) == "099cdb35f7"
+
+
+def test_an_arm_that_asks_for_another_version_or_order_has_other_runs_and_the_others_keep_theirs() -> None:
+    arms = {"direct": {}, "new": {}, "first": {}}
+    changed = {"direct": {}, "new": {"engine": {"version": "9"}}, "first": {"data": {"index": "before"}}}
+    before, after = (
+        {run.arm: run.run_id for run in schedule.plan_runs("s", make(arms=found, aa=None), {}, {})}
+        for found in (arms, changed)
+    )
+    assert before["direct"] == after["direct"]
+    assert before["new"] != after["new"] and before["first"] != after["first"]
+
+
+TIDB = {"name": "tidb", "version": "5.4", "settings": {"log.level": "error", "tidb_retry_limit": 5}}
+
+
+def test_an_arm_adds_settings_to_the_studys_engine_and_replaces_its_version() -> None:
+    arms = {
+        "old": {},
+        "new": {"engine": {"version": "6.6", "settings": {"tidb_retry_limit": 7}}},
+        "own": {"engine": {"binary": "/opt/tidb-server"}},
+        "other": {"engine": {"name": "mariadb"}},
+    }
+    study = make(engine=TIDB, arms=arms)
+    assert engine_of(study, "old") == study.engine
+    new = engine_of(study, "new")
+    assert (new.name, new.version) == ("tidb", "6.6")
+    assert new.settings == {"log.level": "error", "tidb_retry_limit": 7}
+    own = engine_of(study, "own")
+    assert (own.version, own.binary) == (None, "/opt/tidb-server"), "a binary is of the version that it is"
+    other = engine_of(study, "other")
+    assert (other.name, other.version, other.settings) == ("mariadb", None, {})
+
+
+def test_arms_share_data_unless_engine_order_or_statistics_differ() -> None:
+    arms = {
+        "base": {},
+        "pod": {"network": "pod"},
+        "cold": {"data": {"prewarm": False}},
+        "first": {"data": {"index": "before"}},
+        "first_cold": {"data": {"index": "before", "prewarm": False}},
+        "new": {"engine": {"version": "6.6"}},
+        "plain": {"data": {"analyze": False}},
+    }
+    study = make(engine=TIDB, arms=arms)
+    groups = [["base", "pod", "cold"], ["first", "first_cold"], ["new"], ["plain"]]
+    assert data_groups(study.arms) == groups
+    assert variant(study.arms["pod"]) == "" != variant(study.arms["cold"]), "warmed by itself: its own server"
+    assert not is_prewarmed(study, "cold") and is_prewarmed(study, "first")
+    assert not is_analyzed(study, "plain") and is_analyzed(study, "cold")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"engine": {"settings": {"log-bin": True}}}, "engine.settings.log-bin: no name of a variable"),
+        (
+            {"engine": TIDB, "arms": {"a": {}, "b": {"engine": {"name": "mariadb", "settings": {"a-b": 1}}}}},
+            "arms.b.engine.settings.a-b: no name of a variable",
+        ),
+        ({"arms": {"a": {}, "b": {"engine": {"settings": {"BAD": 1}}}}}, "not the name of a server variable"),
+        ({"arms": {"a": {}, "b": {"engine": {"name": "tibd"}}}}, "tidb"),
+    ],
+)
+def test_what_an_engine_cannot_take_is_refused_by_name(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make(**changes)
+
+
+MAKE = {"repo": "../server", "command": "make", "binary": "out/mariadbd"}
+
+
+def test_two_commits_are_two_arms_of_one_build() -> None:
+    arms = {"before": {}, "after": {"engine": {"build": {"ref": "main"}}}}
+    study = make(arms=arms, engine={"build": MAKE | {"ref": "v1"}})
+    assert [engine_of(study, arm).build.ref for arm in study.arms] == ["v1", "main"]
+    assert engine_of(study, "after").build.command == "make"
+    assert len(data_groups(study.arms)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arms", "engine", "said"),
+    [
+        ({"a": {}, "b": {"engine": {"build": {"ref": "x"}}}}, {}, "arms.b.engine.build.repo: missing"),
+        (
+            {"a": {}, "b": {"access": "haproxy"}},
+            {"build": MAKE | {"ref": "x"}, "version": "11"},
+            "remove binary",
+        ),
+    ],
+)
+def test_a_build_that_says_too_little_or_too_much_is_refused(arms, engine, said) -> None:
+    with pytest.raises(ValueError, match=said):
+        make(arms=arms, engine=engine)

@@ -1,0 +1,363 @@
+"""A mistake in a file is told before anything starts: file, line, key, value, what to write."""
+
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from benchbook.commands import cli, studies
+from benchbook.core.study import validation_errors, load
+from benchbook.core.util import yaml_file
+from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.study.load import Sections
+from benchbook.core.study.params import Params
+from benchbook.core.study.study import Study
+from tests import depth
+
+TABLE = yaml_file.read(Path(__file__).parents[2] / "data" / "bad_inputs.yaml").data
+CASES: list[dict[str, Any]] = TABLE["cases"]
+MISTAKES = 72
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a good study and good parameters, in which nothing can be started."""
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    monkeypatch.setattr(subprocess, "Popen", None)
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "good.yaml").write_text(TABLE["study"])
+    (tmp_path / "params.yaml").write_text(TABLE["params"])
+    return tmp_path
+
+
+def written(case: dict[str, Any]) -> bytes:
+    """Return the bytes of a case's file."""
+    text = case.get("whole", TABLE[case.get("file", "study")])
+    if "line" in case:
+        lines = text.splitlines()
+        lines[case["line"] - 1] = case["is"]
+        text = "\n".join(lines) + "\n"
+    old, new = case.get("change", ("", ""))
+    assert old in text
+    return text.replace(old, new).encode(case.get("encoding", "utf-8"))
+
+
+def name_of(case: dict[str, Any]) -> str:
+    return f"{case.get('row', 'more')}: {case.get('is', case.get('encoding', 'whole file'))}"[:50]
+
+
+def test_the_base_files_are_good(root: Path):
+    assert load.study("good").threads == (1, 4)
+    assert load.params().studies == {"good": "studies/good.yaml"}
+
+
+def test_params_name_the_file_of_a_study_wherever_it_lies(root: Path):
+    (root / "studies" / "pool").mkdir()
+    (root / "studies" / "good.yaml").rename(root / "studies" / "pool" / "good.yaml")
+    text = TABLE["params"].replace("{good: studies/good.yaml}", "{good: studies/pool/good.yaml}")
+    (root / "params.yaml").write_text(text)
+    assert load.study("good").threads == (1, 4) and list(load.params().studies) == ["good"]
+    # As an archive has it that was made while all studies lay in one folder.
+    (root / "params.yaml").write_text(TABLE["params"].replace("{good: studies/good.yaml}", "[good]"))
+    assert list(load.params().studies) == ["good"]
+    (root / "params.yaml").write_text(TABLE["params"])
+    said = r"^params\.yaml:1: studies\.good: studies/good\.yaml: .*write studies/pool/good\.yaml$"
+    with pytest.raises(InputErrors, match=said):
+        load.params()
+
+
+def test_a_study_that_is_called_like_a_folder_of_data_is_refused(root: Path):
+    for name in ("record", "engines"):
+        (root / "studies" / f"{name}.yaml").write_text(TABLE["study"])
+    with pytest.raises(
+        InputErrors, match=r"studies/record\.yaml: data/record has a meaning of its own; rename"
+    ):
+        load.study("record")
+    assert load.study("engines").title, "a word of ours elsewhere is a name like any other"
+
+
+def test_two_files_of_one_name_are_refused(root: Path):
+    (root / "studies" / "pool").mkdir()
+    shutil.copy(root / "studies" / "good.yaml", root / "studies" / "pool")
+    both = "studies/good.yaml and studies/pool/good.yaml have one name; .*: rename or delete one"
+    for asked in (load.params, lambda: load.study("good")):
+        with pytest.raises(InputErrors, match=f"^studies: good: {both}$"):
+            asked()
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_a_mistake_is_refused_with_its_place_and_its_remedy(case: dict[str, Any], root: Path):
+    is_params = case.get("file") == "params"
+    file = "params.yaml" if is_params else "studies/bad.yaml"
+    (root / file).write_bytes(written(case))
+    began = time.process_time()
+    with pytest.raises(InputErrors) as refused:
+        load.params() if is_params else load.study("bad")
+    # Of work: a machine that is busy with others takes as long as it likes.
+    took = time.process_time() - began
+    (line,) = refused.value.errors
+    place = f"{file}:{case.get('at', case.get('line'))}: "
+    assert line.startswith(f"{place}{case['key']}")
+    said = line.removeprefix(f"{place}{case['key']}")
+    assert case.get("value", "") in said
+    assert not [words for words in case["says"] if words not in said]
+    assert case.get("hides", "\0") not in line
+    assert took < 1
+
+
+def test_a_twin_that_would_mislead_is_refused_before_measuring_and_read_afterwards(root, capsys):
+    """Evidence that was measured before the rule is analyzed and verified as it was."""
+    text = (
+        TABLE["study"]
+        .replace("  settings: {max_connections: 500}", "  name: tidb")
+        .replace("direct: {access: direct}", 'older: {engine: {version: "5.0"}}')
+        .replace("proxy: {access: haproxy}", 'later: {engine: {version: "6.6"}}')
+        .replace("aa: {}", "aa: {threads: [4]}")
+    )
+    (root / "studies" / "good.yaml").write_text(text)
+    assert load.study("good").aa == load.study_file(root / "studies" / "good.yaml").aa
+    said = r"^studies/good\.yaml:10: aa\.threads: \[4\]: .* serves fewer groups; write aa: {}, or plan\.order"
+    stages = [["stage", stage, "good"] for stage in ("provision", "prepare", "warm-up", "run-matrix")]
+    for asked in (["check"], ["plan", "good"], ["repro", "--study", "good"], *stages):
+        assert cli.main(asked) == 2 and re.search(said, capsys.readouterr().err, re.MULTILINE), asked
+    (root / "studies" / "good.yaml").write_text(text.replace("aa: {threads: [4]}", "aa: {}"))
+    assert load.to_measure("good").twin == "older_again"
+
+
+def test_two_arms_that_set_the_same_are_refused_before_measuring_and_read_as_evidence(root: Path):
+    text = (
+        TABLE["study"]
+        .replace("    proxy: {access: haproxy}", "")
+        .replace("  proxy: {access: haproxy}", "  proxy: {access: direct, name: another}")
+    )
+    (root / "studies" / "good.yaml").write_text(text)
+    with pytest.raises(InputErrors, match=r"arms\.proxy: sets the same as direct"):
+        load.to_measure("good")
+    assert set(load.study("good").arms) == {"direct", "proxy"}
+
+
+def test_every_mistake_of_the_list_is_refused_or_has_a_reason():
+    refused = {case["row"] for case in CASES if "row" in case}
+    reasons = {int(row) for row in TABLE["elsewhere"]}
+    assert refused | reasons == set(range(1, MISTAKES + 1))
+    assert not refused & reasons
+
+
+def test_all_mistakes_of_a_file_are_told_at_once(root: Path):
+    text = (
+        TABLE["study"]
+        .replace("  port: 23060", "  port: 80")
+        .replace("table_size: 1000", "table_size: 10k")
+        .replace("threads: [1, 4]", "treads: [1, 010]")
+        .replace("blocks: 5", "blocks:")
+    )
+    (root / "studies" / "bad.yaml").write_text(text)
+    with pytest.raises(InputErrors) as refused:
+        load.study("bad")
+    told = {tuple(line.split(": ")[:2]) for line in refused.value.errors}
+    assert told == {
+        ("studies/bad.yaml:4", "site.port"),
+        ("studies/bad.yaml:13", "dataset.table_size"),
+        ("studies/bad.yaml:17", "treads"),
+        ("studies/bad.yaml:17", "treads.1"),
+        ("studies/bad.yaml:1", "threads"),
+        ("studies/bad.yaml:20", "plan.blocks"),
+    }
+
+
+def test_all_contradictions_of_a_file_are_told_at_once(root: Path):
+    text = (
+        TABLE["study"]
+        .replace("proxy:", "proxy_again:")
+        .replace("  oltp_read_write:", "  mine:")
+        .replace("threads: [1, 4]", "threads: [1, 600]")
+        .replace("discard_s: 5", "discard_s: 0")
+        .replace("warm_up: {}", "warm_up: {prewarm: false}")
+    )
+    (root / "studies" / "bad.yaml").write_text(text)
+    with pytest.raises(InputErrors) as refused:
+        load.study("bad")
+    keys = [line.split(": ")[1] for line in refused.value.errors]
+    assert keys == ["workloads.mine", "arms.proxy_again", "threads", "plan.discard_s"]
+
+
+def test_a_command_lists_the_mistakes_of_all_files_and_starts_nothing(root, capsys):
+    assert cli.main(["check"]) == 0
+    (root / "studies" / "bad.yaml").write_text(TABLE["study"].replace("tables: 2", "tables: 0"))
+    (root / "studies" / "worse.yaml").write_text("- not a study\n")
+    (root / "params.yaml").write_text(TABLE["params"].replace("level: 0.98", "level: 98"))
+    assert cli.main(["check"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[0] for line in said] == [
+        "params.yaml:5",
+        "studies/bad.yaml:12",
+        "studies/worse.yaml:1",
+    ]
+    for command in (["plan", "bad"], ["up", "bad"], ["stage", "provision", "bad"]):
+        assert cli.main(command) == 2
+        assert capsys.readouterr().err.startswith("studies/bad.yaml:12: dataset.tables: 0: must be >= 1")
+
+
+@pytest.mark.parametrize(
+    "name", ["nowhere", "../params", "../studies/good", "good.yaml", "", ".", "/etc/passwd"]
+)
+def test_a_study_is_a_name_and_never_a_path(name: str, root: Path):
+    with pytest.raises(InputErrors, match="no such study; "):
+        load.study(name)
+
+
+@pytest.mark.parametrize("name", ["My study", "a;b", "$(id)", "x@y", "--help", "über"])
+def test_a_file_with_an_unusable_name_is_refused(name: str, root: Path):
+    (root / "studies" / f"{name}.yaml").write_text(TABLE["study"])
+    with pytest.raises(InputErrors, match=r"not a name for a study; rename it, .* [a-z0-9_-]+\.yaml$"):
+        load.study(name)
+
+
+def test_a_stage_sees_only_what_it_declares(root: Path):
+    seen = load.study("good", "arms", "threads")
+    assert (seen.baseline, seen.threads) == ("direct", (1, 4))
+    with pytest.raises(BenchbookError, match="reads `dataset` but does not declare it"):
+        _ = seen.dataset
+    with pytest.raises(BenchbookError, match="reads `limits`"):
+        _ = load.params("analysis").limits
+
+
+# Values of every kind, and keys that are nearly ours.
+KEYS = st.text(max_size=5) | st.integers(0, 3) | st.sampled_from(["access", "direct", "oltp_read_write"])
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.dates()
+    | st.sampled_from(["10k", "yes", "oltp_read_write", "direct", "uniform", "pareto", 2013, 0.5, 10**30]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(value: Any, path: tuple = ()) -> list[tuple]:
+    """Return the path of every value inside a file."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] + [found for key, item in items for found in places(item, (*path, key))]
+
+
+def changed(value: Any, path: tuple, new: Any) -> Any:
+    """Return a copy with another value in one place."""
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = changed(value[path[0]], path[1:], new)
+    return copy
+
+
+GOOD = {kind: yaml_file.parse(TABLE[kind].encode(), kind).data for kind in ("study", "params")}
+
+
+@given(st.data())
+@settings(max_examples=depth.examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_value_in_any_place_is_taken_or_refused(data: st.DataObject):
+    kind = data.draw(st.sampled_from(["study", "params"]))
+    good = GOOD[kind]
+    for _ in range(data.draw(st.integers(1, 3))):
+        good = changed(good, data.draw(st.sampled_from(places(good)[1:])), data.draw(VALUES))
+    document = yaml_file.Document("x.yaml", good, dict.fromkeys(places(good), 1), {})
+    try:
+        validation_errors.validate(document, Study if kind == "study" else Params)
+    except InputErrors as error:
+        assert error.errors
+        assert all(line.startswith("x.yaml:1: ") and "; " in line for line in error.errors)
+
+
+@given(st.data())
+@settings(max_examples=depth.examples(60), deadline=None)
+def test_a_damaged_file_is_taken_or_refused(data: st.DataObject):
+    """Letters lost, added or exchanged anywhere in a good file."""
+    text = TABLE["study"]
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text)))
+        lost = data.draw(st.integers(0, 12))
+        text = (
+            text[:at] + data.draw(st.text(alphabet=" \n\t:-[]{}&*!'\"#0aé~", max_size=3)) + text[at + lost :]
+        )
+    try:
+        study = validation_errors.validate(yaml_file.parse(text.encode(), "x.yaml"), Study)
+    except InputErrors as error:
+        assert all(line.startswith("x.yaml") for line in error.errors)
+    else:
+        assert study.arms and study.threads
+
+
+def test_a_misspelt_claim_is_named_in_the_first_pass_beside_every_other_mistake(root: Path):
+    text = TABLE["study"].replace("threads: [1, 4]", "threads: [0]")
+    text = re.sub(r"^claims: .*$", "claims: [nobody/nothing]", text, flags=re.M)
+    (root / "studies" / "good.yaml").write_text(text)
+    with pytest.raises(InputErrors) as raised:
+        load.study("good")
+    told = "\n".join(raised.value.errors)
+    assert "threads" in told and "nobody/nothing: no such claim" in told
+
+
+def test_a_file_in_place_of_a_name_is_answered_with_the_name(root: Path):
+    with pytest.raises(InputErrors, match=r"studies/good.yaml: no such study; did you mean good\?"):
+        load.study("studies/good.yaml")
+
+
+def test_sections_that_say_nothing_may_be_left_out(root: Path):
+    """Without them the baseline is measured against itself everywhere, and no claim is answered."""
+    absent = "|".join(studies.OPTIONAL)
+    short = re.sub(rf"^(?:{absent}):.*\n(?:  .*\n)*", "", TABLE["study"], flags=re.M)
+    (root / "studies" / "good.yaml").write_text(short)
+    study = load.study("good")
+    assert study.has_twin("a", 4) and study.claims == () and study.dataset.tables == 2
+    studies.complete("good")
+    assert set(studies.OPTIONAL) <= set(yaml_file.read(root / "studies" / "good.yaml").data)
+    assert load.study("good") == study
+
+
+class Model(BaseModel):
+    one: int = 1
+    two: int = 2
+
+    @property
+    def three(self) -> int:
+        return self.one + self.two
+
+    def times(self, factor: int) -> int:
+        return factor * self.one
+
+
+def test_declared_sections_are_read():
+    seen: Any = Sections(Model(), ["one"])
+    assert seen.one == 1
+    assert seen.times(5) == 5
+
+
+def test_another_section_is_refused_with_what_to_declare():
+    seen: Any = Sections(Model(), ["one"])
+    with pytest.raises(BenchbookError, match=r"reads `two` but does not declare it; add it to load\.study"):
+        _ = seen.two
+
+
+def test_a_property_is_refused_when_it_reads_another_section():
+    assert Sections(Model(), ["one", "two"]).three == 3
+    with pytest.raises(BenchbookError, match="reads `two`"):
+        _ = Sections(Model(), ["one"]).three
+
+
+def test_a_section_that_does_not_exist_is_refused_at_once():
+    with pytest.raises(BenchbookError, match="four: not a section of Model"):
+        Sections(Model(), ["one", "four"])
+
+
+def test_a_wrong_name_is_an_ordinary_mistake():
+    with pytest.raises(AttributeError, match="Model has no five"):
+        _ = Sections(Model(), ["one"]).five

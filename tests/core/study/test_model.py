@@ -1,0 +1,48 @@
+"""Words for people, and fingerprints that change with any part of a value."""
+
+import pytest
+
+from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
+from benchbook.core.study.model import fingerprint
+
+
+def test_a_fingerprint_knows_content_and_not_order():
+    assert fingerprint({"a": 1, "b": [1, 2]}) == fingerprint({"b": (1, 2), "a": 1})
+    values = [
+        {},
+        {"a": 1},
+        {"a": 1.5},
+        {"a": "1"},
+        {"a": None},
+        {"a": [1]},
+        {"b": 1},
+        {"a": True},
+        {"a": {"b": 1}},
+    ]
+    assert len({fingerprint(value) for value in values}) == len(values)
+    assert all(len(fingerprint(value)) == 10 for value in values)
+
+
+def test_a_fingerprint_of_no_number_is_refused():
+    with pytest.raises(ValueError, match="JSON"):
+        fingerprint({"a": float("nan")})
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("haprox", "did you mean haproxy?"),
+        ("Direct", "did you mean direct?"),
+        ("xyzzy", "known: direct, haproxy"),
+        ("", "known: direct, haproxy"),
+    ],
+)
+def test_a_wrong_word_gets_the_nearest_or_all(word: str, said: str):
+    assert did_you_mean(word, ["haproxy", "direct"]) == said
+
+
+def test_errors_carry_every_line_and_are_one_kind():
+    error = InputErrors(line for line in ("a: 1", "b: 2"))
+    assert error.errors == ["a: 1", "b: 2"]
+    assert str(error) == "a: 1\nb: 2"
+    assert isinstance(error, BenchbookError)

@@ -1,0 +1,142 @@
+"""A cluster in a study file: what an arm changes of it, and what it refuses, each with what to write."""
+
+from typing import Any
+
+import pytest
+
+from benchbook.core.study import interleaving
+from benchbook.core.study.engines import data_groups, engine_of
+from benchbook.core.study.study import Study
+from benchbook.sites.local import placement
+from tests import small
+
+CLUSTER = {"stores": 3, "tidb": 1, "replicas": 3, "store_settings": {"engine.sync-write": True}}
+
+
+def study(
+    cluster: dict[str, Any] | None = None, engine: dict[str, Any] | None = None, **changes: Any
+) -> Study:
+    return small.study(
+        **{
+            "engine": {"name": "tidb", "version": "5.0", "cluster": cluster or CLUSTER} | (engine or {}),
+            "arms": {"one": {}, "other": {"access": "haproxy"}},
+            "dataset": {"tables": 1, "table_size": 10},
+            "workloads": {"oltp_point_select": {}},
+            "threads": (1,),
+            "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
+        }
+        | changes
+    )
+
+
+def test_an_arm_changes_what_it_names_and_keeps_the_rest_and_gets_data_of_its_own() -> None:
+    changed = {"replicas": 1, "store_settings": {"raftstore.raft-base-tick-interval": "1s"}}
+    made = study(arms={"one": {}, "other": {"engine": {"cluster": changed}}})
+    cluster = engine_of(made, "other").cluster
+    assert cluster is not None and (cluster.stores, cluster.replicas) == (3, 1)
+    assert cluster.store_settings == {"engine.sync-write": True, "raftstore.raft-base-tick-interval": "1s"}
+    assert engine_of(made, "one").cluster == made.engine.cluster
+    assert data_groups(made.arms) == [["one"], ["other"]]
+
+
+def test_clusters_side_by_side_get_ports_that_do_not_meet() -> None:
+    made = study(arms={"one": {}, "three": {"access": "haproxy", "engine": {"cluster": {"tidb": 3}}}})
+    wide = {arm: engine_of(made, arm).cluster.ports for arm in made.arms}
+    # Two ports for each part: 1 TiDB, 1 PD, 3 stores; and 3 TiDB, 1 PD, 3 stores.
+    assert wide == {"one": 10, "three": 14}
+    cpus = {"server": None, "proxy": None, "client": None}
+    chains = placement.chains(made.arms, 24000, cpus, ports=wide)
+    assert [chains["one"].server.port, chains["three"].server.port] == [24000, 24010]
+    assert chains["three"].entry.port == 24024
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"cluster": {"stores": 2, "replicas": 3}}, "there are 2 stores"),
+        ({"cluster": {"pd": 3}}, "less than or equal to 1"),
+        (
+            {"cluster": {"store_settings": {"engine.block-cache-size": 4194304}}},
+            "engine.block-cache-size: unistore then caches indexes, too; write engine.index-cache-size",
+        ),
+        ({"engine": {"version": "6.6"}}, "engine.version: 6.6: a cluster can be made of 5.0"),
+        ({"engine": {"name": "mariadb", "version": None}}, "engine.cluster: made of TiDB"),
+        ({"engine": {"binary": "/bin/true"}}, "engine.binary: /bin/true: the parts of a cluster"),
+        (
+            {"site": {"kind": "ssh", "inventory": "lab"}},
+            "engine.cluster: not supported with site.kind: ssh; write site.kind: local, or use site.tiup",
+        ),
+        (
+            {"cluster": {"store_settings": {"server.store-addr": "0.0.0.0:1"}}},
+            "engine.cluster.store_settings.server.store-addr: not a study's to set",
+        ),
+        (
+            {"cluster": {"pd_settings": {"replication.max-replicas": 1}}},
+            "engine.cluster.pd_settings.replication.max-replicas: not a study's to set",
+        ),
+        ({"cluster": {"pd_settings": {"data-dir": "here"}}}, "pd_settings.data-dir: not a study's"),
+        ({"cluster": {"pd_settings": {"log.level": "/etc/x"}}}, "pd_settings.log.level: not a study's"),
+        (
+            {"arms": {"one": {}, "other": {"access": "service"}}},
+            "arms.other.access: service: can't reach all TiDB",
+        ),
+        ({"arms": {"one": {}, "other": {"network": "pod"}}}, "arms.other.network: is made for one server"),
+        (
+            {"arms": {"one": {}, "other": {"engine": {"cluster": {"replicas": 5}}}}},
+            "arms.other.engine.cluster.replicas: 5: there are 3 stores",
+        ),
+        (
+            {
+                "arms": {
+                    "one": {},
+                    "other": {"engine": {"cluster": {"stores": 1, "replicas": 1}, "version": "6.6"}},
+                }
+            },
+            "arms.other.engine: another engine beside engine.cluster",
+        ),
+    ],
+)
+def test_what_a_cluster_can_not_be_is_refused_by_its_key(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=r"cluster|arms|engine|equal") as refused:
+        study(**changes)
+    assert said in str(refused.value)
+
+
+def test_a_cluster_is_measured_in_whole_runs() -> None:
+    made = study()
+    assert interleaving.order(made, "oltp_point_select") == interleaving.RUNS
+    assert any(reason.startswith("engine.cluster: ") for reason in interleaving.obstacles(made, "oltp_point_select"))
+
+
+EVENT = {"what": "kill_store", "at_s": 60, "back_after_s": 30}
+SOAK = {
+    **{"threads": (8,), "workloads": {"oltp_read_write": {}}, "aa": None},
+    "plan": {"seed": 1, "blocks": 1, "discard_s": 10, "run_s": 120},
+}
+
+
+def soak(event: dict[str, Any], **changes: Any) -> Study:
+    return study(arms={"steady": {}, "lost": {"engine": {"cluster": {"event": event}}}}, **SOAK | changes)
+
+
+def test_an_event_is_of_its_arm_alone() -> None:
+    made = soak(EVENT)
+    lost, steady = (engine_of(made, arm).cluster for arm in ("lost", "steady"))
+    assert lost is not None and lost.event is not None and lost.event.at_s == 60
+    assert steady is not None and steady.event is None
+
+
+@pytest.mark.parametrize(
+    ("event", "changes", "said"),
+    [
+        # 10 s of discard and the 20 s before it that are counted.
+        ({"at_s": 29}, {}, "leaves less than 20 s before it; write 30 or more"),
+        # 60 + 60 s, 20 s after it, less 10 s of discard: 130.
+        ({"back_after_s": 60}, {}, "plan.run_s: 120: the event of arm lost ends 20 s before .* write 130"),
+        ({}, {"threads": (4, 8)}, "write one workload, one thread level and aa: null"),
+        ({}, {"cluster": {"stores": 3, "replicas": 1}}, "with 1 replicas no majority is left"),
+    ],
+)
+def test_an_event_that_says_nothing_is_refused(event: Any, changes: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        soak(EVENT | event, **changes)

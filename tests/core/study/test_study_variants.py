@@ -1,0 +1,115 @@
+"""A study at another size: the study's own file with a merge patch on it, in a file that DVC follows."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchbook.commands import studies
+from benchbook.core.study import load, study_variants
+from benchbook.core.util import paths, yaml_file
+from benchbook.core.util.errors import InputErrors
+
+TABLE = yaml_file.read(Path(__file__).parents[2] / "data" / "bad_inputs.yaml").data
+# Of the study's keys: one number inside a flow mapping, a list, and a key that goes away.
+FULL = """
+sizes:
+  full:
+    threads: [8, 16]          # as printed
+    dataset: {table_size: 777}
+    aa: {workloads: null}
+  broken:
+    threads: [8, 8]
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "good.yaml").write_text("# of the lab\n" + TABLE["study"] + FULL)
+    (tmp_path / "params.yaml").write_text(TABLE["params"])
+    return tmp_path
+
+
+def test_a_merge_patch_is_that_of_the_standard():
+    """The example of RFC 7396, section 3."""
+    whole = {
+        "title": "Goodbye!",
+        "author": {"givenName": "John", "familyName": "Doe"},
+        "tags": ["example", "sample"],
+        "content": "This will be unchanged",
+    }
+    study_variants.patch(
+        whole,
+        {
+            "title": "Hello!",
+            "phoneNumber": "+01-123-456-7890",
+            "author": {"familyName": None},
+            "tags": ["example"],
+        },
+    )
+    assert whole == {
+        "title": "Hello!",
+        "author": {"givenName": "John"},
+        "tags": ["example"],
+        "content": "This will be unchanged",
+        "phoneNumber": "+01-123-456-7890",
+    }
+
+
+def test_a_size_is_loaded_without_a_file(root: Path):
+    assert study_variants.names("good") == ["good-full", "good-broken"]
+    small, full = load.study("good"), load.study("good-full")
+    assert (full.threads, full.dataset.table_size) == ((8, 16), 777)
+    assert (full.arms, full.plan, full.dataset.tables) == (small.arms, small.plan, small.dataset.tables)
+    assert full.sizes == {} and paths.studies() == ["good"]
+    assert load.study("good-full", "threads").threads == (8, 16)
+
+
+def test_a_mistake_in_a_size_has_the_line_where_it_stands(root: Path):
+    lines = (root / "studies" / "good.yaml").read_text().splitlines()
+    at = 1 + lines.index("    threads: [8, 8]")
+    with pytest.raises(InputErrors, match=rf"^studies/good\.yaml:{at}: threads: .*repeated value 8"):
+        load.study("good-broken")
+
+
+def test_the_file_is_written_once_and_is_the_study_then(root: Path, capsys):
+    full, file = load.study("good-full"), paths.study("good-full").file
+    studies.write_size("good-full")
+    assert "written from studies/good.yaml" in capsys.readouterr().out
+    text = file.read_text()
+    assert (
+        text.startswith("# of the lab\n# Made from studies/good.yaml at its size `full`")
+        and "sizes" not in text
+    )
+    assert re.search(r"^threads: \[8, 16\] +# as printed$", text, re.M)
+    assert load.study("good-full") == full == load.study_file(file)
+    studies.write_size("good-full")
+    studies.write_size("good")
+    assert capsys.readouterr().out == "" and paths.studies() == ["good", "good-full"]
+    file.write_text(text.replace("777", "778"))
+    studies.write_size("good-full")
+    assert "is measured as it is; delete it to have it written again" in capsys.readouterr().out
+    assert load.study("good-full").dataset.table_size == 778
+
+
+def test_a_size_is_written_beside_its_study(root: Path, capsys):
+    (root / "studies" / "pool").mkdir()
+    (root / "studies" / "good.yaml").rename(root / "studies" / "pool" / "good.yaml")
+    studies.write_size("good-full")
+    said = "studies/pool/good-full.yaml: written from studies/pool/good.yaml"
+    assert capsys.readouterr().out.startswith(said)
+    assert (root / "studies" / "pool" / "good-full.yaml").is_file()
+
+
+def test_params_that_name_a_size_without_its_file_say_what_writes_it(root: Path):
+    params = root / "params.yaml"
+    there = "good: studies/good.yaml"
+    params.write_text(params.read_text().replace(there, there.replace("good", "good-full")))
+    with pytest.raises(
+        InputErrors, match="a size of good whose file is not there yet; `make repro STUDY=good-full`"
+    ):
+        load.params()
+    with pytest.raises(InputErrors, match="no such study; did you mean good"):
+        load.study("good-ful")

@@ -1,0 +1,81 @@
+"""A password reaches the programs that need it and no other; what is made can't be written by others."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchbook.commands import stage
+from benchbook.core.util import process_env
+
+STUDY = """title: There
+question: Does it hold?
+site: {kind: existing, existing: {host: 127.0.0.1, user: me, password_env: THEIR_WORD}}
+engine: {}
+arms: {one: {}, two: {endpoint: {host: 127.0.0.1, port: 3307}}}
+aa: null
+dataset: {tables: 1, table_size: 100}
+workloads: {oltp_read_write: {}}
+threads: [1]
+plan: {seed: 3, blocks: 3, discard_s: 1, run_s: 10}
+warm_up: {}
+claims: []
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A clone with one study that names a variable, which is set."""
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "there.yaml").write_text(STUDY)
+    (tmp_path / "params.yaml").write_text("studies: [there]\nsources: []\nanalysis: {}\nlimits: {}\n")
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    monkeypatch.setenv("THEIR_WORD", "s3cret")
+    monkeypatch.setattr(process_env, "_hidden", {})
+    yield tmp_path
+
+
+def test_a_password_that_is_hidden_is_inherited_by_nothing_and_still_known_here(clone: Path) -> None:
+    process_env.hide()
+    shown = subprocess.run(["env"], capture_output=True, text=True).stdout
+    assert "s3cret" not in shown and "THEIR_WORD" not in shown
+    assert process_env.password("THEIR_WORD") == "s3cret"
+    assert process_env.password("ANOTHER") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "is_there"),
+    [("provision", True), ("run-matrix", True), ("parse", False), ("analyze", False), ("report", False)],
+)
+def test_only_stages_that_connect_have_the_password(clone, name, is_there, monkeypatch) -> None:
+    seen: list[bool] = []
+
+    def execute(*_: object, **__: object) -> int:
+        seen.append("THEIR_WORD" in os.environ)
+        return 1
+
+    monkeypatch.setattr(stage, "execute", execute)
+    stage.run(name, "there")
+    assert seen == [is_there]
+
+
+def test_commands_that_connect_to_nothing_run_without_it(clone: Path) -> None:
+    program = (
+        "import os; from benchbook.commands import cli, studies; "
+        "studies.check = lambda: print('THEIR_WORD' in os.environ) or 0; cli.main(['check'])"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert said.stdout == "False\n", said.stderr
+
+
+@pytest.mark.parametrize(("umask", "then"), [("000", "022"), ("002", "022"), ("077", "077"), ("027", "027")])
+def test_a_umask_that_lets_others_write_is_closed_at_the_entry(clone: Path, umask: str, then: str) -> None:
+    program = (
+        "import os; from benchbook.commands import cli; cli.main(['check']); print(f'{os.umask(0):03o}')"
+    )
+    shell = f'umask {umask}; exec {sys.executable} -c "$1"'
+    said = subprocess.run(["sh", "-c", shell, "sh", program], capture_output=True, text=True)
+    assert said.stdout.splitlines()[-1] == then, said.stderr

@@ -1,0 +1,188 @@
+"""Own scripts on a real server: prepared and proven, held to the query, and four kinds of bad ones caught."""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook import sites
+from benchbook.core.util import paths
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.params import Limits
+from benchbook.core.study.study import Study
+from benchbook.measure import dataset, scheduler, warm_up
+from benchbook.plan import schedule, pilot_parameters
+from benchbook.read import tidy, validity
+
+pytestmark = pytest.mark.server
+
+COMMON = """
+function connect()
+   drv = sysbench.sql.driver()
+   con = drv:connect()
+end
+"""
+SCRIPT = """
+require("common")
+
+sysbench.cmdline.options = {accounts = {"Rows", 100}}
+
+function prepare()
+   connect()
+   con:query("CREATE TABLE TABLE_NAME (id INT PRIMARY KEY, balance INT, made TIMESTAMP)")
+   for id = 1, sysbench.opt.accounts do
+      local balance = sysbench.rand.uniform(1, 1000)
+      con:query(string.format("INSERT INTO TABLE_NAME VALUES (%d, %d, NOW())", id, balance))
+   end
+end
+
+function thread_init()
+   connect()
+   con:query("SHOW VARIABLES LIKE 'version'")
+end
+
+function event()
+   local id = sysbench.rand.uniform(1, sysbench.opt.accounts)
+   con:query("BEGIN")
+   con:query("SELECT balance FROM TABLE_NAME WHERE id = " .. id)
+   con:query("UPDATE TABLE_NAME SET balance = balance + 1 WHERE id = " .. id)
+   con:query("COMMIT")
+   EXTRA
+end
+
+function thread_done() con:disconnect() end
+"""
+# What else its event does, by the name of a workload: a check of the run, and what its reason says.
+BAD = {
+    "fails_halfway": (
+        'n = (n or 0) + 1; if n == 50 then con:query("SELECT * FROM nowhere") end',
+        "V1 exit code",
+        "exit code 1",
+    ),
+    "ignores_time": ("if sysbench.tid == 0 then os.execute('sleep 4') end", "V6 time", "asked 2 s"),
+    "prints_in_a_report": ('n = (n or 0) + 1; if n == 50 then print("hello") end', "V3 stdout", "hello"),
+    "connects_by_itself": (
+        "local mine = drv:connect(); mine:disconnect()",
+        "V10 ledger",
+        "the script makes connections of its own",
+    ),
+}
+
+# Two servers, so that the second must have the rows of the first.
+TWO = {"direct": {}, "again": {"access": "direct", "engine": {"settings": {"max_connect_errors": 101}}}}
+# One server, where it is the script alone that is looked at.
+ONE = {"direct": {}, "relay": {"access": "haproxy"}}
+
+
+@pytest.fixture
+def of_scripts(make_study, tmp_path: Path) -> Callable[..., Study]:
+    """Return a function that makes a study of own scripts, by name, with what else the event of each does.
+
+    Each has a table of its own, called after it.
+    """
+
+    def make(scripts: Mapping[str, str], rate: int = 0, **changes: Any) -> Study:
+        (tmp_path / "common.lua").write_text(COMMON)
+        workloads = {}
+        for name, extra in scripts.items():
+            file = tmp_path / f"{name}.lua"
+            file.write_text(SCRIPT.replace("TABLE_NAME", name).replace("EXTRA", extra))
+            script = os.path.relpath(file, paths.root())
+            workloads[name] = {"script": script, "options": {"accounts": 50}, "rate": rate}
+        own = {"workloads": workloads, "arms": TWO, "warm_up": {"pilot_s": 1}}
+        return make_study(**own | changes)
+
+    return make
+
+
+def measured(
+    study: Study, lab: Path, into: Path, monkeypatch
+) -> tuple[scheduler.Walk, dict[str, Any], list[Any]]:
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
+    limits = Limits(client_wait=10, pause_ms=10_000, steal_pct=100).model_dump()
+    with sites.open_site(study, lab) as site:
+        dataset.load(site, study)
+        warm_up.warm(site, study)
+        own = warm_up.own_found(site, study)
+        folders = warm_up.pilots("test", study, site, into / "pilots", limits, lambda _: None)
+        known = pilot_parameters.own_record(own, tidy.pilot_totals(folders))
+        runs = schedule.plan_runs("test", study, {}, known)
+        judge = partial(validity.judge, limits=limits)
+        where = (into / "raw", into / "void")
+        walk = scheduler.walk(scheduler.Walk(study, runs, site, *where, judge, limits, lambda _: None))
+        judged = [judge(folder) for folder in _folders(into)]
+    return walk, known, judged
+
+
+def _folders(into: Path) -> list[Any]:
+    from benchbook.core.artifacts import run_folder
+
+    return [
+        run_folder.RunFolder(path)
+        for place in ("raw", "void")
+        for path in sorted((into / place).iterdir())
+        if path.is_dir()
+    ]
+
+
+@pytest.mark.parametrize("order", ["runs", "turns"])
+def test_an_own_script_is_prepared_proven_and_held_to_the_query(
+    order, of_scripts, lab, tmp_path, monkeypatch
+):
+    lasts = {"runs": {"discard_s": 1, "run_s": 2}, "turns": {"discard_s": 0.3, "run_s": 1}}[order]
+    plan = {"seed": 3, "blocks": 1, **lasts, "order": order, "max_repeats": 2}
+    # Two connections in turns, each with its own statements; one in whole runs, where two take both cores.
+    study = of_scripts({"mine": ""}, plan=plan, threads={"runs": (1,), "turns": (2,)}[order])
+    walk, known, judged = measured(study, lab, tmp_path / "data", monkeypatch)
+    own = known["own"]
+    assert own["tables"]["mine"]["rows"] == 50
+    assert own["tables"]["mine"]["checksum"]
+    assert set(own["scripts"]["mine"]["text"]) == {"mine.lua", "common.lua"}
+    # BEGIN and COMMIT, a SELECT, an UPDATE that changes a row.
+    of_event, of_thread = {"reads": 1, "writes": 1, "other": 2}, {"reads": 1, "writes": 0, "other": 0}
+    assert own["statements"] == {"mine": {"event": of_event, "thread": of_thread}}
+    assert not walk.abandoned, [one.reasons for one in judged]
+    valid = [one for one in judged if one.status == "valid"]
+    assert len(valid) == 2
+    assert {one.ledger for one in valid} == {"agrees"}
+    assert all(one.evidence.plan["script"] == "mine.lua" for one in valid)
+
+
+def test_bad_scripts_are_each_caught_by_name(of_scripts, lab, tmp_path, monkeypatch):
+    # Elsewhere a walk ends where three groups were given up.
+    monkeypatch.setattr(scheduler, "GIVEN_UP", len(BAD) + 1)
+    plan = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs", "max_repeats": 0}
+    scripts = {name: extra for name, (extra, _, _) in BAD.items()}
+    study = of_scripts(scripts, rate=100, plan=plan, arms=ONE, threads=(1,))
+    walk, _, judged = measured(study, lab, tmp_path / "data", monkeypatch)
+    assert len(walk.abandoned) == len(BAD), walk.abandoned
+    for name, (_, check, said) in BAD.items():
+        mine = [one for one in judged if one.evidence.plan["workload"] == name]
+        reasons = "\n".join(reason for one in mine for reason in one.reasons)
+        assert check in reasons and said in reasons, f"{name}: {reasons}"
+
+
+def test_a_prepare_that_fails_ends_the_stage_with_its_words(of_scripts, lab, tmp_path, monkeypatch):
+    study = of_scripts({"mine": ""})
+    file = tmp_path / "mine.lua"
+    file.write_text(file.read_text().replace("balance INT,", "balance NOTHING,"))
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
+    with sites.open_site(study, lab) as site, pytest.raises(BenchbookError) as caught:
+        dataset.load(site, study)
+    assert "workloads.mine: its prepare failed: FATAL" in str(caught.value)
+    assert "Unknown data type" in str(caught.value)
+
+
+def test_a_changed_module_is_refused_before_the_first_run(of_scripts, lab, tmp_path, monkeypatch):
+    study = of_scripts({"mine": ""})
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
+    with sites.open_site(study, lab) as site:
+        dataset.load(site, study)
+        known = warm_up.own_found(site, study)
+        dataset.ensure_own(site, study, known)
+        (tmp_path / "common.lua").write_text(COMMON + "-- another\n")
+        with pytest.raises(BenchbookError, match=r"workloads\.mine\.script: common\.lua is not what"):
+            dataset.ensure_own(site, study, known)

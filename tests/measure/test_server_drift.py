@@ -1,0 +1,226 @@
+"""What is done to a real server between two runs is found before the second one, and named."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pymysql
+import pytest
+
+from benchbook.measure import statement_counters, servers, server_drift
+from benchbook.read import checks_server
+from benchbook.read.evidence import Evidence
+from benchbook.sites.engines.mariadb import SOCKET
+
+pytestmark = pytest.mark.server
+
+
+class Scene:
+    """One server between runs that have no sysbench: the looks around them, and somebody else's session."""
+
+    def __init__(self, site: Any, make_study: Callable[..., Any]) -> None:
+        self.site, self.study = site, make_study()
+
+    def say(self, *statements: str) -> None:
+        """Say something to the server over a connection that is not the site's."""
+        server = self.site._server("direct")
+        path = server.machine.socket(f"{server.role}/{SOCKET}")
+        with (
+            pymysql.connect(unix_socket=path, user="root", autocommit=True) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("USE sbtest")
+            for statement in statements:
+                cursor.execute(statement)
+
+    @property
+    def pid(self) -> int:
+        return self.site.monitored("direct")["server"][0]
+
+    def between(self, act: Callable[[Scene], None]) -> list[str]:
+        """Return what is found wrong with a run before which something was done, after one that was sound."""
+        with servers.sessions(self.site, self.study, ["direct"]) as connections:
+            (connection,) = connections["direct"]
+            server_drift.arm_at_start(connection, "direct", self.site.identity("direct"))
+            assert self.faults(connection) == []
+            assert self.faults(connection) == []
+            act(self)
+            return self.faults(connection)
+
+    def faults(self, connection: Any, within: Callable[[Scene], None] = lambda _: None) -> list[str]:
+        """Look at the server as around a run, and return what the checks say."""
+        self.site.endpoints("direct")
+        identity = self.site.identity("direct")
+        seen = {
+            "identity_before": identity,
+            "identity_at_start": server_drift.arm_at_start(connection, "direct", identity),
+        }
+        was = statement_counters.before(connection, 2)
+        within(self)
+        seen |= statement_counters.after(connection, was, 2, {})
+        run = Evidence({"arm_setting": {}}, seen, "", "")
+        checks = (checks_server.arm, checks_server.settings, checks_server.tables, checks_server.between)
+        return [fault for check in checks for fault in check(run)]
+
+
+@pytest.fixture
+def scene(site: Any, make_study: Callable[..., Any]) -> Iterator[Scene]:
+    site.up("direct")
+    yield Scene(site, make_study)
+
+
+def said(*statements: str) -> Callable[[Scene], None]:
+    return lambda scene: scene.say(*statements)
+
+
+def elsewhere(pid: int) -> None:
+    """Let a process use all cores, or one where it has them all already."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(pid, {min(cores)} if os.sched_getaffinity(pid) == cores else cores)
+
+
+@pytest.mark.parametrize(
+    ("act", "undo", "words"),
+    [
+        pytest.param(
+            said("SET GLOBAL innodb_flush_log_at_trx_commit = 2"),
+            said("SET GLOBAL innodb_flush_log_at_trx_commit = 1"),
+            "server variable innodb_flush_log_at_trx_commit was 1, is 2 between the runs",
+            id="flush",
+        ),
+        pytest.param(
+            said("SET GLOBAL general_log = ON"),
+            said("SET GLOBAL general_log = OFF"),
+            "server variable general_log was OFF, is ON between the runs",
+            id="general log",
+        ),
+        pytest.param(
+            said("SET GLOBAL query_cache_type = ON", "SET GLOBAL query_cache_size = 16777216"),
+            said("SET GLOBAL query_cache_type = OFF", "SET GLOBAL query_cache_size = 1048576"),
+            "server variable query_cache_type was OFF, is ON between the runs",
+            id="query cache",
+        ),
+        pytest.param(
+            said("CREATE TRIGGER slow BEFORE UPDATE ON sbtest1 FOR EACH ROW SET NEW.pad = REVERSE(NEW.pad)"),
+            said("DROP TRIGGER slow"),
+            "trigger sbtest1.slow was added (BEFORE, UPDATE, SET NEW.pad = REVERSE(NEW.pad)) between the ",
+            id="trigger",
+        ),
+        pytest.param(
+            said("CREATE EVENT burn ON SCHEDULE EVERY 1 SECOND DO SELECT BENCHMARK(1, 1)"),
+            said("DROP EVENT burn"),
+            "event sbtest.burn was added",
+            id="event",
+        ),
+        pytest.param(
+            said("CREATE INDEX more ON sbtest2 (pad)"),
+            said("DROP INDEX more ON sbtest2"),
+            "index sbtest2.more was added (1, pad, 1, BTREE, A) between the runs",
+            id="index more",
+        ),
+        pytest.param(
+            said("DROP INDEX k_1 ON sbtest1"),
+            said("CREATE INDEX k_1 ON sbtest1 (k)"),
+            "index sbtest1.k_1 was removed (it was 1, k, 1, BTREE, A) between the runs",
+            id="index less",
+        ),
+        pytest.param(
+            said("ALTER TABLE sbtest1 ROW_FORMAT = COMPACT"),
+            said("ALTER TABLE sbtest1 ROW_FORMAT = DEFAULT"),
+            "table sbtest1 was BASE TABLE, InnoDB, Dynamic",
+            id="row format",
+        ),
+        pytest.param(
+            said("ALTER TABLE sbtest2 MODIFY pad CHAR(61) NOT NULL DEFAULT ''"),
+            said("ALTER TABLE sbtest2 MODIFY pad CHAR(60) NOT NULL DEFAULT ''"),
+            "column sbtest2.pad was 4, char(60)",
+            id="column",
+        ),
+        pytest.param(
+            said("UPDATE sbtest1 SET k = 1"), None, "Com_update grew by 1 between the runs", id="data"
+        ),
+        pytest.param(
+            said("SELECT SUM(LENGTH(c)) FROM sbtest1"),
+            None,
+            "1 connections that are not ours were made between the runs",
+            id="a reader",
+        ),
+        pytest.param(
+            lambda scene: os.setpriority(os.PRIO_PROCESS, scene.pid, 5),
+            lambda scene: os.setpriority(os.PRIO_PROCESS, scene.pid, 0),
+            "_place changed from",
+            id="renice",
+        ),
+        pytest.param(
+            lambda scene: elsewhere(scene.pid), lambda scene: None, "_place changed from", id="taskset"
+        ),
+    ],
+)
+def test_what_is_changed_between_two_runs_is_named(act, undo, words, scene):
+    if words == "_place changed from" and os.geteuid() != 0:
+        pytest.skip("lowering nice again needs root")
+    cores = os.sched_getaffinity(scene.pid)
+    try:
+        assert words in "\n".join(scene.between(act))
+    finally:
+        os.sched_setaffinity(scene.pid, cores)
+        if undo is None:
+            scene.site.restore()
+        else:
+            undo(scene)
+
+
+def test_what_is_changed_in_a_run_is_named_too(scene: Scene):
+    with servers.sessions(scene.site, scene.study, ["direct"]) as connections:
+        (connection,) = connections["direct"]
+        found = scene.faults(connection, said("SET GLOBAL general_log = ON"))
+        assert "server variable general_log was OFF, is ON in the run" in found
+        scene.say("SET GLOBAL general_log = OFF")
+
+
+def test_a_setting_that_was_changed_stays_found_in_every_later_block(scene: Scene):
+    """A server that can't be started again keeps what was done to it."""
+    assert scene.between(said("SET GLOBAL sync_binlog = 7")) != []
+    with servers.sessions(scene.site, scene.study, ["direct"]) as connections:
+        found = scene.faults(connections["direct"][0])
+    scene.say("SET GLOBAL sync_binlog = 0")
+    assert "server variable sync_binlog was 0, is 7 between the runs" in found
+
+
+def test_the_looks_are_quick(scene: Scene):
+    with servers.sessions(scene.site, scene.study, ["direct"]) as connections:
+        (connection,) = connections["direct"]
+        taken = []
+        for _ in range(10):
+            begun = time.monotonic()
+            server_drift.see(connection)
+            taken.append((time.monotonic() - begun) * 1000)
+    print(f"one look at settings and definitions: {min(taken):.1f} ms")
+    # A busy machine may add to each of them, and can't take away.
+    assert min(taken) < 150
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("set maxconn global 7", "proxy_limits changed from"),
+        ("set weight server/db 0", "proxy_servers changed"),
+    ],
+)
+def test_a_proxy_that_is_told_something_else_between_two_runs_is_named(command, words, scene):
+    """Its settings file and its process stay the same."""
+    scene.site.up("proxy")
+    before = scene.site.identity("proxy")
+    assert scene.site.identity("proxy") == before
+    part = next(part for part in scene.site.chains["proxy"].hops if part.kind == "haproxy")
+    proxy = scene.site._parts.get(part)
+    proxy._ask(command)
+    try:
+        after = scene.site.identity("proxy")
+    finally:
+        proxy.stop()
+    run = Evidence({"arm_setting": {}}, {"identity_at_start": before, "identity_before": after}, "", "")
+    assert words in "\n".join(checks_server.arm(run))

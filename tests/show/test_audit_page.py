@@ -1,0 +1,252 @@
+"""Pages of the published record show every number, follow every digit, and hold plain text only."""
+
+import copy
+import re
+from pathlib import Path
+
+import pytest
+
+from benchbook.compare.claims.audit import audit
+from benchbook.core.util import files, paths
+from benchbook.core.artifacts import record as index
+from benchbook.core.published.audit import Audit
+from benchbook.core.artifacts.findings import Finding
+from benchbook.core.published.source import names
+from benchbook.read import published
+from benchbook.show import audit_page, claims_page, home_page, claim_status
+from tests import found, sources
+from tests.recorded import entry
+
+
+@pytest.fixture(scope="module")
+def audits() -> dict[str, Audit]:
+    return sources.audits()
+
+
+def whole(one: Audit) -> str:
+    parts = [audit_page.opening, audit_page.arithmetic, audit_page.checks, audit_page.measured, audit_page.printed]
+    shown = [part(one) for part in (*parts, audit_page.leaves_open)]
+    return "\n".join(part._repr_html_() for part in shown)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_printed_number_is_on_the_page(audits: dict[str, Audit], name: str):
+    page = audit_page.printed(audits[name])._repr_html_()
+    for table in audits[name].tables:
+        for row in table.rows:
+            for cell in row:
+                assert cell == "" or cell.replace("&", "&amp;") in page
+
+
+def test_every_claim_shows_verdict_figures_and_arithmetic(audits: dict[str, Audit]):
+    found = audits["tidb-kubernetes"]
+    page = audit_page.arithmetic(found)._repr_html_()
+    assert page.count(">does not hold<") == found.counts.does_not_hold
+    assert "255981.11 / 246386.44 − 1 = +3.89 %" in page
+    assert "Only the geometric mean lies in the band" in page
+
+
+def test_the_load_balancer_verdict_says_that_its_table_is_another_one_s(audits: dict[str, Audit]):
+    line = audit_page.opening(audits["tidb-kubernetes"])._repr_html_().split("<li><span")[3]
+    assert (
+        "not derivable" in line and "Care: checks fail (equal tables, host-network and load-balancer" in line
+    )
+
+
+def test_one_changed_digit_changes_the_page(tmp_path, monkeypatch, audits):
+    import shutil
+
+    shutil.copytree(paths.source("tidb-upgrade").published, tmp_path / "data" / "published" / "tidb-upgrade")
+    file = tmp_path / "data" / "published" / "tidb-upgrade" / "write-only-versions.csv"
+    file.write_text(file.read_text(encoding="utf-8").replace("8210", "8310"), encoding="utf-8")
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    before, after = whole(audits["tidb-upgrade"]), whole(audit(published.load("tidb-upgrade")))
+    # 23300 / 8310 - 1 = 180.39 %
+    assert "+183.80 %" in before and "+180.39 %" in after and "+183.80 %" not in after
+
+
+def test_what_a_document_says_is_text_and_nothing_else(audits: dict[str, Audit]):
+    found = copy.deepcopy(audits["tidb-upgrade"].plain)
+    found["document"]["title"] = found["claims"][0]["claim"] = "<script>alert(1)</script>"
+    found["tables"][2]["rows"][0][0] = "<img src=x onerror=alert(1)>"
+    page = whole(Audit.model_validate(found))
+    assert "<script>" not in page and "<img" not in page
+
+
+@pytest.mark.parametrize("name", names())
+def test_figures_hold_the_numbers_they_show(audits: dict[str, Audit], name: str):
+    drawn = audit_page.pictures(audits[name])
+    alts = [panel.alt for picture in drawn for panel in picture.panels]
+    assert drawn and all(alts)
+    told = " ".join(alts)
+    measured = [line for table in audits[name].tables for line in table.numbers if line.metric == "qps"]
+    assert all(f"{line.value:g}" in told for line in measured)
+
+
+def finding(claim: str | None, **more: object) -> Finding:
+    made = {
+        "id": "oltp_point_select.host.qps", "workload": "oltp_point_select", "effect": 0.061,
+        "low": 0.049, "high": 0.079, "claim": claim, "verdict": "confirmed", "label": "higher",
+        "baseline": "pod", "treatment": "host",
+    }  # fmt: skip
+    return found.finding(**made | more)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audits: dict[str, Audit]) -> Path:
+    for name, one in audits.items():
+        one.write(tmp_path / "data" / "audit" / name / "audit.json")
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    return tmp_path
+
+
+def rows(page: str) -> list[list[str]]:
+    body = re.search(r"<tbody>(.*)</tbody>", page, re.S)[1]
+    return [
+        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in body.split("</tr>") if "<tr>" in row
+    ]
+
+
+def test_the_first_page_sets_what_was_published_beside_its_own_tables(site: Path):
+    seen = claim_status.load()
+    table = rows(claims_page.claims(seen)._repr_html_())
+    assert len(table) == len(seen.claims) >= 39
+    host = next(row for row in table if "Host network gives" in row[0])
+    assert (
+        host[2] == "about +7 %"
+        and "+6.1\xa0% on average, +3.9 to +7.7\xa0% by cell" in host[3]
+        and "holds" in host[3]
+    )
+    assert all(row[4].startswith("<span>Open.") for row in table), "no third column is empty without a reason"
+
+
+def test_a_study_that_answers_a_claim_fills_its_row(site: Path):
+    study = found.findings(finding("tidb-kubernetes/host-network"), title="Networks")
+    study.write(site / "data" / "networks" / "findings.json")
+    seen = claim_status.load()
+    filled = [row for row in rows(claims_page.claims(seen)._repr_html_()) if "Measured: " in row[4]]
+    assert len(filled) == 1 and "Host network gives" in filled[0][0]
+    for part in ("+6.1", "+4.9 to +7.9", "5 blocks", "confirmed", "studies/networks.html"):
+        assert part in filled[0][4].replace("\N{NO-BREAK SPACE}", " ")
+    assert "1 is confirmed, 0 are contradicted" in claims_page.opening(seen).text
+    assert "Networks" in claims_page.studies(seen)._repr_html_()
+
+
+def illustrate(site: Path, **more: object) -> None:
+    """Write a study of the lab whose arm illustrates a claim, with what it found."""
+    study = found.findings(finding(None, verdict=None, **more), title="A lab")
+    study.write(site / "data" / "lab" / "findings.json")
+    text = "site: {kind: local}\nengine: {name: mariadb}\narms:\n  pod: {network: pod}\n"
+    host = "{illustrates: [tidb-kubernetes/host-network], stands_in_for: the network of a cloud}"
+    files.write_text(site / "studies" / "lab.yaml", f"{text}  host: {host}\n")
+
+
+def shown_of_host(seen: claim_status.Standing) -> str:
+    """Return what the first page's table says stands behind the claim about host networks."""
+    table = rows(claims_page.claims(seen)._repr_html_())
+    return next(row for row in table if "Host network gives" in row[0])[4]
+
+
+def test_an_illustration_that_goes_the_other_way_says_so(site: Path):
+    illustrate(site, effect=-0.05, low=-0.07, high=-0.03)
+    assert "The direction is opposite to the published one." in shown_of_host(claim_status.load())
+
+
+def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
+    illustrate(site)
+    files.write_text(
+        site / "studies" / "own.yaml",
+        "site: {kind: kubernetes}\nengine: {name: tidb}\narms: {}\nclaims: [tidb-kubernetes/host-network]\n",
+    )
+    seen = claim_status.load()
+    host = shown_of_host(seen)
+    assert "opposite" not in host
+    assert "Illustrated, not judged:" in host and "one machine, namespaces, MariaDB" in host
+    assert "Stand-in: the network of a cloud." in host
+    told = "would answer it (a cluster, TiDB, not measured here yet)."
+    assert f"Open. <code>make repro STUDY=own</code> {told}" in host
+    assert not any(verdict in host for verdict in ("confirmed", "contradicted", "inconclusive", "Measured"))
+    told = claims_page.opening(seen).text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "1 claim is illustrated by something that stands in for what was published" in told
+    assert seen.studies[0].origin == "one machine, namespaces, MariaDB, measured in this clone"
+    group = home_page.groups(seen, {})[0]
+    assert len(group.rows) == 4 and [line.name for line in group.rows[0].lines] == ["lab here"]
+
+
+def test_several_studies_that_would_answer_a_claim_are_all_named(site: Path):
+    asked = "site: {kind: ssh}\nengine: {name: tidb}\narms: {}\nclaims: [tidb-kubernetes/host-network]\n"
+    for name in ("reads", "updates", "writes"):
+        files.write_text(site / "studies" / f"{name}.yaml", asked)
+    first = "Open. <code>make repro STUDY=reads</code> would answer it (hosts, TiDB, not measured here yet)"
+    others = "; so would updates and writes, each by its own workloads."
+    assert first + others in shown_of_host(claim_status.load())
+
+
+def test_what_an_arm_stands_in_for_is_told_as_its_file_says_it_now_while_the_arm_is_the_same(site: Path):
+    session = "20261122T0000Z-0000"
+
+    def stand_ins(file: str, arms: str) -> list[str]:
+        head = "site: {kind: local}\nengine: {name: mariadb}\narms:\n"
+        files.write_text(site / file, f"{head}{arms}")
+        index.write(index.Index().with_session("lab", "A lab", session, entry()))
+        found.findings(finding(None), title="A lab").write(paths.recorded("lab", session).findings)
+        (measured,) = claim_status.measured()
+        return measured.stand_ins("s/c")
+
+    recorded = f"data/recorded/lab/{session}/studies/lab.yaml"
+    first = "  a: {load: {idle_connections: 5}, stands_in_for: five}\n"
+    later = "  b: {load: {idle_connections: 9}, illustrates: [s/c], stands_in_for: TOLD}\n"
+    assert stand_ins(recorded, first + later.replace("TOLD", "nine")) == ["nine"]
+    assert stand_ins("studies/lab.yaml", first + later.replace("TOLD", "nine of ten")) == ["nine of ten"]
+    other = later.replace("9", "8").replace("TOLD", "eight")
+    assert stand_ins("studies/lab.yaml", first + other) == ["nine"], "that arm is another one now"
+    same = later.replace("TOLD", "the same with nine")
+    assert stand_ins("studies/lab.yaml", first + same) == ["five", "the same with nine"]
+    withdrawn = same.replace("illustrates: [s/c], ", "")
+    assert stand_ins("studies/lab.yaml", first + withdrawn) == [], "the study file illustrates it no more"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "told"), [(("n1", "n1"), "one node of a cluster"), (("n1", "n2"), "a cluster")]
+)
+def test_a_cluster_of_one_node_is_not_sold_as_more(site: Path, nodes: tuple[str, str], told: str):
+    illustrate(site)
+    file = site / "studies" / "lab.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("local", "kubernetes"), encoding="utf-8")
+    moment = dict(zip(("client_node", "server_node"), nodes, strict=True))
+    facts = {"arms": {"pod": {"moment": moment}, "host": {"moment": moment}}}
+    files.write_json(site / "data" / "lab" / "facts.json", facts)
+    assert f"</a> ({told}, MariaDB, measured in this clone)" in shown_of_host(claim_status.load())
+
+
+def test_one_source_alone(site: Path):
+    assert {claim.names[0] for claim in claim_status.load("tidb-upgrade").claims} == {"tidb-upgrade"}
+
+
+def test_an_empty_site_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    seen = claim_status.load()
+    assert "No source has been audited yet" in claims_page.claims(seen)._repr_html_()
+    assert "Nothing has been measured yet" in claims_page.studies(seen)._repr_html_()
+
+
+def test_the_walk_through_is_a_source_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """docs/adding-a-source.md, followed to the letter: folder, table, source.yaml."""
+    text = (Path(__file__).parents[2] / "docs" / "adding-a-source.md").read_text(encoding="utf-8")
+    table, description = (
+        re.search(r"```csv\n(.*?)```", text, re.S)[1],
+        re.search(r"```yaml\n(.*?)```", text, re.S)[1],
+    )
+    folder = tmp_path / "data" / "published" / "example"
+    folder.mkdir(parents=True)
+    (folder / "reads.csv").write_text(table, encoding="utf-8")
+    (folder / "source.yaml").write_text(description, encoding="utf-8")
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    found = audit(published.load("example"))
+    # 2.1, 2.1132, 2.3041: geometric mean 2.1704, in the band 1.8 to 2.2 times; latencies 0.38 to 0.81 ms.
+    verdicts = {claim.id: claim.verdict for claim in found.claims}
+    assert list(verdicts.values()) == ["holds", "holds", "not derivable"]
+    assert found.claims[0].mean == pytest.approx(1.1704, abs=1e-4)
+    # Threads / QPS at 32 plain: 1.87; at 32 cached: 0.812; all within rounding.
+    assert not [check for check in found.checks if check.passed is False]
+    assert whole(found) and audit_page.pictures(found)

@@ -1,0 +1,158 @@
+"""Tables under the answer: what a query cost each part, and what percentiles rest on."""
+
+import re
+from typing import Any
+
+from benchbook.core.artifacts.bottlenecks import Causes
+from benchbook.core.artifacts.findings import Findings
+from benchbook.show import bottleneck_section, figures
+from tests.found import finding, findings
+
+NAMES = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}, "workloads": {"w": "point selects"}}
+
+
+def value(number: float) -> dict[str, Any]:
+    return {"value": number, "n": 5}
+
+
+def cell(arm: str, **server: float) -> dict[str, Any]:
+    part = {"part": "server", "busy_cores": value(0.9), "a_query": {k: value(v) for k, v in server.items()}}
+    return {
+        "workload": "w", "threads": 8, "arm": arm, "qps": value(1e4), "latency_us": None, "parts": [part],
+        "places": [],
+    }  # fmt: skip
+
+
+def found(*cells: dict[str, Any], low: float = 0.2) -> Findings:
+    qps = {"value": 0.3, "low": low, "high": 0.4, "n": 5}
+    contrast = {
+        "workload": "w", "threads": 8, "treatment": "haproxy", "quantity": None, "qps": qps,
+        "full": {}, "cost": {"server": value(-0.3)}, "added_latency_us": None, "added_cpu_us": None,
+        "sentence": None, "reason": "it is open",
+    }  # fmt: skip
+    known = {"level": 0.98, "cells": cells, "contrasts": [contrast], "physics": []}
+    return findings(names=NAMES, baseline="direct", causes=known)
+
+
+def test_instructions_have_columns_where_the_kernel_counted_them_and_nowhere_else():
+    counted = cell("haproxy", cpu_us=28.0, instructions=41_000.0)
+    (table,) = bottleneck_section.tables(found(cell("direct", cpu_us=40.0, instructions=52_000.0), counted))
+    assert [column.unit for column in table.columns].count("instructions") == 2
+    assert table.rows[0][4:6] == ["40.0", "28.0"] and table.rows[0][7:9] == ["52,000", "41,000"]
+    (table,) = bottleneck_section.tables(found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0)))
+    assert "instructions" not in [column.unit for column in table.columns]
+
+
+def at_rates(*changes: tuple[float, float], arms: str = "proxy") -> Findings:
+    """Return findings of so many rates: the change of a cost and half its interval."""
+    told = [
+        {"value": middle, "low": middle - half, "high": middle + half, "n": 5} for middle, half in changes
+    ]
+    contrasts = [
+        {
+            "workload": f"at-{place}", "threads": 16, "treatment": "tiproxy", "quantity": "cost", "qps": None,
+            "full": {}, "cost": {arms: one}, "added_latency_us": None, "added_cpu_us": one,
+            "sentence": None, "reason": "both arms are asked for the same rate",
+        }
+        for place, one in enumerate(told)
+    ]  # fmt: skip
+    known = {"level": 0.98, "cells": [], "contrasts": contrasts, "physics": []}
+    return findings(names=NAMES, baseline="haproxy", causes=known)
+
+
+def test_at_the_same_rate_the_cost_of_a_query_is_the_answer():
+    both = ("TiProxy", "HAProxy")
+    said = (
+        "At the same rate a query takes 35 to 91\xa0% more processor time of the proxy with TiProxy than with"
+    )
+    three = ((0.911, 0.07), (0.572, 0.05), (0.35, 0.05))
+    assert bottleneck_section.cost(at_rates(*three), "tiproxy", both) == f"{said} HAProxy."
+    one_open = bottleneck_section.cost(at_rates(*three, (0.1, 0.3)), "tiproxy", both)
+    assert one_open == f"{said} HAProxy at 3 of 4 rates."
+    # Of arms of which one has no proxy: µs of all parts together.
+    without = bottleneck_section.cost(at_rates((17.2, 3.0), (21.4, 2.0), arms="server"), "tiproxy", both)
+    assert without.startswith(
+        "At the same rate a query takes 17 to 21\xa0µs more processor time of all parts"
+    )
+    # Nothing where no rate decides it, where two disagree, or of another arm.
+    assert bottleneck_section.cost(at_rates((0.1, 0.3)), "tiproxy", both) == ""
+    assert bottleneck_section.cost(at_rates((0.4, 0.1), (-0.4, 0.1)), "tiproxy", both) == ""
+    assert bottleneck_section.cost(at_rates(*three), "haproxy", both) == ""
+
+
+def test_what_percentiles_rest_on_is_a_row_an_arm():
+    own = {
+        "workload": "w", "treatment": "haproxy", "baseline": "direct", "metric": "latency_p99_ms",
+        "names": {"workload": "point selects"}, "support": [
+            {"arm": "direct", "runs": 10, "events_beyond": 310, "pauses": 34, "by_one_pause": 0},
+            {"arm": "haproxy", "runs": 10, "events_beyond": 300, "pauses": None, "by_one_pause": None},
+        ],
+    }  # fmt: skip
+    (table,) = figures.percentiles(findings(finding(**own), names=NAMES))
+    assert table.rows == [
+        ["point selects", "p99 latency", "direct connections", "10", "310", "34", "0"],
+        ["point selects", "p99 latency", "HAProxy", "10", "300", "not known", "not known"],
+    ]
+    assert figures.percentiles(findings(finding(**own | {"support": None}), names=NAMES)) == []
+
+
+def test_causes_beyond_four_are_folded_and_none_is_left_out():
+    first = found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0))
+    (one,) = first.causes.contrasts
+    several = [
+        one.model_copy(update={"threads": threads, "sentence": f"because of {threads}", "reason": None})
+        for threads in range(1, 8)
+    ]
+    told = first.causes.model_copy(update={"contrasts": tuple(several)})
+    (why, *_) = bottleneck_section.shown(first.model_copy(update={"causes": told}))
+    seen, folded = why.text.split("<summary>3 more</summary>")
+    assert (seen.count(": of "), folded.count(": of ")) == (4, 3)
+    assert "HAProxy, point selects, 1\xa0thread: of 1." in seen
+    alike = tuple(one.model_copy(update={"sentence": "because it is full"}) for one in several[:3])
+    told = first.causes.model_copy(update={"contrasts": alike})
+    (why, *_) = bottleneck_section.shown(first.model_copy(update={"causes": told}))
+    assert "HAProxy, point selects, 1, 2 and 3\xa0threads: it is full." in why.text
+
+
+def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_it_is():
+    both = cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0)
+    first = found(*both)
+    (one, *rest) = first.causes.contrasts
+    one = one.model_copy(update={"sentence": "because the server's core is full", "reason": None})
+    told = first.model_copy(update={"causes": first.causes.model_copy(update={"contrasts": (one, *rest)})})
+    (why, _) = bottleneck_section.shown(found(*both))
+    assert "No cause is named: it is open." in why.text
+    (why, _) = bottleneck_section.shown(found(*both, low=-0.1))
+    assert "No cause is named: no difference in queries a second was shown." in why.text
+    (why, _) = bottleneck_section.shown(found(*both), [("EPYC Zen 3", "2026-11-23", told), ("older", "2026-11-22", told)])
+    assert ": the server&#39;s core is full (EPYC Zen 3, 2026-11-23)." in why.text
+    assert "older" not in why.text
+    assert bottleneck_section.shown(findings()) == []
+
+
+def at_eight(change: float, short: str) -> Findings:
+    """Return findings of a session in which HAProxy's effect is decided and explained."""
+    first = found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0))
+    (one,) = first.causes.contrasts
+    qps = {"value": change, "low": change - 0.05, "high": change + 0.05, "n": 5}
+    told = {**one.model_dump(), "qps": qps, "sentence": f"because {short}", "short": short, "reason": None}
+    return first.model_copy(
+        update={"causes": Causes.model_validate({**first.causes.model_dump(), "contrasts": [told]})}
+    )
+
+
+def test_an_effect_that_turns_between_machines_is_explained_on_each_the_newest_of_a_machine():
+    newest = at_eight(-0.25, "client and proxy full")
+    earlier = [
+        ("Xeon", "2026-11-25", at_eight(0.4, "server full; 29 % less")),
+        ("Xeon", "2026-11-24", at_eight(0.1, "not told")),
+        ("Zen 3", "2026-11-23", at_eight(0.18, "server full; 14 % less")),
+    ]
+    (why, _) = bottleneck_section.shown(newest, earlier, "Zen 5")
+    lines = re.findall(r"<li>(.*?)</li>", why.text)
+    assert lines == [
+        "−25.0\xa0% on Zen 5: client and proxy full.",
+        "+18.0\xa0% on Zen 3: server full; 14 % less.",
+        "+40.0\xa0% on Xeon: server full; 29 % less.",
+    ]
+    assert bottleneck_section.of_both_signs([("Zen 3", earlier[2][2]), ("Xeon", earlier[0][2])]) == {}

@@ -1,0 +1,227 @@
+"""The rows of the first page: what a reader takes away in seconds must be what was found."""
+
+import base64
+import re
+from typing import Any
+
+import pytest
+
+from benchbook.core.artifacts.findings import Finding
+from benchbook.core.artifacts.meta_analysis import Contrast, Occasion, Pooled, PooledEffect, Processor, Seen, Session
+from benchbook.show import home_page
+from benchbook.show.home_page import HEADLINES, answer, mini
+from benchbook.show.effect_summary import Effect, Line, over_sessions
+from benchbook.show.claim_status import Measured, Standing
+from tests import found, sources
+
+STUDY = {"title": "What does a proxy cost?", "question": "", "baseline": "direct"}
+NAMES = {"workload": "w", "baseline": "a", "treatment": "b"}
+CONTRAST = {
+    "id": "oltp_point_select.haproxy.qps", "workload": "oltp_point_select", "baseline": "direct",
+    "treatment": "haproxy", "metric": "qps",
+}  # fmt: skip
+
+
+def finding(effect: float, low: float, high: float, label: str, **more: Any) -> Finding:
+    return found.finding(**{**CONTRAST, "effect": effect, "low": low, "high": high, "label": label, **more})
+
+
+def groups(*own: Finding, pooled: dict[str, Pooled] | None = None) -> list[home_page.Group]:
+    study = Measured("lab", found.findings(*own, **STUDY), True)
+    return home_page.groups(Standing([], [study], {}, pooled=pooled or {}), {"lab": "tidb-cluster"})
+
+
+def line(*own: Finding, pooled: dict[str, Pooled] | None = None) -> Line:
+    return groups(*own, pooled=pooled)[0].rows[0].lines[0]
+
+
+def told(text: str) -> str:
+    return text.replace("\xa0", " ")
+
+
+def test_a_single_effect_is_one_number_with_its_interval_and_says_that_nobody_repeated_it():
+    (group,) = groups(finding(-0.196, -0.204, -0.187, "lower"))
+    (row,) = group.rows
+    assert group.name == "TiDB cluster" and row.question == "What does a proxy cost?"
+    assert (told(row.lines[0].told), told(row.lines[0].beside)) == ("−20 %", "−20 to −19 %")
+    assert row.sessions == "one session on one machine" and not row.carries and not row.why
+    assert row.lines[0].way == "record/studies/lab.html#finding-oltp_point_select.haproxy.qps"
+
+
+def test_an_effect_that_was_not_shown_gets_no_number_of_its_own():
+    seen = line(finding(-0.015, -0.047, 0.04, "not shown"))
+    assert seen.told == "no difference shown" and told(seen.beside) == "−4.7 to +4.0 %" and not seen.direction
+
+
+@pytest.mark.parametrize("label", ["no useful interval", "not decided yet"])
+def test_what_is_open_is_called_so_without_a_number(label):
+    seen = line(finding(0.5, -0.4, 2.8, label))
+    assert seen.told == label and seen.beside == ""
+
+
+def test_opposite_effects_of_thread_levels_are_a_range_with_no_direction():
+    levels = [
+        {"threads": 1, "effect": -0.179, "low": -0.22, "high": -0.13, "label": "lower"},
+        {"threads": 8, "effect": 0.33, "low": 0.21, "high": 0.45, "label": "higher"},
+    ]
+    seen = line(finding(0.045, 0.01, 0.08, "depends on threads", headline=False, levels=levels))
+    assert told(seen.told) == "−18 to +33 %" and seen.direction == "" and seen.ends == (-0.22, 0.45)
+
+
+def session(effect: float, label: str, reason: str | None = None) -> Seen:
+    ends = {"low": effect - 0.02, "high": effect + 0.02}
+    return Seen(session="s", effect=effect, label=label, reason=reason, **ends)
+
+
+def pooled(*seen: Seen, **more: Any) -> dict[str, Pooled]:
+    whole = PooledEffect(
+        threads=None, seen=seen, occasions=(), processors=2, label="depends on the machine", headline="",
+        short="", **{"range_low": -0.17, "range_high": 0.27, **more},
+    )  # fmt: skip
+    machines = tuple(
+        Session(
+            id=f"s{one}", measured="2026-01-01T00:00", design="d",
+            processor=Processor(name="EPYC", family=25, model=one % 2, stepping=1),
+        )
+        for one in range(len(seen))
+    )  # fmt: skip
+    one = Contrast(**CONTRAST, names=NAMES, whole=whole, levels=(), one_number=True)
+    return {"lab": Pooled(study="lab", title="", level=0.9, design="d", sessions=machines, contrasts=(one,))}
+
+
+def test_sessions_are_dots_and_the_bar_is_where_a_further_one_is_expected():
+    own = finding(0.27, 0.23, 0.31, "higher")
+    known = [session(-0.17, "lower"), session(0.27, "higher"), session(0.9, "higher", "another design")]
+    seen = line(own, pooled=pooled(*known))
+    assert [one.value for one in seen.effects] == [-0.17, 0.27]
+    assert told(seen.told) == "−17 to +27 %" and seen.beside == ""
+    row = groups(own, pooled=pooled(*known))[0].rows[0]
+    assert row.carries == "depends on the machine"
+    # Processors that share a name and differ in their model are two.
+    assert told(row.sessions) == "3 sessions, 2 processors"
+    expected = line(own, pooled=pooled(*known, prediction_low=-0.5, prediction_high=0.6))
+    assert told(expected.beside) == "expect −50 to +60 %" and expected.ends == (-0.5, 0.6)
+
+
+def of_levels(*levels: PooledEffect, treatment: str = "haproxy") -> Contrast:
+    (lab,) = pooled(session(0.1, "higher"), session(0.2, "higher")).values()
+    about = {"id": f"oltp_point_select.{treatment}.qps", "treatment": treatment}
+    return lab.contrasts[0].model_copy(update={**about, "levels": levels, "one_number": False})
+
+
+def at_level(threads: int, effect: float, label: str) -> PooledEffect:
+    (lab,) = pooled(session(effect, "higher"), session(effect, "higher")).values()
+    ends = {"range_low": effect - 0.1, "range_high": effect + 0.1}
+    about = {"threads": threads, "effect": effect, "label": label}
+    return lab.contrasts[0].whole.model_copy(update={**about, **ends})
+
+
+def test_what_threads_turn_is_told_at_each_level_with_what_to_expect_beside():
+    levels = at_level(1, -0.19, "holds elsewhere"), at_level(8, 0.24, "on average")
+    told_ = over_sessions([of_levels(*levels)])
+    seen = Line("", "", **told_)
+    assert told(seen.told) == "−19 % at 1 thread, +24 % at 8"
+    # From the smallest session of the one level to the largest of the other.
+    assert told(seen.beside) == "seen −29 to +34 %" and seen.standing == ("holds elsewhere", "on average")
+    quiet = over_sessions([of_levels(levels[0], at_level(8, 0.01, "not shown"))])
+    assert told(quiet["means"]) == "−19 % at 1 thread, no difference shown at 8"
+    turned = over_sessions([of_levels(levels[0], at_level(8, 0.01, "depends on the machine"))])
+    assert told(turned["means"]) == "−19 % at 1 thread, −9.0 to +11.0 % at 8"
+    assert over_sessions([of_levels(at_level(1, 0.0, "not computed"))])["means"] == "not computed"
+
+
+def test_an_arm_that_no_row_above_tells_of_has_its_own_beside_the_published_findings():
+    """The first finding is illustrated by one arm of a study; what the other arm costs is named nowhere."""
+    audit = sources.audited("tidb-kubernetes")
+    pod = finding(-0.05, -0.06, -0.04, "lower", id="oltp_point_select.pod.qps", treatment="pod")
+    own = found.findings(finding(0.24, 0.2, 0.3, "higher"), pod, **STUDY)
+    shown = {"pod": ["tidb-kubernetes/host-network"]}
+    study = Measured("quick", own, True, illustrates=shown)
+    (group,) = home_page.groups(Standing([audit], [study], {}), {"quick": ""})
+    top, last = group.rows[0], group.rows[-1]
+    assert top.question.startswith("Host network") and [one.treatment for one in top.lines] == ["pod"]
+    assert last.question == STUDY["title"] and [one.treatment for one in last.lines] == ["haproxy"]
+    assert last.claims == (), "the claim stands above"
+    by_id = {one.id: one.claim for one in audit.claims}
+    alone = Measured("quick", found.findings(pod, **STUDY), True, illustrates=shown)
+    (group,) = home_page.groups(Standing([audit], [alone], {}), {"quick": ""})
+    assert [row.question for row in group.rows] == [by_id[name] for name in HEADLINES]
+
+
+def test_what_was_measured_here_stands_beside_what_is_recorded_with_its_own_numbers():
+    known = pooled(session(-0.17, "lower"), session(0.27, "higher"))
+    one = found.findings(finding(0.9, 0.8, 1.0, "higher"), **STUDY)
+    studies = [Measured("lab", one), Measured("lab", one, True)]
+    (group,) = home_page.groups(Standing([], studies, {}, pooled=known), {"lab": "proxies"})
+    here, recorded = group.rows
+    assert here.question == f"{STUDY['title']} (measured in this clone)" != recorded.question
+    assert told(here.lines[0].told) == "+90 %" and here.sessions == "one session on one machine"
+    assert told(group.digest) == "HAProxy: +90 % / −17 to +27 %"
+
+
+def test_a_single_pooled_session_changes_nothing():
+    own = finding(0.27, 0.23, 0.31, "higher")
+    assert line(own, pooled=pooled(session(0.27, "higher"))) == line(own)
+
+
+def test_what_is_shown_is_a_full_dot_and_what_is_not_a_hollow_one():
+    seen = Line("", "", (Effect(0.1, 0.05, 0.15, "higher"), Effect(0.01, -0.02, 0.04, "not shown")))
+    drawn = base64.b64decode(mini(seen).text.partition("base64,")[2].partition('"')[0]).decode()
+    dots = re.findall(r'<circle[^>]* fill="([^"]+)" stroke="([^"]+)"', drawn)
+    assert sorted(fill == stroke for fill, stroke in dots) == [False, True]
+
+
+def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
+    own = finding(0.33, 0.21, 0.45, "higher")
+    cause = {
+        "workload": "oltp_point_select", "threads": 8, "treatment": "haproxy", "quantity": "capacity",
+        "qps": {"value": 0.33, "n": 5}, "full": {"direct": ["server"], "haproxy": ["server"]},
+        "cost": {"server": {"value": -0.28, "n": 5}}, "added_latency_us": None, "added_cpu_us": None,
+        "sentence": "because the server's core is full", "short": "server full; a query costs 28 % less",
+    }  # fmt: skip
+
+    def row(*contrasts: dict[str, Any], passed: bool = True) -> home_page.Row:
+        law = {"law": "no part is busier than its cores", "passed": passed, "detail": ""}
+        books = {"level": 0.98, "cells": [], "contrasts": contrasts, "physics": [law]}
+        study = Measured("lab", found.findings(own, causes=books, **STUDY), True)
+        return home_page.groups(Standing([], [study], {}), {})[0].rows[0]
+
+    assert told(row(cause).why) == "at 8 threads: server full; a query costs 28 % less"
+    assert row(cause).why_way == "record/studies/lab.html#why"
+    assert row({**cause, "sentence": None}).why == "" and row().why == ""
+    # Another session tells why where the newest doesn't.
+    silent = {"level": 0.98, "cells": [], "contrasts": [{**cause, "sentence": None}], "physics": []}
+    other = found.findings(causes={**silent, "contrasts": [cause]})
+    study = Measured("lab", found.findings(own, causes=silent, **STUDY), True, explained=[other])
+    assert told(home_page.groups(Standing([], [study], {}), {})[0].rows[0].why) == told(row(cause).why)
+    assert row({**cause, "treatment": "pod"}).why == "", "that is another effect"
+    broken = row(cause, passed=False)
+    assert broken.why == "the books don't add up" and not broken.lines, "and no effect is headlined"
+
+
+def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
+    once = Occasion(sessions=("s",), effect=0.1, standard_error=0.01, sign=1, processor="6/1/1")
+    (lab,) = pooled().values()
+
+    def effect(label: str, occasions: int) -> PooledEffect:
+        changes = {"label": label, "occasions": (once,) * occasions}
+        return lab.contrasts[0].whole.model_copy(update=changes)
+
+    def contrast(whole: PooledEffect, *levels: PooledEffect) -> Contrast:
+        changes = {"whole": whole, "levels": levels, "one_number": not levels}
+        return lab.contrasts[0].model_copy(update=changes)
+
+    audit = sources.audited("tidb-kubernetes")
+    verdicts = ("holds", "holds", "does not hold", "not derivable")
+    claims = [audit.claims[0].model_copy(update={"verdict": one}) for one in verdicts]
+    known = {"lab": lab.model_copy(update={"contrasts": (
+        contrast(effect("holds elsewhere", 4)), contrast(effect("one session", 1)),
+        contrast(effect("not shown", 4), effect("same direction", 2), effect("depends on the machine", 2)),
+    )})}  # fmt: skip
+    audits = [audit.model_copy(update={"claims": claims})]
+    assert told(answer(Standing(audits, [], {}, pooled=known))) == (
+        "Of 4 published claims, their own tables bear out 2, contradict 1 and leave 1 open. Of 3 effects "
+        "measured in several sessions, none of them made by the study itself, 2 keep one direction, 1 depend "
+        "on the machine, and 0 stay open."
+    )
+    assert answer(Standing([], [], {})) == ""

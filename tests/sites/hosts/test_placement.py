@@ -1,0 +1,183 @@
+"""Which part is on which host and port, from a study and an inventory alone; nothing is connected to."""
+
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from benchbook.core.study.inventory import Target
+from benchbook.core.study.study import Study
+from benchbook.core.study.study_hosts import Tiup
+from benchbook.sites import workspace as labs
+from benchbook.sites.hosts import placement, client, roles
+from benchbook.sites.proxies import haproxy
+from tests import small
+
+
+def target(name: str, *roles: str) -> Target:
+    """A host whose name is its address."""
+    paths = {"key_file": None, "known_hosts": Path("known"), "folder": None}
+    return Target(name, name, name, roles, 22, "root", **paths, lease_s=9.0, patience_s=5.0, timeout_s=1.0)
+
+
+HOSTS = {
+    one.name: one
+    for one in (
+        *(target("db1", "server"), target("db2", "server"), target("lb1", "proxy")),
+        *(target("gen1", "client"), target("all1", "server", "proxy", "client")),
+    )
+}
+
+
+def test_a_client_is_the_program_that_the_inventory_names():
+    """Its version is asked of that one, too."""
+    named = replace(target("gen1", "client"), programs={"sysbench": "/opt/bin/sysbench"})
+    asked = ["sysbench", "oltp_read_only", "run"]
+    assert client.carried(SimpleNamespace(target=named), asked) == ["/opt/bin/sysbench", *asked[1:]]
+    assert client.carried(SimpleNamespace(target=HOSTS["gen1"]), asked) == asked
+
+
+def study(arms: dict[str, Any], **engine: Any) -> Study:
+    return small.study(
+        site={"kind": "ssh", "inventory": "rack", "port": 4000},
+        engine=engine,
+        arms=arms,
+        dataset={"tables": 1, "table_size": 10},
+        workloads={"oltp_point_select": {}},
+        threads=(4,),
+        plan={"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
+    )
+
+
+def places(arms: dict[str, Any], hosts: dict[str, Target] = HOSTS) -> dict[str, list[str]]:
+    made = placement.chains(study(arms), hosts)
+    found = {}
+    for arm, chain in made.items():
+        parts = [f"{part.name} {part.where.host}:{part.port}" for part in chain.parts]
+        found[arm] = [*parts, chain.client.where.host]
+    return found
+
+
+def test_the_first_host_with_a_role_has_it_and_arms_share_what_is_alike():
+    found = places({"direct": {}, "again": {}, "proxy": {"access": "haproxy"}})
+    assert found == {
+        "direct": ["server db1:4000", "gen1"],
+        "again": ["server db1:4000", "gen1"],
+        "proxy": ["server db1:4000", "proxy lb1:4000", "gen1"],
+    }
+
+
+def test_an_arm_names_other_hosts_and_each_has_its_own_ports():
+    pinned = {"cpu": {"server": {"cores": (0,)}}}
+    found = places(
+        {
+            "base": {},
+            "node0": pinned,
+            "other": {"hosts": {"server": "db2", "client": "all1"}},
+            "proxied": {"access": "haproxy", "hosts": {"server": "db2"}},
+        }
+    )
+    assert found == {
+        "base": ["server db1:4000", "gen1"],
+        "node0": ["server-2 db1:4001", "gen1"],
+        "other": ["server-3 db2:4000", "all1"],
+        "proxied": ["server-3 db2:4000", "proxy lb1:4000", "gen1"],
+    }
+
+
+def test_one_host_can_be_all_of_it():
+    alone = {"all1": HOSTS["all1"]}
+    assert places({"direct": {}, "proxy": {"access": "haproxy"}}, alone) == {
+        "direct": ["server all1:4000", "all1"],
+        "proxy": ["server all1:4000", "proxy all1:4001", "all1"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ({"access": "service"}, "access: service: not supported with site.kind: ssh"),
+        ({"network": "pod"}, "network: not supported"),
+        ({"qos": "guaranteed"}, "qos: not supported"),
+        ({"cpu": {"client": {"quota": 1.0}}}, "cpu.client.quota: not supported with site.kind: ssh; write c"),
+        ({"neighbour": {"processes": 1}}, "neighbour: not supported"),
+        ({"clients": 4, "servers": 4}, "4 hosts with the role server are needed, the inventory has 3"),
+        ({"hosts": {"server": "db3"}}, "hosts.server: db3: no host"),
+        ({"hosts": {"client": "db1"}}, "hosts.client: db1: no host"),
+    ],
+)
+def test_what_hosts_do_not_make_is_said_by_name_and_the_other_arms_are_made(arm: dict, said: str):
+    asked = study({"direct": {}, "odd": arm})
+    assert said in "; ".join(roles.obstacles(asked, "odd", HOSTS))
+    assert set(placement.chains(asked, HOSTS)) == {"direct"}
+
+
+def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
+    load, roomy = {"idle_connections": 5000}, {"settings": {"max_connections": 6000}}
+    asked = study({"direct": {}, "held": {"access": "tiproxy", "load": load}}, **roomy)
+    # A file for each connection, two in a proxy, and 1,024 for everything else.
+    assert roles.short_of_files(asked.arms["held"], "server", 6024) is None
+    few = roles.short_of_files(asked.arms["held"], "server", 6023) or ""
+    assert few.startswith("5000 connections: the server needs 6024 open files, 6023 are allowed; `ulimit -")
+    assert "11024 open files" in (roles.short_of_files(asked.arms["held"], "proxy", 10000) or "")
+    assert roles.short_of_files(asked.arms["held"], "proxy", -1) is None
+    assert roles.short_of_files(asked.arms["direct"], "server", 100) is None
+    narrow = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 4096}}}
+    said = r"arms\.held\.proxy\.settings\.maxconn: 4096 are too few; write at least 6024"
+    with pytest.raises(ValidationError, match=said):
+        study({"direct": {}, "held": narrow}, **roomy)
+    # Where no arm says how many, every proxy of the study takes them, as on one machine: 5000 and 1024.
+    rising = study(
+        {"direct": {}, "plain": {"access": "haproxy"}, "held": {"access": "haproxy", "load": load}}, **roomy
+    )
+    assert list(roles.obstacles(rising, "held", HOSTS)) == []
+    made = placement.chains(rising, HOSTS)
+    most = {haproxy.most_connections(made[arm].proxy.connections, -1) for arm in ("plain", "held")}
+    assert (
+        most == {6024}
+        and haproxy.most_connections(5000, 8200) == 4000
+        and haproxy.most_connections(0, -1) == 4096
+    )
+    wide = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 6024}}}
+    assert list(roles.obstacles(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS)) == []
+    tls = asked.model_copy(update={"site": asked.site.model_copy(update={"tls": "required"})})
+    assert "load: not supported with site.tls" in "; ".join(roles.obstacles(tls, "held", HOSTS))
+
+
+def test_a_path_of_a_program_is_the_inventorys_to_say():
+    asked = study({"direct": {}, "other": {}}, binary="/opt/mariadbd")
+    assert "engine.binary: not supported" in "; ".join(roles.obstacles(asked, "direct", HOSTS))
+
+
+def test_no_proxy_without_a_host_for_it():
+    hosts = {name: HOSTS[name] for name in ("db1", "gen1")}
+    asked = study({"direct": {}, "proxy": {"access": "haproxy"}})
+    assert "has the role proxy" in "; ".join(roles.obstacles(asked, "proxy", hosts))
+
+
+def test_a_cluster_needs_root_where_its_parts_are_and_not_where_clients_are():
+    tiup = {part: {"hosts": 1} for part in ("pd", "tikv", "tidb")}
+    asked = study({"direct": {}, "other": {"access": "haproxy"}}, name="tidb", version="8.0.0")
+    asked = asked.model_copy(update={"site": asked.site.model_copy(update={"tiup": Tiup(**tiup)})})
+    told = {role: roles.of_root(asked, "direct", role) for role in ("server-2", "tikv", "client", "control")}
+    assert told["server-2"] == told["tikv"] == "processes and logs of a cluster"
+    assert told["client"] is None and told["control"] is None
+
+
+def test_haproxy_on_a_host_names_every_server_with_the_arms_settings_in_place_of_ours():
+    hosts = dict(HOSTS)
+    asked = study({"direct": {}, "proxy": {"access": "haproxy", "proxy": {"settings": {"maxconn": 500}}}})
+    part = placement.chains(asked, hosts)["proxy"].proxy
+    machine: Any = SimpleNamespace(
+        folder=PurePosixPath("/lab"), cores=2, open_files=-1, account=str, socket="/lab/{}".format
+    )
+    server = placement.reached_at(part.to)[0]
+    place = labs.Place(part.name, part.where.address, part.port)
+    made = haproxy.HAProxy(machine, place, [f"{server.address}:{server.port}"], asked.arms["proxy"].proxy)
+    text = made.text()
+    assert f"backend server\n    server db {server.address}:{server.port}\n" in text
+    assert text.count("    maxconn 500\n") == 2 and f"bind {part.where.address}:{part.port}" in text
+    assert haproxy.server_lines(["a:1", "b:2"]) == "    server db a:1\n    server db2 b:2"

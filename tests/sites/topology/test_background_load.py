@@ -1,0 +1,119 @@
+"""What a driver's lines mean, and which loads this machine can bear, known before anything starts."""
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from benchbook.core.study.study_arm import Arm, Load
+from benchbook.sites import workspace as labs
+from benchbook.sites.topology import background_load
+from benchbook.sites.local import placement, obstacles, runtime
+from benchbook.sites.machine import local_machine
+from benchbook.sites.proxies import tiproxy
+
+ANYWHERE = {"server": None, "proxy": None, "client": None}
+
+
+def missing(arm: dict, files: int, monkeypatch: pytest.MonkeyPatch, port: int = 23000) -> str | None:
+    """Return why an arm can't be made where so many open files are allowed."""
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (files, files))
+    one = Arm.model_validate(arm)
+    (chain,) = placement.chains({"one": one}, port, ANYWHERE).values()
+    return "; ".join(obstacles._load(one.load, chain)) or None
+
+
+def test_a_load_that_needs_more_files_than_are_allowed_is_told_by_who_needs_them(monkeypatch):
+    # 15000 sessions and 1024 other files; a proxy has two for each session: 31024.
+    direct = {"load": {"idle_connections": 15000}}
+    assert missing(direct, 16024, monkeypatch) is None
+    assert "the server needs 16024 open files, 16023 are allowed" in missing(direct, 16023, monkeypatch)
+    behind = missing(direct | {"access": "haproxy"}, 20000, monkeypatch)
+    assert "15000 connections: a proxy, which has two for each, needs 31024 open files" in behind
+    assert "`ulimit -Hn 31024`" in behind
+    # The hop that makes distance is one in between, too.
+    assert missing(direct | {"zones": {"latency_ms": 1}}, 20000, monkeypatch) is not None
+    assert missing(direct, resource.RLIM_INFINITY, monkeypatch) is None
+
+
+def test_many_connections_may_take_the_port_that_a_server_is_to_have(tmp_path: Path, monkeypatch):
+    """Eighteen thousand short ones a minute leave as many ports behind, of 28,000 there are."""
+    given = tmp_path / "range"
+    given.write_text("32768\t60999\n")
+    monkeypatch.setattr(obstacles, "CLIENT_PORTS", given)
+    short = {"load": {"new_connections_per_s": 300}}
+    told = missing(short, 65536, monkeypatch, port=33260)
+    assert "site.port: 33260 is one that the kernel gives to clients (32768 to 60999)" in told
+    assert "write one below 32768" in told
+    assert missing(short, 65536, monkeypatch, port=32767) is None
+    assert missing({"load": {"idle_connections": 300}}, 65536, monkeypatch, port=33260) is None
+
+
+def test_a_proxy_has_room_for_what_any_arm_asks_of_it():
+    arms = {
+        name: Arm.model_validate({"access": "haproxy"} | more)
+        for name, more in {"none": {}, "idle": {"load": {"idle_connections": 9000}}}.items()
+    }
+    chains = placement.chains(arms, 35000, ANYWHERE)
+    # Each load has a proxy of its own, whose memory is that of its connections alone; both are set alike.
+    assert chains["none"].proxy != chains["idle"].proxy and chains["none"].server == chains["idle"].server
+    lab = labs.Lab(Path("none"), "0" * 32)
+    assert runtime.Parts(lab, None, chains).connections == 9000
+
+
+def test_lines_of_a_driver_that_ended_in_order():
+    asked = Load(idle_connections=10, new_connections_per_s=50)
+    lines = [
+        {"opened": 10, "took_s": 0.1, "error": ""},
+        {"second_at": 5.0, "open": 10, "made": 50},
+        {"second_at": 6.0, "open": 10, "made": 44},
+        {"held": 9, "lost": 1, "failed": 3, "connections": 104, "error": "TimeoutError: "},
+    ]
+    found = background_load.ended(lines, asked, {"idle": {"asked": 10, "opened": 10, "took_s": 0.1}})
+    assert found["idle"] == {"asked": 10, "opened": 10, "took_s": 0.1, "held": 9, "lost": 1}
+    assert found["short"] == {
+        "asked_per_s": 50,
+        "achieved_per_s": 47.0,
+        "lowest_per_s": 44,
+        "per_s": [50, 44],
+    }
+    assert (found["connections"], found["failed"], found["error"]) == (104, 3, "TimeoutError: ")
+
+
+def test_a_driver_without_a_last_line_leaves_nothing_that_could_pass():
+    asked = Load(idle_connections=10, new_connections_per_s=50)
+    found = background_load.ended([{"opened": 10}], asked, {"idle": {"asked": 10, "opened": 10}})
+    assert (found["idle"]["held"], found["connections"], found["short"]["achieved_per_s"]) == (
+        None,
+        None,
+        None,
+    )
+
+
+def test_a_proxy_that_cannot_capture_is_known_by_its_program(tmp_path: Path, monkeypatch):
+    old, new = tmp_path / "old", tmp_path / "tiproxy"
+    old.write_bytes(b"\0" * 5000 + b"/api/admin/namespace")
+    new.write_bytes(b"\0" * 993 + tiproxy.MARK + b"\0" * 5000)
+    for path in (old, new):
+        path.chmod(0o755)
+    able = [tiproxy.TiProxy.unable_to_capture(path) is None for path in (old, new)]
+    assert able == [False, True]
+    arm = Arm.model_validate({"access": "tiproxy", "capture": True})
+    (chain,) = placement.chains({"one": arm}, 35000, ANYWHERE).values()
+    monkeypatch.setenv(local_machine.variable("tiproxy"), str(old))
+    assert "can't capture traffic; TiProxy can since 1.3.0" in "; ".join(obstacles.of(arm, chain))
+    monkeypatch.setenv(local_machine.variable("tiproxy"), str(new))
+    assert obstacles.of(arm, chain) == []
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ({"load": {}}, "a load of nothing"),
+        ({"access": "haproxy", "capture": True}, "capture needs a proxy that can; write access: tiproxy"),
+        ({"load": {"idle_connections": -1}}, "greater than or equal to 0"),
+    ],
+)
+def test_loads_that_mean_nothing_are_refused(arm: dict, said: str):
+    with pytest.raises(ValueError, match=said):
+        Arm.model_validate(arm)
