@@ -1,1 +1,1 @@
-"""bottlenecks: see the README of the code."""
+"""Utilization and service demand of each part, operational laws, and the explanation of an effect."""

@@ -1,1 +1,1 @@
-"""inference: see the README of the code."""
+"""Contrasts to findings: decisions, caveats, ordered arms, stopping, and exported metrics."""

@@ -91,7 +91,7 @@ def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[Difference
 
 
 def told(template: str, favours: Mapping[str, Sequence[str]] | None = None, **values: object) -> list[Doubt]:
-    """Return the doubts that a template of `wording` says, each as `Title: text`.
+    """Return the doubts that a template of `text/templates` says, each as `Title: text`.
 
     `favours` are by title the arms that a doubt can favour.
     """

@@ -1,1 +1,1 @@
-"""meta: see the README of the code."""
+"""The method over sessions: random effects, prediction intervals, cross-study rows, sample size."""

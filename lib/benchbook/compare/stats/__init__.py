@@ -1,1 +1,1 @@
-"""stats: see the README of the code."""
+"""The method inside a session: pairs, intervals, equivalence, latency, scaling, steady state, stalls."""

@@ -1,1 +1,1 @@
-"""text: see the README of the code."""
+"""Labels, sentences and worked arithmetic, with their templates."""

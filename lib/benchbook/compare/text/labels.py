@@ -13,7 +13,7 @@ from benchbook.core.artifacts.findings import Contrast, Findings, Named
 from benchbook.core.study.study import Study
 
 NAMES: Mapping[str, Mapping[str, str]]
-NAMES = yaml_file.read(Path(__file__).parent / "wording" / "names.yaml", is_ours=True).data
+NAMES = yaml_file.read(Path(__file__).parent / "templates" / "names.yaml", is_ours=True).data
 """What a stranger calls workloads, metrics, moderators, processors, and the silence of a document."""
 WORKLOADS, METRICS, KEYS = NAMES["workloads"], NAMES["metrics"], NAMES["keys"]
 # An arm that is called after its way of access, under the field's own term for it.

@@ -1,7 +1,7 @@
 """Sentences made of numbers: subject, verb, number with its interval, blocks, and what it means.
 
 They are written from a finding as findings.json holds it, so that a page, a notebook and a summary say the
-same words. Every percentage is of the baseline. The words stand in the templates of `wording`.
+same words. Every percentage is of the baseline. The words stand in the templates of `templates`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchbook.core.util.plural import count
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-WORDING = Path(__file__).parent / "wording"
+WORDING = Path(__file__).parent / "templates"
 NBSP = "\N{NO-BREAK SPACE}"
 Part = Contrast | Level
 SHOWN = ("higher", "lower")
@@ -28,7 +28,7 @@ LOST = "Once all contrasts of the study are counted (Holm), no difference is dec
 
 
 def told(template: str, **values: object) -> list[str]:
-    """Return what a template of `wording` says, such as `finding.j2`: one text for each of its paragraphs.
+    """Return what a template of `templates` says, such as `finding.j2`: one text for each of its paragraphs.
 
     Lines are joined. A name that the template uses and that is not given is an error.
     """

@@ -1,1 +1,1 @@
-"""artifacts: see the README of the code."""
+"""Files that stages leave: facts, dataset, run folders, findings, pooled results, the record's index."""

@@ -1,1 +1,1 @@
-"""published: see the README of the code."""
+"""Published documents: sources, their table cells, their claims, and audits."""

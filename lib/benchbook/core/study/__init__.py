@@ -1,1 +1,1 @@
-"""study: see the README of the code."""
+"""Study files: sections, arms, workloads, descriptors of engines and proxies, and how they are loaded."""

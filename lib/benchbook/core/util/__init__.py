@@ -1,1 +1,1 @@
-"""util: see the README of the code."""
+"""Paths, files, YAML, errors, processes in parallel, and numbers compared by value."""
