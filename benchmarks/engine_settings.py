@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from benchbook import sites
-from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.compare.stats.equivalence import label
+from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, statement_counters, sysbench
 from benchbook.plan import order, schedule

@@ -18,7 +18,7 @@ import numpy as np
 from benchbook.compare.stats.calibration import log_ratios
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
-from benchbook.measure import dataset, statement_counters, scheduler, sysbench
+from benchbook.measure import dataset, scheduler, statement_counters, sysbench
 from benchbook.plan import order, schedule
 from benchbook.read import tidy, validity
 from benchbook.read.sysbench_log import parse

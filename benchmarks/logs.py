@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.core.util import files, histogram
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study import sysbench_options
 from benchbook.core.study.model import PlannedRun
+from benchbook.core.util import files, histogram
 from benchmarks.order import study
 
 THREADS, DISCARD_S, PERCENTILE, TPS = 16, 15, 99, 800

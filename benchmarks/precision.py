@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbook.compare.stats.intervals import t_interval
 from benchbook.compare.stats.equivalence import label
+from benchbook.compare.stats.intervals import t_interval
 from benchbook.core.study.params import Analysis
 from benchmarks.machines import SCENARIOS, STEP_S, Scenario, speed
 from benchmarks.order import BLOCK_S, DEPLOY_S, DISCARD_S, LEVELS, RUN_S, agrees_with_findings, placed

@@ -16,7 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 # In this order. What one of these names is mixed, so that what waits for servers has what computes beside it,
 # and what none names comes after: it is short, for all others wait for the last to end.
 LONGEST = (
-    *("pipeline/test_end_to_end.py", "pipeline/test_session.py", "sites/existing", "site/test_the_record.py"),
+    *("pipeline/test_end_to_end.py", "pipeline/test_session.py", "sites/external", "site/test_the_record.py"),
     "show",
 )
 LONG = (
@@ -24,18 +24,23 @@ LONG = (
     "pipeline/test_repro.py",
 )
 LAST = (
-    *("read/test_sysbench_log.py", "core/test_document.py"),
-    *("house/test_claims.py", "core/test_reference.py"),
+    *("read/test_sysbench_log.py", "core/artifacts/test_artifact.py"),
+    *("house/test_claims.py", "core/test_schema_docs.py"),
 )
 ORDER = (LONGEST, LONG, LAST)
 # Each of their tests has a server of its own anyway.
-APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")
+APART = (
+    "measure/test_custom_data.py",
+    "measure/test_scheduler.py",
+    "measure/test_turns.py",
+    "measure/test_loads.py",
+)
 # Files and floors that share what the first of them makes: the audits of all sources, all studies, a page,
 # a clone with a study that was measured.
 TOGETHER = {
     "published": (
-        *("compare/test_audit.py", "compare/test_consistency.py"),
-        *("read/test_published.py", "show/test_audited.py"),
+        *("compare/claims/test_audit.py", "compare/claims/test_consistency.py"),
+        *("read/test_published.py", "show/test_audit_page.py"),
     ),
     "studies": (
         *("house/test_claims.py", "house/test_studies.py"),

@@ -3,9 +3,9 @@
 from functools import cache
 
 from benchbook.compare.claims import audit
-from benchbook.core.published import source
 from benchbook.core.published.audit import Audit
 from benchbook.core.published.source import Published
+from benchbook.core.util import source_files
 from benchbook.read import published
 
 
@@ -23,9 +23,9 @@ def audited(name: str) -> Audit:
 
 def every() -> dict[str, Published]:
     """Return all sources by name."""
-    return {name: read(name) for name in source.names()}
+    return {name: read(name) for name in source_files.source_names()}
 
 
 def audits() -> dict[str, Audit]:
     """Return all audits by name."""
-    return {name: audited(name) for name in source.names()}
+    return {name: audited(name) for name in source_files.source_names()}

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from benchbook.core.util import files
 from benchbook.core.artifacts import run_folder
-from benchbook.core.study.model import PlannedRun
 from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
+from benchbook.core.util import files
 from benchbook.measure import scheduler, servers
 from benchbook.measure.run_executor import Run, execute
 from benchbook.plan import schedule

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import bisect, commit_builds, cli, gate
+from benchbook.commands import bisect, cli, commit_builds, gate
+from benchbook.core.study.study_sections import Build
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
-from benchbook.core.study.study_sections import Build
 from benchbook.sites.engines import packages
 
 COMMITS = [f"{number:040x}" for number in range(1, 17)]

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from benchbook.api import calibration as api
-from benchbook.commands import calibration_report, calibrate, cli
+from benchbook.commands import calibrate, calibration_report, cli
 from benchbook.compare.stats import calibration as compare
 from benchbook.core.artifacts import calibration_store
-from benchbook.core.util import files
-from benchbook.core.study import interleaving
 from benchbook.core.artifacts import record as index
-from benchbook.core.util.errors import BenchbookError, LockHeld, SiteError
+from benchbook.core.study import interleaving
 from benchbook.core.study.params import Limits
+from benchbook.core.util import files
+from benchbook.core.util.errors import BenchbookError, LockHeld, SiteError
 from benchbook.evidence import sessions
 from benchbook.sites.topology import teardown
 from tests import rooms

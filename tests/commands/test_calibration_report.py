@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 from benchbook.commands import calibration_report
-from benchbook.sites.topology import teardown
-from benchbook.sites.workspace import lab_id
 from benchbook.sites.local import network
 from benchbook.sites.machine import capabilities
+from benchbook.sites.topology import teardown
+from benchbook.sites.workspace import lab_id
 
 ABLE = os.geteuid() == 0 and all(ability.ok for ability in capabilities.network()[:3])
 # A gate in short: its lab, a site that turns signals into an exit, a namespace where there can be one.
 AT_WORK = f"""
 import time
-from benchbook.commands import calibration
-from benchbook.sites import lab as labs
+from benchbook.commands import calibration_report
+from benchbook.sites import workspace as labs
 from benchbook.sites.local import network
-from benchbook.sites.processes import end_signals
-with calibration.place("gate-") as base:
-    with end_signals.caught():
+from benchbook.sites.processes import signal_handling
+with calibration_report.place("gate-") as base:
+    with signal_handling.caught():
         lab = labs.open_lab(base / "lab")
         if {ABLE}:
             network.Network(lab.token).pod(1)

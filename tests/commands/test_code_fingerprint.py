@@ -9,9 +9,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from benchbook.commands import code_fingerprint
-from benchbook.core.util import files, paths
-from benchbook.core.study import registry, descriptors
+from benchbook.core.study import descriptors, registry
 from benchbook.core.study.study import Study
+from benchbook.core.util import files, paths
 from tests import forked
 from tests.house import tree
 from tests.installed import package

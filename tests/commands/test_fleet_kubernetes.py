@@ -169,7 +169,9 @@ def of_group(group: int) -> list[str]:
 def test_a_pod_that_nobody_asks_for_ends_with_all_it_started(tmp_path: Path):
     words = {"setup": "sleep 60", "study": "tiny", "words": "", "lease": 1}
     script = (
-        fleet_kubernetes.SCRIPT.format(**words).replace("/session", str(tmp_path)).replace("sleep 9", "sleep 1")
+        fleet_kubernetes.SCRIPT.format(**words)
+        .replace("/session", str(tmp_path))
+        .replace("sleep 9", "sleep 1")
     )
     with tarfile.open(tmp_path / "tree.tar.gz", "w:gz"):
         pass

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from benchbook.commands import cli, new
-from benchbook.core.study import load, descriptors
-from benchbook.core.util import yaml_file
+from benchbook.core.study import descriptors, load
 from benchbook.core.study.engines import engine_of
+from benchbook.core.util import yaml_file
 from benchbook.plan import schedule
 
 POOLS = "small: innodb_buffer_pool_size=8388608; large: innodb_buffer_pool_size=268435456, qos=none"

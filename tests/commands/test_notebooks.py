@@ -16,7 +16,7 @@ display(figure, metadata={"image/png": {"alt": "nothing"}})
 plt.close(figure)"""
 
 WHERE = """import os, sys
-from benchbook.core import paths
+from benchbook.core.util import paths
 print(os.getcwd(), paths.root())
 print("x", file=sys.stderr)"""
 

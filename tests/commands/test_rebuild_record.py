@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import code_fingerprint, record_pages, rebuild_record
+from benchbook.commands import code_fingerprint, rebuild_record, record_pages
 from benchbook.compare.meta import meta_analysis as compared
-from benchbook.core.util import files, paths
 from benchbook.core.artifacts import record
+from benchbook.core.util import files, paths
 from benchbook.evidence import sessions
 from tests.compare.sessions import sessions as brought
 from tests.house import tree

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.artifacts import record
-from benchbook.sites.topology import teardown
 from benchbook.sites.processes import procfs
+from benchbook.sites.topology import teardown
 from tests import beside, rooms
 from tests.faults import leftovers
 from tests.pipeline.clone import ROOT, Clone, make

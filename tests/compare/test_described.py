@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from benchbook.compare.inference import caveats, findings
 from benchbook.compare.claims import evaluate
 from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.inference import caveats, findings
 from benchbook.core.study.params import Analysis
 
 NAMES = {"steady": "the whole cluster", "lost": "the cluster that loses a store"}

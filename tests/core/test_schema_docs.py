@@ -7,7 +7,6 @@ from functools import cache
 import pytest
 
 from benchbook.commands import cli
-from benchbook.core.util import paths
 from benchbook.core import schema_docs
 from benchbook.core.study import registry, study_hosts
 from benchbook.core.study.params import Analysis, Limits, Params
@@ -15,8 +14,19 @@ from benchbook.core.study.study import Study
 from benchbook.core.study.study_arm import Arm, ArmData, Cpu, Kernel, Load, Neighbour, Zones
 from benchbook.core.study.study_cluster import Cluster, Event
 from benchbook.core.study.study_hosts import Existing, Place
-from benchbook.core.study.study_kubernetes import Gke, Images, Kubernetes, Placement, Pool, Resources, Storage, TidbCluster, TidbPart
+from benchbook.core.study.study_kubernetes import (
+    Gke,
+    Images,
+    Kubernetes,
+    Placement,
+    Pool,
+    Resources,
+    Storage,
+    TidbCluster,
+    TidbPart,
+)
 from benchbook.core.study.study_sections import Build, Dataset, Engine, Plan, Site, TwinArm, WarmUp, Workload
+from benchbook.core.util import paths
 
 SECTIONS = {
     "`studies/NAME.yaml`": Study,

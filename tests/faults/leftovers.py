@@ -8,10 +8,10 @@ import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchbook.sites.topology import teardown
-from benchbook.sites.workspace import lab_id
 from benchbook.sites.local import network
 from benchbook.sites.processes import procfs
+from benchbook.sites.topology import teardown
+from benchbook.sites.workspace import lab_id
 from tests import beside, ports, rooms
 
 SECONDS = 5.0

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.util import files
 from benchbook.core.artifacts import run_folder
-from benchbook.core.study.model import Endpoint, PlannedRun
 from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study.model import Endpoint, PlannedRun
 from benchbook.core.study.study import Study
+from benchbook.core.util import files
 from benchbook.measure import scheduler, sysbench
 from benchbook.plan import schedule
 from benchbook.read import validity

@@ -18,10 +18,10 @@ import psutil
 import pytest
 
 from benchbook.commands import stage
-from benchbook.core.util import paths
 from benchbook.core.artifacts import run_folder
+from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, SiteError
-from benchbook.measure import dataset, scheduler, preflight
+from benchbook.measure import dataset, preflight, scheduler
 from benchbook.measure.statement_counters import session
 from benchbook.sites.processes import procfs
 from tests import ports

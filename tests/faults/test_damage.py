@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchbook.core.util import files
-from benchbook.core.study import load
 from benchbook.core.artifacts import run_folder
-from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.study import load
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.params import Limits
+from benchbook.core.util import files
+from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.measure import store
 from benchbook.read import tidy, validity
 from tests import depth

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.util import files
 from benchbook.core.artifacts import run_folder
+from benchbook.core.util import files
 from benchbook.read import validity
 from tests.faults import leftovers
 from tests.faults.book import Book
@@ -69,7 +69,9 @@ def undisturbed(steps: Steps, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 
 def verdicts(store: Path) -> dict[str, str]:
-    return {folder.name: validity.judge(folder, LIMITS).status for folder in run_folder.listing(store / "raw")}
+    return {
+        folder.name: validity.judge(folder, LIMITS).status for folder in run_folder.listing(store / "raw")
+    }
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,11 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from benchbook.compare.inference import setup_notes, findings
 from benchbook.compare.claims import evaluate
-from benchbook.core.util import paths
-from benchbook.core.published import source
+from benchbook.compare.inference import findings, setup_notes
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
+from benchbook.core.util import paths, source_files
 from tests.found import runs as runs_of
 from tests.house import tree
 
@@ -32,7 +31,7 @@ LATER = {"latency_avg_ms", "latency_p95_ms", "latency_p99_ms"}
 @cache
 def ids() -> list[str]:
     """Return the names of all published claims."""
-    return [f"{name}/{claim}" for name in source.names() for claim in tree.document(name).claims]
+    return [f"{name}/{claim}" for name in source_files.source_names() for claim in tree.document(name).claims]
 
 
 @cache

@@ -5,10 +5,11 @@ import pytest
 
 from benchbook.commands import site_commands
 from benchbook.compare.claims import evaluate
-from benchbook.core.util import paths
 from benchbook.core.study.study import Study
+from benchbook.core.util import paths
 from benchbook.plan import schedule
-from benchbook.sites.kube import placement as placement_module, plan_output
+from benchbook.sites.kube import placement as placement_module
+from benchbook.sites.kube import plan_output
 from tests.house import tree
 
 # The minutes that the source's runs took for as many arms.
@@ -109,7 +110,9 @@ def test_the_zones_have_three_clients_and_one_in_each_zone():
 def test_a_pod_of_the_baselines_own_class_without_a_neighbour_shows_nothing_of_classes():
     """Of MySQL without Kubernetes a cluster can make a pod alone: it is BestEffort, as the arm beside it."""
     asked = study("mysql-kubernetes-qos")
-    classes = {arm: chain.server.where.resources.qos_class for arm, chain in placement_module.chains(asked).items()}
+    classes = {
+        arm: chain.server.where.resources.qos_class for arm, chain in placement_module.chains(asked).items()
+    }
     assert classes == {"bare-metal": "BestEffort", "best-effort": "BestEffort", "guaranteed": "Guaranteed"}
     arm = asked.arms["best-effort"]
     assert arm.neighbour is None and not arm.illustrates

@@ -12,12 +12,12 @@ import pytest
 from pydantic import BaseModel
 
 from benchbook.compare.meta import meta_analysis
-from benchbook.core.util import paths
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_base import described
+from benchbook.core.util import paths
 from tests.house import tree
 
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")

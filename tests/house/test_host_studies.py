@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.claims import evaluate
-from benchbook.core.util import paths
 from benchbook.core.study.study import Study
+from benchbook.core.util import paths
 from benchbook.plan import schedule
 from benchbook.sites.hosts import roles
 from tests.house import tree

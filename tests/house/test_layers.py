@@ -23,7 +23,18 @@ BELOW = {
 }
 # What each room of `sites` may import: all that stands above it here. What lies loose in `sites` is shared by
 # all rooms and imports none but `processes`; `provision` alone stands on top.
-ROOMS = ("descriptors", "processes", "agent", "machine", "tidb", "engines", "proxies", "topology", "local", "hosts")
+ROOMS = (
+    "descriptors",
+    "processes",
+    "agent",
+    "machine",
+    "tidb",
+    "engines",
+    "proxies",
+    "topology",
+    "local",
+    "hosts",
+)
 ROOMS += ("external", "kube", "gke")
 # Rooms that stand beside each other: none of these pairs may import one another.
 BESIDE = (

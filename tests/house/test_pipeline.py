@@ -161,7 +161,7 @@ def test_deps_on_our_code_are_exactly_the_floors_it_imports(name: str):
     needed = tree.floors(tree.reached(tree.code(notebook(name))))
     imported = {f"lib/benchbook/{floor}" for floor in needed}
     if "core" in needed and CODE_OF_A_STUDY not in deps:
-        # What engines and proxies say of themselves is found by `core.traits`, and imported by name nowhere.
+        # `core.study.descriptors` finds those of engines and proxies; no import names them.
         imported.add("lib/benchbook/sites/descriptors")
     assert not imported - declared, "imported and not declared"
     assert not declared - imported, "declared and not imported"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from benchbook.compare.claims import evaluate
-from benchbook.core.study import load, study_variants, descriptors
-from benchbook.core.util import paths
+from benchbook.core.study import descriptors, load, study_variants
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.study import Study
+from benchbook.core.util import paths
 from tests.house import tree
 
 SUFFIX = "-full"

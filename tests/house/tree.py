@@ -10,10 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core.study import load
 from benchbook.core.published import source
 from benchbook.core.published.claim import Claim
 from benchbook.core.published.source import Source
+from benchbook.core.study import load
 from benchbook.core.study.study import Study
 from benchbook.read import published
 

@@ -10,8 +10,8 @@ import pytest
 from benchbook.compare.claims import consistency
 from benchbook.compare.inference import findings
 from benchbook.core.artifacts import calibration_store
-from benchbook.core.util import files, paths
 from benchbook.core.study import load
+from benchbook.core.util import files, paths
 from benchbook.plan import schedule
 from benchbook.read import tidy
 from tests import rooms

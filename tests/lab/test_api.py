@@ -15,8 +15,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import benchbook as bb
 from benchbook.compare.meta.meta_analysis import pool
-from benchbook.core.util import paths
 from benchbook.core.artifacts import meta_analysis as core
+from benchbook.core.util import paths
 from benchbook.read import validity
 from tests.compare.sessions import finding, part, session, sessions
 from tests.found import findings

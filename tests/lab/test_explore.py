@@ -40,7 +40,7 @@ def test_it_reads_as_a_story_through_the_api(path: Path):
     assert kinds[0] == "markdown" and tree.cells(path)[0]["source"].startswith("# ")
     assert kinds.count("markdown") >= 5
     ours = {name for name in tree.imports(tree.code(path)) if name.startswith("benchbook")}
-    assert ours <= {"benchbook", "benchbook.compare", "benchbook.compare.meta.sample_size"}
+    assert ours <= {"benchbook", "benchbook.compare.meta", "benchbook.compare.meta.sample_size"}
 
 
 @every

@@ -16,10 +16,10 @@ from typing import Any
 
 from sqlalchemy.exc import OperationalError
 
-from benchbook.core.util import files
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
+from benchbook.core.util import files
 from benchbook.measure import clients, run_executor, statement_counters
 from benchbook.read.sysbench_log import parse
 from benchbook.sites import contract

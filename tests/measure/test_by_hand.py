@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from benchbook.core.util.errors import BenchbookError
-from benchbook.measure import clients, dataset, run_executor, statement_counters, scheduler, custom_scripts, sysbench
+from benchbook.measure import (
+    clients,
+    custom_data,
+    dataset,
+    run_executor,
+    scheduler,
+    statement_counters,
+    sysbench,
+)
 from tests.measure import stand_in
 from tests.measure.test_sysbench import ENDPOINT, planned
 
@@ -60,14 +68,14 @@ def test_a_sample_tells_the_ids_and_how_many_of_those_asked_for_are_there(ids, t
 @pytest.mark.parametrize(("rows", "is_small"), [(4_000_000, True), (4_000_001, False)])
 def test_tables_of_a_script_have_a_checksum_up_to_five_million_rows(monkeypatch, rows, is_small):
     counted = {"account": rows, "log": 1_000_000}
-    monkeypatch.setattr(custom_scripts, "tables", lambda _: list(counted))
-    monkeypatch.setattr(custom_scripts, "_checksum", lambda _, name: len(name))
+    monkeypatch.setattr(custom_data, "tables", lambda _: list(counted))
+    monkeypatch.setattr(custom_data, "_checksum", lambda _, name: len(name))
 
     def answer(asked: object) -> SimpleNamespace:
         return SimpleNamespace(scalar_one=lambda: counted[str(asked).split("`")[1]])
 
     connection: Any = SimpleNamespace(execute=answer)
-    assert custom_scripts.describe(connection) == {
+    assert custom_data.describe(connection) == {
         "account": {"rows": rows, "checksum": 7 if is_small else None},
         "log": {"rows": 1_000_000, "checksum": 3 if is_small else None},
     }
@@ -78,7 +86,7 @@ def test_tables_that_a_script_made_otherwise_are_named_the_first_three_of_them()
     other = {name: {"rows": 2} for name in "abcd"}
     study: Any = None
     with pytest.raises(BenchbookError) as error:
-        custom_scripts.found(study, {"direct": one, "again": dict(one), "before": other})
+        custom_data.found(study, {"direct": one, "again": dict(one), "before": other})
     said = str(error.value)
     assert said.startswith("the script's prepare made other rows for arm before than for direct: a has")
     assert said.count("recorded are") == 3 and "c has {'rows': 2}, recorded are {'rows': 1}; let it" in said
@@ -189,13 +197,13 @@ def test_the_proof_of_a_data_set_has_what_was_asked_beside_what_was_found(make_s
 
 def test_files_of_own_scripts_that_warm_up_did_not_see_so_are_named(monkeypatch: pytest.MonkeyPatch):
     now = SimpleNamespace(digests=lambda: {"a.lua": "1", "b.lua": "2", "c.lua": "3"})
-    monkeypatch.setattr(custom_scripts.own_scripts, "of", lambda study: {"mine": now})
+    monkeypatch.setattr(custom_data.custom_scripts, "of", lambda study: {"mine": now})
     known = {"scripts": {"mine": {"sha256": {"a.lua": "1", "b.lua": "9", "d.lua": "4"}}}}
     study: Any = None
-    assert [text.partition(" is not")[0] for text in custom_scripts.changed(study, known)] == [
+    assert [text.partition(" is not")[0] for text in custom_data.changed(study, known)] == [
         f"workloads.mine.script: {name}.lua" for name in "bcd"
     ]
-    assert len(custom_scripts.changed(study, {})) == 3
+    assert len(custom_data.changed(study, {})) == 3
 
 
 def test_what_a_cold_arm_read_at_first_is_its_servers_first_second(tmp_path: Path):

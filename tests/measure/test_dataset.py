@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import dataset, statement_counters
 from benchbook.measure.statement_counters import session
 from benchbook.sites.agent import files

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchbook.core.study import descriptors
-from benchbook.measure import statement_counters, server_drift
+from benchbook.measure import server_drift, statement_counters
 from benchbook.sites.descriptors import mariadb
 
 STATUS = {
@@ -52,7 +52,9 @@ def test_the_time_of_a_reading_is_that_of_its_uptime_however_long_the_books_were
     monkeypatch.setattr(statement_counters.dialect, "of", lambda connection: SimpleNamespace(counters=read))
     connection = keeping()
     statement_counters.snapshot(connection)
-    connection.info["held"] = server_drift.Held(server_drift.latest(connection), {}, server_drift.Look({}, {}, {}, {}))
+    connection.info["held"] = server_drift.Held(
+        server_drift.latest(connection), {}, server_drift.Look({}, {}, {}, {})
+    )
     now[0] += 5.0
     statement_counters.snapshot(connection)
     found = server_drift.between(connection)
@@ -99,7 +101,11 @@ def test_what_is_not_counted_between_two_runs_is_named(info: dict[str, Any], is_
 
 def test_changes_are_what_is_other_new_or_gone_in_order_forty_at_most_and_short():
     was, now = {"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9", "d": "x" * 201}
-    assert server_drift.changes(was, now) == {"b": ["2", "9"], "c": ["3", None], "d": [None, "x" * 200 + " …"]}
+    assert server_drift.changes(was, now) == {
+        "b": ["2", "9"],
+        "c": ["3", None],
+        "d": [None, "x" * 200 + " …"],
+    }
     assert server_drift.changes({}, {"d": "x" * 200}) == {"d": [None, "x" * 200]}
     many = {f"{number:03}": "1" for number in range(50)}
     assert list(server_drift.changes({}, many)) == sorted(many)[:40]

@@ -20,10 +20,10 @@ from benchbook.core.study.params import Analysis
 from benchbook.measure import clients, dataset
 from benchbook.plan import schedule
 from benchbook.read import checks_machine, tidy
-from benchbook.sites.topology import background_load
 from benchbook.sites.machine import local_machine
 from benchbook.sites.processes import process
 from benchbook.sites.proxies.tiproxy import TiProxy
+from benchbook.sites.topology import background_load
 from tests.limits import LIMITS
 from tests.measure.conftest import PORT
 from tests.walks import Store

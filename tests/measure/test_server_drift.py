@@ -10,7 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from benchbook.measure import statement_counters, servers, server_drift
+from benchbook.measure import server_drift, servers, statement_counters
 from benchbook.read import checks_server
 from benchbook.read.evidence import Evidence
 from benchbook.sites.engines.mariadb import SOCKET

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.util import files, paths
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study.study import Study
-from benchbook.measure import dataset, statement_counters, scheduler, servers, warm_up
+from benchbook.core.util import files, paths
+from benchbook.core.util.errors import BenchbookError
+from benchbook.measure import dataset, scheduler, servers, statement_counters, warm_up
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.engines import dialect

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.util import files, paths
 from benchbook.core.artifacts import run_folder
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
+from benchbook.core.util import files, paths
+from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import store
 from benchbook.plan import schedule
 from tests import small

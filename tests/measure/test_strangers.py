@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.measure.test_state import Scene
 
 from benchbook import sites
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, servers
 from tests import strangers
-from tests.measure.test_state import Scene
 from tests.measure.test_turns import PLAN
 from tests.walks import Store
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from benchbook.sites.engines.mysql import MySQL
 from benchbook.sites.descriptors import mysql
+from benchbook.sites.engines.mysql import MySQL
 
 TRAITS = replace(
     mysql.TRAITS,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from benchbook.sites.descriptors import mariadb
 from benchbook.sites.engines.mariadb import MariaDB
 from benchbook.sites.settings import Value
-from benchbook.sites.descriptors import mariadb
 
 TRAITS = replace(
     mariadb.TRAITS,

@@ -20,8 +20,8 @@ from benchbook.core.study.study import Study
 from benchbook.measure import dataset, server_drift
 from benchbook.plan import schedule
 from benchbook.read import tidy
-from benchbook.sites.topology import teardown
 from benchbook.sites.processes import process
+from benchbook.sites.topology import teardown
 from tests import rooms, small
 from tests.limits import LIMITS
 from tests.walks import Store

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import terminal_summary, new, pages, repro, studies
+from benchbook.commands import new, pages, repro, studies, terminal_summary
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.plan import schedule
@@ -213,9 +213,13 @@ def test_a_misspelt_stage_is_answered_with_the_nearest(clone: Path):
 
 def test_what_was_kept_is_counted_when_it_is_stopped(clone: Path):
     """Of the folders, one is half a run and one is of a schedule that is gone: neither is counted."""
-    assert terminal_summary.ended("stopped", ["own"]) == "stopped; no run was made yet; the same command goes on"
+    assert (
+        terminal_summary.ended("stopped", ["own"]) == "stopped; no run was made yet; the same command goes on"
+    )
     planned(clone, "own", 12, 4)
-    assert terminal_summary.ended("stopped", ["own"]) == "stopped; 4 of 12 runs kept; the same command goes on"
+    assert (
+        terminal_summary.ended("stopped", ["own"]) == "stopped; 4 of 12 runs kept; the same command goes on"
+    )
     planned(clone, "done", 3, 3)
     told = "stopped; all runs of done are kept; the same command goes on"
     assert terminal_summary.ended("stopped", ["done"]) == told

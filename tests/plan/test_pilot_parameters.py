@@ -5,9 +5,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.study.study import Study
-from benchbook.plan import schedule, pilot_parameters
+from benchbook.core.util.errors import BenchbookError
+from benchbook.plan import pilot_parameters, schedule
 from tests import small
 
 WARM = {"pilot_s": 10}
@@ -103,7 +103,9 @@ def test_pilots_are_closed_loops_at_every_level_and_made_once_for_workloads_that
 def test_nothing_is_planned_at_a_rate_that_no_pilot_found():
     study = make()
     with pytest.raises(BenchbookError, match=r"at-half\.rate: no pilot at 8 threads"):
-        pilot_parameters.settle_rates(study, pilots({key: value for key, value in SEEN.items() if key[1] == 4}))
+        pilot_parameters.settle_rates(
+            study, pilots({key: value for key, value in SEEN.items() if key[1] == 4})
+        )
     with pytest.raises(BenchbookError, match=r"at-half\.rate: the pilots settled none at 4 threads"):
         pilot_parameters.rates(study, {})
     dead = pilot_parameters.settle_rates(study, pilots(dict.fromkeys(SEEN, 0.5)))
@@ -186,6 +188,8 @@ def test_a_thread_begins_with_ten_statements_at_the_most(events: int, beside: in
 def test_plans_carry_digests_and_statements_and_nothing_without_own_scripts():
     own = {"scripts": {"mine": {"text": {"mine.lua": ""}, "sha256": {"mine.lua": "e3b0"}}}, "tables": {}}
     record = pilot_parameters.own_record(own, {"mine": [pilot()]})
-    assert pilot_parameters.own_carried(record) == {"mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE}}
+    assert pilot_parameters.own_carried(record) == {
+        "mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE}
+    }
     assert pilot_parameters.own_record({}, {}) == {}
     assert pilot_parameters.own_carried({}) == {}

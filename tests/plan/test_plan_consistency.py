@@ -54,12 +54,16 @@ def test_each_run_names_the_facts_and_the_data_that_it_was_made_under():
     data = {"fingerprint": "d1"}
     assert list(plan_consistency.of_conditions(FACTS, data, make(), planned())) == []
     mine = schedule.conditions(FACTS, data)["direct"]["facts"]
-    told = list(plan_consistency.of_conditions(FACTS, data, make(), planned(r2={"facts": "f0"}, r3={"data": "d0"})))
+    told = list(
+        plan_consistency.of_conditions(FACTS, data, make(), planned(r2={"facts": "f0"}, r3={"data": "d0"}))
+    )
     assert told == [
         f"facts.json: for arm direct its digest is {mine}, and r2 was made under f0",
         "dataset.json: for arm proxy its digest is d1, and r3 was made under d0",
     ]
-    (told_of_two,) = plan_consistency.of_conditions(FACTS, data, make(), planned(r1={"data": "d8"}, r2={"data": "d9"}))
+    (told_of_two,) = plan_consistency.of_conditions(
+        FACTS, data, make(), planned(r1={"data": "d8"}, r2={"data": "d9"})
+    )
     assert told_of_two.endswith("its digest is d1, and r1 and 1 more were made under d8")
 
 

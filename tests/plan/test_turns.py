@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from benchbook.core.study import interleaving as words
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
-from benchbook.plan import order, schedule, pilot_parameters
+from benchbook.plan import order, pilot_parameters, schedule
 from tests.installed import package
 from tests.plan.test_schedule import make
 from tests.read.corpus import PLAN
@@ -207,7 +207,9 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
     # A transaction of 64 threads takes 3.2 ms, ten 32 ms; 1.5 ms a thread: 6, 51, 96 and 192 ms.
     assert [row["turn_ms"] for row in settled] == [20, 100, 100, 200]
     # Without the time of starting, as in evidence of before: ten transactions alone.
-    before = pilot_parameters.settle_turns(study, pd.DataFrame(seen, columns=columns).drop(columns="starting_s"), 1)
+    before = pilot_parameters.settle_turns(
+        study, pd.DataFrame(seen, columns=columns).drop(columns="starting_s"), 1
+    )
     assert [row["turn_ms"] for row in before] == [50, 50, 50, 50]
     assert all("starting_s" not in row and "edge_s" not in row for row in before)
     runs = schedule.plan_runs("s", study, {}, {"turns": settled})
@@ -221,7 +223,10 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
 def test_a_level_whose_transactions_are_too_long_takes_slow_turns_or_whole_runs_by_itself():
     # 4 threads at 41/s: 98 ms a transaction, a second for ten. At 10/s: 400 ms, beyond the longest turn.
     for rate, length, order_of in ((41.0, 1000, "turns"), (10.0, 0, "runs")):
-        slow = {"rules": words.RULES, "turns": pilot_parameters.settle_turns(closed(), pilots(t1=500.0, t4=rate))}
+        slow = {
+            "rules": words.RULES,
+            "turns": pilot_parameters.settle_turns(closed(), pilots(t1=500.0, t4=rate)),
+        }
         runs = {(run.workload, run.threads): run for run in schedule.plan_runs("s", closed(), {}, slow)}
         assert runs[("oltp_read_write", 4)].order == order_of
         assert runs[("oltp_read_write", 4)].turn_ms == length

@@ -9,7 +9,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from benchbook.core.artifacts import applied_config
-from benchbook.core.study import sysbench_workloads, sysbench_options
+from benchbook.core.study import sysbench_options, sysbench_workloads
 from benchbook.core.study.model import PlannedRun
 from benchbook.read.evidence import Evidence
 from benchbook.read.sysbench_log import parse
@@ -99,7 +99,8 @@ CONFIG = "[mariadbd]\nmax_connections=1024"
 ARGV = "/usr/sbin/mariadbd\n--defaults-file=SERVER/my.cnf"
 WHO = {
     "pid": 10, "started": 5.0, "version": "10.11.6", "datadir": "/d/", "port": 33060,
-    "config_hash": applied_config.digest(CONFIG), "started_with": {"mariadbd.argv": applied_config.digest(ARGV)},
+    "config_hash": applied_config.digest(CONFIG),
+    "started_with": {"mariadbd.argv": applied_config.digest(ARGV)},
 }  # fmt: skip
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.util import histogram
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study import client_sharding
+from benchbook.core.util import histogram
 from benchbook.read.evidence import Evidence
 from tests.read.corpus import OPTIONS, PLAN, argv, healthy, merged
 

@@ -76,7 +76,9 @@ def test_the_server_counts_as_many_statements_over_a_connection_a_thread(changed
 
 
 def test_reads_find_rows():
-    assert [*checks_custom_scripts.hits(run())] == [] == [*checks_custom_scripts.hits(run(reads=0, Rows_sent=0))]
+    assert (
+        [*checks_custom_scripts.hits(run())] == [] == [*checks_custom_scripts.hits(run(reads=0, Rows_sent=0))]
+    )
     assert [*checks_custom_scripts.hits(run(Rows_sent=0))] == ["304 reads found no row"]
 
 

@@ -17,7 +17,7 @@ from tests.read import synthetic
 def pilots(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Two pilots: of five seconds at 100 transactions a second, and of three at 50, which has errors."""
     monkeypatch.setattr(tidy, "Evidence", SimpleNamespace(of=lambda folder: folder))
-    monkeypatch.setattr(tidy.own_scripts, "is_own", lambda script: script.endswith(".lua"))
+    monkeypatch.setattr(tidy.custom_scripts, "is_own", lambda script: script.endswith(".lua"))
     asked = {"threads": 4, "discard_s": 0}
     each = [
         ("direct", "mine", synthetic.output(**asked), 5.25),

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.util import paths
 from benchbook.core.published import source
 from benchbook.core.published.claim import Claim
-from benchbook.core.util.errors import InputErrors
 from benchbook.core.published.source import Published
+from benchbook.core.util import paths
+from benchbook.core.util.errors import InputErrors
 from benchbook.read import published
 from tests import sources as shared
 

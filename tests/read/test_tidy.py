@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from benchbook.core.util import histogram
 from benchbook.core.artifacts import run_folder
+from benchbook.core.util import histogram
 from benchbook.core.util.errors import BenchbookError
 from benchbook.read import costs, rows, tidy, validity
 from benchbook.read.schemas import SCHEMAS

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from benchbook.compare.stats import pairs
-from benchbook.compare.text import sentences, labels
+from benchbook.compare.text import labels, sentences
 from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.show.evidence import Evidence
 from tests.found import changed, finding

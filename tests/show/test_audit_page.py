@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from benchbook.compare.claims.audit import audit
-from benchbook.core.util import files, paths
 from benchbook.core.artifacts import record as index
-from benchbook.core.published.audit import Audit
 from benchbook.core.artifacts.findings import Finding
+from benchbook.core.published.audit import Audit
 from benchbook.core.published.source import names
+from benchbook.core.util import files, paths
 from benchbook.read import published
-from benchbook.show import audit_page, claims_page, home_page, claim_status
+from benchbook.show import audit_page, claim_status, claims_page, home_page
 from tests import found, sources
 from tests.recorded import entry
 
@@ -24,7 +24,13 @@ def audits() -> dict[str, Audit]:
 
 
 def whole(one: Audit) -> str:
-    parts = [audit_page.opening, audit_page.arithmetic, audit_page.checks, audit_page.measured, audit_page.printed]
+    parts = [
+        audit_page.opening,
+        audit_page.arithmetic,
+        audit_page.checks,
+        audit_page.measured,
+        audit_page.printed,
+    ]
     shown = [part(one) for part in (*parts, audit_page.leaves_open)]
     return "\n".join(part._repr_html_() for part in shown)
 

@@ -124,7 +124,9 @@ def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_i
     assert "No cause is named: it is open." in why.text
     (why, _) = bottleneck_section.shown(found(*both, low=-0.1))
     assert "No cause is named: no difference in queries a second was shown." in why.text
-    (why, _) = bottleneck_section.shown(found(*both), [("EPYC Zen 3", "2026-11-23", told), ("older", "2026-11-22", told)])
+    (why, _) = bottleneck_section.shown(
+        found(*both), [("EPYC Zen 3", "2026-11-23", told), ("older", "2026-11-22", told)]
+    )
     assert ": the server&#39;s core is full (EPYC Zen 3, 2026-11-23)." in why.text
     assert "older" not in why.text
     assert bottleneck_section.shown(findings()) == []

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from benchbook.compare.stats import steady_state, slice_counts
+from benchbook.compare.stats import slice_counts, steady_state
 from benchbook.show import numbers, tables
 from benchbook.show.caveats_section import points
 from tests.found import changed

@@ -9,18 +9,18 @@ from typing import Any
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from tests.show.test_first import finding
 
-from benchbook.compare.text import sentences
 from benchbook.compare.inference.findings import make as made_of
+from benchbook.compare.text import sentences
 from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.core.study.params import Analysis
-from benchbook.show import conclusions, bottleneck_section, caveats_section, figures, numbers
+from benchbook.show import bottleneck_section, caveats_section, conclusions, figures, numbers
 from benchbook.show.caveats_section import Doubt
 from tests import small
 from tests.found import answer as put
 from tests.found import changed, doubt, findings, runs
 from tests.show import conftest, synthetic
-from tests.show.test_first import finding
 
 
 def said(*found: Finding, **more: Any) -> list[str]:
@@ -139,7 +139,10 @@ def test_the_time_of_a_query_leads_and_what_was_full_is_named():
     said = "HAProxy adds 17 to 18 µs to a query at 1 thread."
     assert bottleneck_section.latency(found(one, other), "haproxy", "HAProxy") == said
     less = found(cause(1, -6.9, "because", {}))
-    assert bottleneck_section.latency(less, "haproxy", "HAProxy") == "HAProxy takes 6.9 µs from a query at 1 thread."
+    assert (
+        bottleneck_section.latency(less, "haproxy", "HAProxy")
+        == "HAProxy takes 6.9 µs from a query at 1 thread."
+    )
     # Not where it is another quantity, where the levels disagree, or where no cause is named.
     assert bottleneck_section.latency(found(one, cause(1, -3.0, "because", {})), "haproxy", "HAProxy") == ""
     assert bottleneck_section.latency(found(cause(1, 16.6, None, {})), "haproxy", "HAProxy") == ""

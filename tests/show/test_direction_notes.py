@@ -99,7 +99,10 @@ def test_a_note_on_a_claim_that_was_put_to_the_study_goes_by_its_parts():
 
 def test_a_note_on_a_claim_that_no_source_has_any_more_and_other_notes_stay_as_they_are():
     findings = upgraded((-0.32, -0.27))
-    assert direction_notes.beside_note("Arm after illustrates gone/claim and doesn't judge it: “x”", findings) == ""
+    assert (
+        direction_notes.beside_note("Arm after illustrates gone/claim and doesn't judge it: “x”", findings)
+        == ""
+    )
     assert direction_notes.beside_note(NOTE.replace("growth-in-general", "gone"), findings) == ""
     assert direction_notes.beside_note("Arm after stands in for TiDB 6.6.", findings) == ""
 

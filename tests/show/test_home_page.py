@@ -7,11 +7,19 @@ from typing import Any
 import pytest
 
 from benchbook.core.artifacts.findings import Finding
-from benchbook.core.artifacts.meta_analysis import Contrast, Occasion, Pooled, PooledEffect, Processor, Seen, Session
+from benchbook.core.artifacts.meta_analysis import (
+    Contrast,
+    Occasion,
+    Pooled,
+    PooledEffect,
+    Processor,
+    Seen,
+    Session,
+)
 from benchbook.show import home_page
-from benchbook.show.home_page import HEADLINES, answer, mini
-from benchbook.show.effect_summary import Effect, Line, over_sessions
 from benchbook.show.claim_status import Measured, Standing
+from benchbook.show.effect_summary import Effect, Line, over_sessions
+from benchbook.show.home_page import HEADLINES, answer, mini
 from tests import found, sources
 
 STUDY = {"title": "What does a proxy cost?", "question": "", "baseline": "direct"}

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from benchbook.compare.meta.meta_analysis import pool
 from benchbook.show import story
-from benchbook.show.forest import on_throughput
 from benchbook.show.claim_status import Measured, Standing
+from benchbook.show.forest import on_throughput
 from tests import found, sources
 from tests.compare.sessions import sessions
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from benchbook.show import numbers, run_tables, templating, tables
+from benchbook.show import numbers, run_tables, tables, templating
 from tests.found import changed
 
 STYLE = (Path(templating.__file__).parent / "templates" / "page" / "style.css").read_text(encoding="utf-8")

@@ -14,10 +14,10 @@ import pytest
 from benchbook.commands import pages
 from benchbook.compare.stats import steady_state
 from benchbook.core.artifacts import applied_config, run_folder
-from benchbook.core.util import files, paths, yaml_file
-from benchbook.core.study.validation_errors import validate
 from benchbook.core.study.model import Endpoint, PlannedRun, fingerprint
 from benchbook.core.study.study import Study
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.util import files, paths, yaml_file
 from benchbook.measure import sysbench
 from benchbook.plan import schedule
 from benchbook.read import evidence, tidy
@@ -113,7 +113,9 @@ def measure(root: Path) -> None:
     applied_config.write(where.applied, [("my.cnf", corpus.CONFIG), ("mariadbd.argv", corpus.ARGV)])
     files.write_json(where.dataset, data)
     series = tidy.pilot_series(run_folder.listing(where.pilots))
-    files.write_json(where.warm_up, {"analyze": [], **asdict(steady_state.discard_advice(series)), "rates": []})
+    files.write_json(
+        where.warm_up, {"analyze": [], **asdict(steady_state.discard_advice(series)), "rates": []}
+    )
 
 
 def publish(root: Path, to: Path) -> str:

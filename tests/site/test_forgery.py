@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.util import files, paths
 from benchbook.core.artifacts import run_folder
-from benchbook.core.study.model import fingerprint, run_id_of
 from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study.model import fingerprint, run_id_of
+from benchbook.core.util import files, paths
 from benchbook.evidence import archive, consistency_checks
 from benchbook.evidence.archive_reader import Unpacked
 from tests.site import conftest

@@ -10,8 +10,8 @@ import pytest
 from benchbook.commands import cli, gate, gate_report
 from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.stats.noninferiority import Decision
-from benchbook.core.util import paths
 from benchbook.core.artifacts import run_folder
+from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
 
 SLOWER = Interval(10, 0.98, -0.0408, -0.0512, -0.0305, 0.0037, 9)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import record, rebuild_record
+from benchbook.commands import rebuild_record, record
 from benchbook.commands.pages import local_links
-from benchbook.core.util import files, paths
-from benchbook.core.study import load
 from benchbook.core.artifacts import record as index
-from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.core.artifacts.findings import Findings
+from benchbook.core.study import load
+from benchbook.core.util import files, paths
+from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.evidence import archive, sessions, verify
 from benchbook.read import schemas
 from benchbook.show import registration

@@ -17,16 +17,16 @@ import pytest
 from benchbook import sites
 from benchbook.core.artifacts import applied_config
 from benchbook.core.study import inventory, registry
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, statement_counters
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology import teardown, feasibility
 from benchbook.sites.contract import Site, Start
 from benchbook.sites.kube.api import VARIABLES
 from benchbook.sites.machine.local_machine import COLUMNS
+from benchbook.sites.topology import feasibility, teardown
 from tests import rooms, small, walks
 from tests.limits import LIMITS
 from tests.sites import kubernetes_study

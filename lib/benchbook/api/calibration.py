@@ -19,11 +19,11 @@ from benchbook.api.lookup import NotThere, Told
 from benchbook.compare.stats import calibration as compare
 from benchbook.compare.stats.intervals import t_interval
 from benchbook.core.artifacts import calibration_store
-from benchbook.core.util import numeric_equality, files, parallel
 from benchbook.core.study import interleaving
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
+from benchbook.core.util import files, numeric_equality, parallel
+from benchbook.core.util.errors import BenchbookError
 from benchbook.plan import schedule
 from benchbook.read import tidy
 from benchbook.show.markup import element, join
@@ -105,7 +105,9 @@ def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
         told = files.read_json(folder / calibration_store.CAMPAIGN)
         of = calibration_store.study(folder)
         planned = schedule.table(schedule.plan_runs(NAME, of, {}))
-        tables = tidy.read_study(folder / calibration_store.RAW, folder / calibration_store.VOID, planned, limits)
+        tables = tidy.read_study(
+            folder / calibration_store.RAW, folder / calibration_store.VOID, planned, limits
+        )
         runs = tables["runs"].to_pandas()
         ratios = sorted(ratios_of(of, told["what"], runs).items())
         found = t_interval([round(one, DECIMALS) for _, one in ratios], compare.LEVEL)

@@ -12,10 +12,9 @@ from benchbook.api.columns import documented, frame_html
 from benchbook.api.lookup import Named, NotThere
 from benchbook.api.source import Source
 from benchbook.api.study import Study
-from benchbook.core.util import paths
 from benchbook.core.artifacts import meta_analysis as core
 from benchbook.core.artifacts import record as index
-from benchbook.core.published import source as documents
+from benchbook.core.util import paths, source_files
 from benchbook.core.util.errors import BenchbookError
 from benchbook.show.markup import Html, element
 
@@ -133,7 +132,7 @@ def source(name: str) -> Source:
 
 def sources() -> Named[Source]:
     """Return every published document that is carried, sorted by name."""
-    names = documents.names()
+    names = source_files.source_names()
 
     def table() -> pd.DataFrame:
         rows = [

@@ -8,8 +8,8 @@ import pandas as pd
 
 from benchbook.api.columns import Table, documented
 from benchbook.api.lookup import Named, NotThere
-from benchbook.compare.text import cpu_models
 from benchbook.compare.meta.moderators import moderators
+from benchbook.compare.text import cpu_models
 from benchbook.core.artifacts import meta_analysis as core
 from benchbook.show import forest, sessions
 from benchbook.show.markup import Html, join

@@ -11,9 +11,9 @@ import pandas as pd
 
 from benchbook.api.columns import documented
 from benchbook.api.lookup import Told
-from benchbook.core.study import load
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study import load
 from benchbook.read import costs, rows, validity
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement

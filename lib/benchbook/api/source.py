@@ -15,7 +15,7 @@ from benchbook.core.published import audit as of_source
 from benchbook.core.published import source
 from benchbook.core.published.source import Published
 from benchbook.read import published
-from benchbook.show import numbers, claim_status
+from benchbook.show import claim_status, numbers
 from benchbook.show.templating import render
 
 
@@ -45,7 +45,9 @@ class Claim:
     @property
     def measured(self) -> list[Finding]:
         """Findings of studies here that answer it."""
-        return [Finding(study.name, found) for study, found in claim_status.load(self.source).answers(self.id)]
+        return [
+            Finding(study.name, found) for study, found in claim_status.load(self.source).answers(self.id)
+        ]
 
     @property
     def illustrated(self) -> list[Finding]:

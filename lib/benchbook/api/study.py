@@ -16,12 +16,12 @@ from benchbook.api.run import Run
 from benchbook.compare.stats import equivalence
 from benchbook.compare.stats.intervals import block_interval
 from benchbook.compare.stats.pairs import block_ratios
-from benchbook.core.util import files, paths
 from benchbook.core.artifacts import findings, record, run_folder
+from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study import load
 from benchbook.core.study import study as core_study
+from benchbook.core.util import files, paths
 from benchbook.core.util.errors import did_you_mean
-from benchbook.core.artifacts.findings import Findings
 from benchbook.read import tidy
 from benchbook.show import bottleneck_section, forest, numbers
 from benchbook.show.markup import element
@@ -194,7 +194,10 @@ class Study:
     @property
     def why(self) -> list[str]:
         """Why its effects are what they are: a sentence for each that the costs of a query explain."""
-        return [f"{bottleneck_section.where(one, self._found)}: {one.sentence}" for one in bottleneck_section.known(self._found)]
+        return [
+            f"{bottleneck_section.where(one, self._found)}: {one.sentence}"
+            for one in bottleneck_section.known(self._found)
+        ]
 
     @property
     def facts(self) -> pd.DataFrame:

@@ -22,11 +22,11 @@ from benchbook.commands import calibration_report, stage
 from benchbook.commands import record as recording
 from benchbook.compare.stats.calibration import KINDS, KNOWN, LENGTHS, ROWS, SAME, sentences
 from benchbook.core.artifacts import calibration_store
-from benchbook.core.util import numeric_equality, files
-from benchbook.core.util.errors import BenchbookError, InputErrors, LockHeld
+from benchbook.core.study.interleaving import RUNS, TURNS
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
-from benchbook.core.study.interleaving import RUNS, TURNS
+from benchbook.core.util import files, numeric_equality
+from benchbook.core.util.errors import BenchbookError, InputErrors, LockHeld
 from benchbook.core.util.plural import count as counted
 from benchbook.evidence import tarball
 from benchbook.sites.machine import facts
@@ -71,7 +71,9 @@ class Campaign:
 def same() -> Iterator[Campaign]:
     """Yield campaigns of equal arms without end."""
     for number in count(1):
-        of = calibration_report.study(port=_port(number), order=TURNS, blocks=BLOCKS, run_s=RUN_S, seed=100 + number)
+        of = calibration_report.study(
+            port=_port(number), order=TURNS, blocks=BLOCKS, run_s=RUN_S, seed=100 + number
+        )
         yield Campaign(f"same-turns-{number}", SAME, "", of)
 
 

@@ -17,18 +17,18 @@ import pandas as pd
 
 from benchbook.compare.meta import sample_size
 from benchbook.compare.stats.calibration import LEVEL, log_ratios
-from benchbook.core.util import paths, yaml_file
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
+from benchbook.core.util import paths, yaml_file
 from benchbook.measure import dataset, scheduler
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
 from benchbook.sites import open_site
-from benchbook.sites.topology import teardown
 from benchbook.sites.contract import Site
-from benchbook.sites.workspace import lab_root
 from benchbook.sites.processes import signal_handling
+from benchbook.sites.topology import teardown
+from benchbook.sites.workspace import lab_root
 
 MADE_OF = yaml_file.read(Path(__file__).with_name("calibration.yaml")).data
 MINUTES = 10
@@ -68,7 +68,9 @@ def walk(
     """Make planned runs of a study, their folders below `into`; return what was done."""
     judge = partial(validity.judge, limits=limits)
     folders = into / "raw", into / "void"
-    return scheduler.walk(scheduler.Walk(of, runs, site, *folders, judge, limits.model_dump(), say, stop=stop))
+    return scheduler.walk(
+        scheduler.Walk(of, runs, site, *folders, judge, limits.model_dump(), say, stop=stop)
+    )
 
 
 @contextmanager

@@ -12,16 +12,16 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchbook.core.util import files, paths
-from benchbook.core.study import load, registry, descriptors
+from benchbook.core.study import descriptors, load, registry
 from benchbook.core.study.study import Study
+from benchbook.core.util import files, paths
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SITES = PACKAGE / "sites"
 # What every stage that measures begins with, whatever the study names.
 ALWAYS = ("benchbook.sites", "benchbook.sites.provision")
 # Rooms of which only the modules count that are imported: no program is started from a file there.
-BY_MODULE = ("engines", "proxies", "tidb", "traits")
+BY_MODULE = ("engines", "proxies", "tidb", "descriptors")
 
 
 def run() -> int:

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.util import git, paths
-from benchbook.core.util.errors import InputErrors
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import Build
+from benchbook.core.util import git, paths
+from benchbook.core.util.errors import InputErrors
 from benchbook.sites.engines import packages
 
 # Options that say how a commit is built, and their keys in `engine.build`, which says what is left out.

@@ -25,10 +25,10 @@ import paramiko
 from benchbook.commands import fleet_kubernetes, rebuild_record
 from benchbook.commands import record as recording
 from benchbook.core.study import inventory, load
+from benchbook.core.study.inventory import Target
+from benchbook.core.study.validation_errors import validate
 from benchbook.core.util import paths, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, SiteError
-from benchbook.core.study.validation_errors import validate
-from benchbook.core.study.inventory import Target
 from benchbook.core.util.plural import count
 from benchbook.sites.hosts.host import close, connect
 

@@ -20,9 +20,9 @@ from pydantic import Field
 
 from benchbook.commands import record as recording
 from benchbook.core.study import study_variants
+from benchbook.core.study.study_base import Model
 from benchbook.core.util import yaml_file
 from benchbook.core.util.errors import BenchbookError, SiteError
-from benchbook.core.study.study_base import Model
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.api import LOST, Away, Cluster, wait_for
 from benchbook.sites.kube.placement import MANAGER

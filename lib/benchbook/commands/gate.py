@@ -19,20 +19,20 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.commands import commit_builds, calibration_report, gate_report
+from benchbook.commands import calibration_report, commit_builds, gate_report
 from benchbook.compare.stats import noninferiority, pairs
 from benchbook.compare.stats import slice_counts as compared_turns
 from benchbook.compare.stats.noninferiority import Decision
 from benchbook.compare.stats.pairs import block_ratios
-from benchbook.core.util import files, paths
-from benchbook.core.study import load
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study import interleaving as words
-from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.study import load
 from benchbook.core.study.params import Analysis, Limits
 from benchbook.core.study.study import Study
+from benchbook.core.util import files, paths
+from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.measure import dataset, preflight, store, warm_up
-from benchbook.plan import schedule, pilot_parameters
+from benchbook.plan import pilot_parameters, schedule
 from benchbook.read import tidy
 from benchbook.sites import open_site, provision
 from benchbook.sites.topology import feasibility
@@ -276,7 +276,11 @@ def _settled(asked: Asked, site: Any, base: Path) -> dict[str, Any]:
     short, limits = study.model_copy(update={"warm_up": warm}), asked.limits.model_dump()
     folders = warm_up.pilots(asked.name, short, site, base / "pilots", limits, lambda _: None)
     settled = pilot_parameters.settle_turns(study, tidy.pilot_series(folders))
-    return {"rules": words.RULES, "turns": settled, **pilot_parameters.own_record(found, tidy.pilot_totals(folders))}
+    return {
+        "rules": words.RULES,
+        "turns": settled,
+        **pilot_parameters.own_record(found, tidy.pilot_totals(folders)),
+    }
 
 
 def _facts(site: Any, study: Study) -> dict[str, Any]:

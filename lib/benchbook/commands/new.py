@@ -14,14 +14,14 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
-from benchbook.core.study import load, descriptors
-from benchbook.core.util import paths, yaml_file
-from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.study import descriptors, load
 from benchbook.core.study.custom_scripts import OwnScript
-from benchbook.core.study.sysbench_workloads import SCRIPTS
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_base import NAME
+from benchbook.core.study.sysbench_workloads import SCRIPTS
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.util import paths, yaml_file
+from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 
 LUA = ".lua"
 # Seconds of discard and run, and what to know of them.

@@ -17,8 +17,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from benchbook.commands import rebuild_record, stage
-from benchbook.core.util import files, parallel, paths
 from benchbook.core.study import load
+from benchbook.core.util import files, parallel, paths
 from benchbook.core.util.errors import BenchbookError
 
 # In data/site: what the pages of sources and those about everything were made from.

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from benchbook.commands import code_fingerprint
-from benchbook.core.util import files, parallel, paths
 from benchbook.core.artifacts import meta_analysis, record
 from benchbook.core.artifacts.artifact import Document, Facts
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import Pooled
+from benchbook.core.util import files, parallel, paths
+from benchbook.core.util.errors import BenchbookError
 
 # What the record is made with; dvc.yaml names the same.
 TRAITS = "sites/traits"
@@ -187,7 +187,9 @@ def _modules(begun: Sequence[str], floors: Sequence[str]) -> str:
     reached = {*code_fingerprint.reached(begun), *(code_fingerprint.PACKAGE / TRAITS).glob("*.py")}
     used = {one for one in reached if any(one.is_relative_to(floor) for floor in inside)}
     others = {one for floor in inside for one in floor.rglob("*") if one.is_file()}
-    return files.sha256_all(code_fingerprint.PACKAGE, used | {one for one in others if one.suffix not in (".py", ".pyc")})
+    return files.sha256_all(
+        code_fingerprint.PACKAGE, used | {one for one in others if one.suffix not in (".py", ".pyc")}
+    )
 
 
 def _stands(name: str, session: str, index: record.Index, made_with: Code) -> bool:

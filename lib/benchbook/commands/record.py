@@ -14,14 +14,14 @@ from typing import Any
 import pandas as pd
 from ruamel.yaml import YAML
 
-from benchbook.commands import terminal_summary, stage
+from benchbook.commands import stage, terminal_summary
 from benchbook.compare.inference import caveats
-from benchbook.core.util import files, git, paths, yaml_file
-from benchbook.core.study import load, study_variants
 from benchbook.core.artifacts import record
-from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.artifacts.findings import Findings
+from benchbook.core.study import load, study_variants
 from benchbook.core.study.study import Study
+from benchbook.core.util import files, git, paths, yaml_file
+from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.evidence import archive, recompute, sessions, verify
 from benchbook.evidence.archive_reader import Unpacked
 from benchbook.show import conclusions as answers
@@ -195,7 +195,9 @@ def edited(name: str) -> Iterator[str]:
         return
     changed = [line[3:] for line in listed.splitlines()]
     # A study at another size than its file of the tree is no edit of it.
-    if whole != name and paths.study(name).file.read_text(encoding="utf-8") == study_variants.text(name, whole):
+    if whole != name and paths.study(name).file.read_text(encoding="utf-8") == study_variants.text(
+        name, whole
+    ):
         changed = [one for one in changed if one != paths.study(name).shown]
     if _settings(committed) != _settings(paths.params().read_text(encoding="utf-8")):
         changed.append("params.yaml (beside its lists of studies and sources)")

@@ -11,8 +11,8 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from benchbook.commands import notebooks, stage
-from benchbook.core.util import files, paths, yaml_file
 from benchbook.core.artifacts import record
+from benchbook.core.util import files, paths, yaml_file
 from benchbook.show import caveats_section, registration
 from benchbook.show import page as pages
 

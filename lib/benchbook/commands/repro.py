@@ -22,16 +22,16 @@ from typing import Any
 
 import psutil
 
-from benchbook.commands import terminal_summary, studies
 from benchbook.commands import pages as made
-from benchbook.core.util import git, paths, yaml_file
+from benchbook.commands import studies, terminal_summary
 from benchbook.core.study import load
+from benchbook.core.util import git, paths, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.plan import schedule
+from benchbook.sites.machine import facts as machine
+from benchbook.sites.processes import procfs, spawn, supervise
 from benchbook.sites.topology import feasibility
 from benchbook.sites.workspace import free_bytes
-from benchbook.sites.machine import facts as machine
-from benchbook.sites.processes import spawn, procfs, supervise
 
 _PAGE = re.compile(r"(report|runs)@(.+)")
 LOW_BYTES = 500 << 20

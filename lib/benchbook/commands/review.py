@@ -12,14 +12,14 @@ from typing import Any
 import nbformat
 
 from benchbook.commands import repro, review_record
+from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.core.util import files, git, paths
 from benchbook.core.util.errors import BenchbookError
-from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.show import numbers, page
 from benchbook.show.registration import keys_of
-from benchbook.show.templating import render
 from benchbook.show.table import Table, tabulated
 from benchbook.show.tables import contrast
+from benchbook.show.templating import render
 
 _ABSENT = "not there"
 # What a notebook's output or metadata says never decides a review: they are stored without either.

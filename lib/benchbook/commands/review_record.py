@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.compare.meta import meta_analysis
-from benchbook.core.util import numeric_equality, git, paths
 from benchbook.core.artifacts import record
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import Pooled, PooledEffect
+from benchbook.core.util import git, numeric_equality, paths
+from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
 from benchbook.evidence import archive
 from benchbook.show import numbers

@@ -12,22 +12,22 @@ from datetime import UTC, datetime
 
 from benchbook.commands import record as recording
 from benchbook.commands import repro, stage
-from benchbook.compare.text import cpu_models
 from benchbook.compare.meta import sample_size
 from benchbook.compare.meta.sample_size import Need
+from benchbook.compare.text import cpu_models
 from benchbook.core.artifacts import design, meta_analysis, record
-from benchbook.core.study import load, interleaving
-from benchbook.core.util import paths
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.core.artifacts.meta_analysis import Processor, Session
+from benchbook.core.study import interleaving, load
 from benchbook.core.study.study import Study
+from benchbook.core.util import paths
+from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.evidence import sessions
 from benchbook.evidence.archive_reader import Unpacked
 from benchbook.measure import store
 from benchbook.plan import schedule
-from benchbook.sites.topology import feasibility
 from benchbook.sites.machine import facts as machine
+from benchbook.sites.topology import feasibility
 
 STAGES = ("provision", "prepare", "warm-up", "run-matrix", "parse", "analyze")
 # A session that goes on keeps what these found when it began: other lengths of turns would be other runs.

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from benchbook.core.study import load
-from benchbook.core.util import paths
 from benchbook.core.study.study import Study
+from benchbook.core.util import paths
 
 
 def doctor(noise: bool) -> int:
@@ -27,7 +27,8 @@ def doctor(noise: bool) -> int:
         print("noise: the same server is measured against itself, in turns, for half a minute …")
         load_1min, percent = os.getloadavg()[0], 100 * calibration_report.noise()
         print(
-            f"noise: an effect of about {percent:.1f} % can be seen in {calibration_report.MINUTES} minutes now "
+            f"noise: an effect of about {percent:.1f} % can be seen in "
+            f"{calibration_report.MINUTES} minutes now "
             f"(point selects, 4 threads; load {load_1min:.1f} on {os.cpu_count()} cores before)"
         )
     return 0
@@ -90,8 +91,8 @@ def cluster_summary(study: Study) -> str:
 
 def clusters_left(lab_root: Path) -> list[str]:
     """Offer to remove every cluster that labs below a folder made; return what is still there, in words."""
-    from benchbook.sites.topology import teardown
     from benchbook.sites.gke import cluster as gke
+    from benchbook.sites.topology import teardown
 
     kept = [folder for folder in teardown.find_labs(lab_root) if gke.remove_cluster(folder)]
     return [

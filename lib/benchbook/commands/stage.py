@@ -9,8 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchbook.core.util import files, git, paths, process_env
 from benchbook.core.study import load
+from benchbook.core.util import files, git, paths, process_env
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.sites.processes import supervise
 
@@ -90,7 +90,7 @@ def _render(notebook: Path, page: Path, study: str | None = None) -> None:
 
 def summarise(name: str, made_by: str | None, changed: int) -> None:
     """Write the answer of a study as Markdown beside its page."""
-    from benchbook.show import conclusions, caveats_section, evidence, registration
+    from benchbook.show import caveats_section, conclusions, evidence, registration
     from benchbook.show import page as page_
 
     seen = evidence.load(name)

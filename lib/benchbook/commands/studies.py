@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.commands import site_commands
-from benchbook.core.util import files, paths, yaml_file
-from benchbook.core.study import load, study_variants
 from benchbook.core.artifacts import meta_analysis
 from benchbook.core.published import source
-from benchbook.core.util.errors import InputErrors
+from benchbook.core.study import load, study_variants
 from benchbook.core.study.study import Study
+from benchbook.core.util import files, paths, source_files, yaml_file
+from benchbook.core.util.errors import InputErrors
 
 # Sections of a study file that may be left out, and what they are then.
 OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
@@ -147,7 +147,7 @@ def questions() -> str:
         times = {name: schedule.duration(name, study), **of_sizes}
         row = {"title": study.title, "file": file.as_posix(), "kind": study.site.kind, "times": times}
         folders.setdefault(file.parent.as_posix(), []).append(row)
-    documents = {name: source.load(name) for name in source.names()}
+    documents = {name: source.load(name) for name in source_files.source_names()}
     given = {"folders": dict(sorted(folders.items())), "documents": documents, "answers": _answers()}
     return templating.text("studies.md.j2", **given)
 

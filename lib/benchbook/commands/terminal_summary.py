@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from benchbook.core.artifacts.findings import Findings
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
-from benchbook.core.artifacts.findings import Findings
 
 WIDTH = 110
 
@@ -21,14 +21,17 @@ def text(study: str) -> list[str]:
     where = paths.study(study)
     if not where.findings.is_file():
         return []
-    from benchbook.show import conclusions, bottleneck_section, numbers
+    from benchbook.show import bottleneck_section, conclusions, numbers
 
     found = Findings.read(where.findings)
     blocks, (kept, due) = found.blocks, progress(study)
     runs = f", {kept} runs" if kept == due else f", {kept} of {due} runs"
     early = conclusions.early(found)
     said = [early] if early else [one.text for one in conclusions.said(found)]
-    why = [f"Why: {bottleneck_section.where(one, found)}: {one.sentence}." for one in bottleneck_section.known(found)[:1]]
+    why = [
+        f"Why: {bottleneck_section.where(one, found)}: {one.sentence}."
+        for one in bottleneck_section.known(found)[:1]
+    ]
     basis = f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}{runs if due else ''}, "
     basis += f"{numbers.minutes(found.machine_minutes)} of machine time"
     lines = [*said, *why, *place(study), f"({basis})"]
@@ -39,7 +42,7 @@ def text(study: str) -> list[str]:
 def place(study: str) -> list[str]:
     """Say where this session lies among those that are recorded of the same study."""
     from benchbook.commands import review_record
-    from benchbook.compare.meta import prediction_check, meta_analysis
+    from benchbook.compare.meta import meta_analysis, prediction_check
     from benchbook.core.artifacts import design, record
     from benchbook.core.artifacts import meta_analysis as core
     from benchbook.evidence import sessions

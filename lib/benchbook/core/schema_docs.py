@@ -10,21 +10,21 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from benchbook.core.util import files
-from benchbook.core.published.audit import Audit
-from benchbook.core.study.validation_errors import of_names, resolved
 from benchbook.core.artifacts.findings import Findings
-from benchbook.core.study.params import Params
+from benchbook.core.published.audit import Audit
 from benchbook.core.published.source import Source
+from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
+from benchbook.core.study.validation_errors import of_names, resolved
+from benchbook.core.util import files
 
 INTRODUCTION = """# Parameters
 
 Every key that a study file or `params.yaml` may hold, made from the code by `benchbook reference`. An editor
 that knows schemas (`schemas/study.schema.json`) shows limits and all that is known of a key; `make plan`
 refuses others. `_s`, `_ms`, `_pct` and `_mib` are seconds, milliseconds, percent and MiB. NAME is a name of
-your own: lower-case letters, digits, `_` and `-`, a letter first, 40 at most. In parentheses stands what a key
-is when it is left out, or that it is required; without them it is null, empty or a section of its own.
+your own: lower-case letters, digits, `_` and `-`, a letter first, 40 at most. In parentheses stands what a
+key is when it is left out, or that it is required; without them it is null, empty or a section of its own.
 """
 
 

@@ -22,14 +22,14 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from benchbook.core.util import files, paths
-from benchbook.core.study import load
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.artifact import Document, told
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.artifacts.run_folder import Listed
+from benchbook.core.study import load
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_base import NAME
+from benchbook.core.util import files, paths
+from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import tarball
 from benchbook.evidence.tarball import Member, NotWhole
 from benchbook.sites.workspace import free_bytes

@@ -10,13 +10,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from benchbook.core.artifacts import applied_config, run_folder
-from benchbook.core.util import files, paths, yaml_file
 from benchbook.core.artifacts.artifact import Facts, told
-from benchbook.core.study.validation_errors import validate
+from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.params import Params
-from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study.study import Study
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.util import files, paths, yaml_file
 from benchbook.plan import schedule
 from benchbook.read import validity
 

@@ -12,17 +12,17 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from benchbook.core.util import files
 from benchbook.core.artifacts import run_folder
-from benchbook.core.study import interleaving as words
-from benchbook.core.util.numeric_equality import short
-from benchbook.core.util.errors import BenchbookError, InputErrors
-from benchbook.core.study.model import PlannedRun
 from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study import interleaving as words
+from benchbook.core.study.model import PlannedRun
+from benchbook.core.util import files
+from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.util.numeric_equality import short
 from benchbook.evidence import unverifiable
 from benchbook.evidence.archive_reader import Unpacked
-from benchbook.plan import plan_consistency as planned
 from benchbook.plan import order
+from benchbook.plan import plan_consistency as planned
 from benchbook.read import run_consistency as measured
 from benchbook.read import validity
 from benchbook.read.evidence import Evidence, turns_of

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchbook.compare.inference import setup_notes, metrics_export, findings
 from benchbook.compare.claims import evaluate
-from benchbook.core.util import numeric_equality, files, parallel, paths, yaml_file
+from benchbook.compare.inference import findings, metrics_export, setup_notes
 from benchbook.core.artifacts import artifact
 from benchbook.core.study import load
-from benchbook.core.util.errors import BenchbookError
-from benchbook.core.study.validation_errors import validate
 from benchbook.core.study.params import Params
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.util import files, numeric_equality, parallel, paths, yaml_file
+from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import archive
 from benchbook.read import published, tidy
 from benchbook.show.markup import plain

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.compare.text import cpu_models
-from benchbook.core.util import numeric_equality, files, paths
 from benchbook.core.artifacts import design, record, run_folder
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.artifacts.record import Machine
+from benchbook.core.util import files, numeric_equality, paths
+from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import archive, recompute
 from benchbook.evidence.archive_reader import Unpacked
 from benchbook.read import tidy

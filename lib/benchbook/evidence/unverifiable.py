@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.core.util import files, paths, yaml_file
-from benchbook.core.util.numeric_equality import short, unlike
-from benchbook.core.study.validation_errors import validate
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.util import files, paths, yaml_file
+from benchbook.core.util.numeric_equality import short, unlike
 from benchbook.evidence import archive
 from benchbook.evidence.archive_reader import Unpacked
 from benchbook.measure import store

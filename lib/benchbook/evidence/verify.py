@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from benchbook.core.util import files, git, paths
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.findings import Findings
+from benchbook.core.util import files, git, paths
 from benchbook.core.util.plural import count
-from benchbook.evidence import archive, unverifiable, consistency_checks, recompute
+from benchbook.evidence import archive, consistency_checks, recompute, unverifiable
 from benchbook.show.markup import plain
 
 _SHOWN, _WIDTH, _INDENT = 30, 110, 14

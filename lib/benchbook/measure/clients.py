@@ -17,7 +17,7 @@ from typing import Any
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study import client_sharding, interleaving
 from benchbook.core.study.model import Endpoint, PlannedRun
-from benchbook.measure import custom_scripts, sysbench
+from benchbook.measure import custom_data, sysbench
 from benchbook.plan import order
 from benchbook.sites.contract import Site, Start, Taker
 
@@ -63,7 +63,7 @@ def start(
     site: Site, arm: str, planned: PlannedRun, endpoints: Sequence[Endpoint], part: Path
 ) -> tuple[list[Running], float | None]:
     """Start the clients of a run, one an endpoint; return them and the moment at which several begin."""
-    script = custom_scripts.of_run(site, planned.workload)
+    script = custom_data.of_run(site, planned.workload)
     cwd = part if script is None else script.folder
     count, servers = len(endpoints), client_sharding.servers(planned.arm_setting)
     whole = {"threads": planned.threads, "rate": planned.rate, "seed": planned.seed}
@@ -80,7 +80,9 @@ def start(
     try:
         for number, endpoint in enumerate(endpoints):
             argv = sysbench.run(endpoint, shares[number], files[number] if files else None)
-            out, err = (part / run_folder.of_client(number, name) for name in (run_folder.OUT, run_folder.ERR))
+            out, err = (
+                part / run_folder.of_client(number, name) for name in (run_folder.OUT, run_folder.ERR)
+            )
             client = site.client(Start(argv, out, err, cwd, None, arm, number, begin_at, is_held))
             server = client_sharding.server_of(number, servers)
             running.append(Running(number, argv, client, server, taken[number]))

@@ -10,13 +10,13 @@ from sqlalchemy.exc import DBAPIError
 
 from benchbook.core.study import custom_scripts, descriptors
 from benchbook.core.study.engines import engine_of, is_prewarmed
-from benchbook.core.util.errors import BenchbookError, CopyLost
 from benchbook.core.study.model import fingerprint
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import Dataset
-from benchbook.measure import statement_counters, custom_scripts, sysbench
-from benchbook.measure.statement_counters import session
+from benchbook.core.util.errors import BenchbookError, CopyLost
+from benchbook.measure import custom_data, statement_counters, sysbench
 from benchbook.measure.server_drift import unasked_of
+from benchbook.measure.statement_counters import session
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
 
@@ -106,9 +106,9 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], dict[str,
         for name in filter(sysbench.is_table, dialect.of(connection).tables(connection)):
             connection.execute(text(f"DROP TABLE {name}"))
         if custom_scripts.of(study):
-            custom_scripts.empty(connection)
+            custom_data.empty(connection)
     messages, seconds = sysbench.load_tables(site, study, arm, endpoint)
-    messages += custom_scripts.prepare(site, study, arm, endpoint)
+    messages += custom_data.prepare(site, study, arm, endpoint)
     with session(site, arm) as connection:
         state = describe(connection, study)
         is_ours = not connection.info.get("is_theirs")
@@ -189,7 +189,7 @@ def of_own(site: Any, study: Study) -> dict[str, dict[str, Any]]:
     for arm in arm_of_each_copy(site) if custom_scripts.of(study) else []:
         site.up(arm)
         with session(site, arm) as connection:
-            found[arm] = custom_scripts.describe(connection)
+            found[arm] = custom_data.describe(connection)
     return found
 
 
@@ -197,9 +197,11 @@ def ensure_own(site: Any, study: Study, known: dict[str, Any] | None) -> None:
     """Hold own scripts and their tables against what warm-up recorded; BenchbookError names what differs."""
     if not custom_scripts.of(study):
         return
-    wrong = custom_scripts.changed(study, known or {})
+    wrong = custom_data.changed(study, known or {})
     for arm, state in of_own(site, study).items() if not wrong else ():
-        wrong += [f"{arm}: {said}" for said in custom_scripts.differences(state, (known or {}).get("tables", {}))]
+        wrong += [
+            f"{arm}: {said}" for said in custom_data.differences(state, (known or {}).get("tables", {}))
+        ]
     if wrong:
         raise BenchbookError(
             f"own workloads are not as warm-up recorded: {'; '.join(wrong[:5])}. "
@@ -210,7 +212,7 @@ def ensure_own(site: Any, study: Study, known: dict[str, Any] | None) -> None:
 def analyze_all(connection: Connection, study: Study) -> list[dict[str, str]]:
     """Run ANALYZE TABLE on every table of a study, own scripts' too, and return what the server answered."""
     names = [f"sbtest{number}" for number in range(1, study.dataset.tables + 1)]
-    names += [f"`{name}`" for name in custom_scripts.tables(connection)] if custom_scripts.of(study) else []
+    names += [f"`{name}`" for name in custom_data.tables(connection)] if custom_scripts.of(study) else []
     return [row for name in names for row in dialect.of(connection).analyze(connection, name)]
 
 
@@ -233,13 +235,13 @@ def prewarm_all(study: Study, connections: dict[str, tuple[Connection, ...]]) ->
         if is_prewarmed(study, study.deployed(arm)):
             prewarm(connection, study.dataset.tables)
             if custom_scripts.of(study):
-                custom_scripts.prewarm(connection)
+                custom_data.prewarm(connection)
 
 
 def label(study: Study) -> str:
     """Return the name of the prepared copy: another data set is another copy."""
     data = study.dataset
-    return f"{data.tables}x{data.table_size}-seed{data.seed}{custom_scripts.label(study)}"
+    return f"{data.tables}x{data.table_size}-seed{data.seed}{custom_data.label(study)}"
 
 
 def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core.study import interleaving
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import BenchbookError
 from benchbook.sites.engines import dialect
 from benchbook.sites.workspace import free_bytes, nearest
 

@@ -15,11 +15,11 @@ import psutil
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core.util import files
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study import interleaving
 from benchbook.core.study.model import Endpoint, PlannedRun
-from benchbook.measure import clients, statement_counters, custom_scripts, server_drift
+from benchbook.core.util import files
+from benchbook.measure import clients, custom_data, server_drift, statement_counters
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
 
@@ -88,7 +88,9 @@ def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -
             if runs[0].planned.order == interleaving.TURNS:
                 turned = clients.take_turns({one.run.planned.arm: one for one in making}, begun_s)
             for one in making:
-                clients.wait(one.running, sum(interleaving.clock_seconds(one.run.planned)) + THREAD_INIT_S + GRACE_S)
+                clients.wait(
+                    one.running, sum(interleaving.clock_seconds(one.run.planned)) + THREAD_INIT_S + GRACE_S
+                )
         finally:
             for one in making:
                 _end(one)
@@ -141,14 +143,16 @@ def _look(run: Run, into: Path, attempt: int) -> Making:
         "limits": run.limits,
         "tls": {"asked": asked, "cipher": cipher},
     }
-    if (script := custom_scripts.of_run(site, planned.workload)) is not None:
+    if (script := custom_data.of_run(site, planned.workload)) is not None:
         evidence["script"] = script.digests()
     mark = site.log_mark(run.arm)
     evidence["begins"] = run.begins
     tables = counted(planned.tables, planned.table_size)
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
     evidence["identity_before"] = site.identity(run.arm)
-    evidence["identity_at_start"] = server_drift.arm_at_start(run.connection, run.arm, evidence["identity_before"])
+    evidence["identity_at_start"] = server_drift.arm_at_start(
+        run.connection, run.arm, evidence["identity_before"]
+    )
     return Making(run, part, attempt, endpoints, evidence, mark, tables)
 
 
@@ -158,7 +162,9 @@ def _before(making: Sequence[Making]) -> dict[Connection, statement_counters.Rec
     for one in making:
         for connection in one.run.connections:
             if connection not in found:
-                found[connection] = statement_counters.before(connection, one.tables, one.run.known.get(connection))
+                found[connection] = statement_counters.before(
+                    connection, one.tables, one.run.known.get(connection)
+                )
     return found
 
 
@@ -282,7 +288,9 @@ def _read_at_first(monitor: Path) -> float | None:
     return float(rows[0]["read_kib_s"]) if rows and rows[0].get("read_kib_s") else None
 
 
-def _after(making: Sequence[Making], was: Mapping[Connection, statement_counters.Record]) -> list[statement_counters.Record]:
+def _after(
+    making: Sequence[Making], was: Mapping[Connection, statement_counters.Record]
+) -> list[statement_counters.Record]:
     """Look at each server of a group once more; the ledger's reason names one that no longer answers."""
     found: dict[Connection, statement_counters.Record] = {}
     for one in making:
@@ -291,14 +299,22 @@ def _after(making: Sequence[Making], was: Mapping[Connection, statement_counters
                 # A server that hangs would hold our session for ever; the site starts it again instead.
                 one.run.site.up(one.run.arm)
         except Exception as error:
-            found |= {connection: statement_counters.silent(was[connection], error) for connection in one.run.connections}
+            found |= {
+                connection: statement_counters.silent(was[connection], error)
+                for connection in one.run.connections
+            }
     for one in making:
         for connection in one.run.connections:
             if connection not in found:
                 users = [other.arrangement for other in making if connection in other.run.connections]
                 arrangement = statement_counters.arranged(users)
-                found[connection] = statement_counters.after(connection, was[connection], one.tables, arrangement)
-    return [statement_counters.together([found[connection] for connection in one.run.connections]) for one in making]
+                found[connection] = statement_counters.after(
+                    connection, was[connection], one.tables, arrangement
+                )
+    return [
+        statement_counters.together([found[connection] for connection in one.run.connections])
+        for one in making
+    ]
 
 
 def _connected(connection: Connection) -> int | None:

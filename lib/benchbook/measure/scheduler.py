@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core.study import engines, custom_scripts, interleaving
-from benchbook.core.util import files, paths
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.util.errors import BenchbookError, SiteError
+from benchbook.core.study import custom_scripts, engines, interleaving
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
+from benchbook.core.util import files, paths
+from benchbook.core.util.errors import BenchbookError, SiteError
 from benchbook.core.util.plural import count
 from benchbook.measure import dataset, preflight, servers
 from benchbook.measure.run_executor import Run, execute_together

@@ -17,8 +17,8 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine
 
-from benchbook.core.study import descriptors
 from benchbook.core.artifacts.run_folder import Between
+from benchbook.core.study import descriptors
 from benchbook.sites import settings
 from benchbook.sites.engines import dialect
 

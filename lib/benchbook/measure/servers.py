@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from benchbook.core.study import engines, custom_scripts
-from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study import custom_scripts, engines
 from benchbook.core.study.study import Study
-from benchbook.measure import dataset, statement_counters, preflight, server_drift
+from benchbook.core.util.errors import BenchbookError
+from benchbook.measure import dataset, preflight, server_drift, statement_counters
 from benchbook.measure.run_executor import counted
 from benchbook.sites.contract import Site
 

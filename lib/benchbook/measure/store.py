@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from benchbook.core.util import files, paths
 from benchbook.core.artifacts import run_folder
-from benchbook.core.study.model import PlannedRun
 from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import MAX_INT32
+from benchbook.core.util import files, paths
 
 ABOUT = "Attempts set aside, the reason of each in a .void.json beside it: evidence, never data.\n"
 
@@ -65,7 +65,9 @@ def tidy_up(
             say(f"{folder.name}: {'; '.join(broken)}; kept as evidence, it will be run again")
             run_folder.void(folder.path, void, "broken", broken)
         elif folder.name not in planned:
-            run_folder.void(folder.path, void, "earlier", ["made under settings that are no longer asked for"])
+            run_folder.void(
+                folder.path, void, "earlier", ["made under settings that are no longer asked for"]
+            )
     _bring_back(planned, raw, void)
     verdicts: dict[str, Judgement] = {}
     for folder in list(run_folder.listing(raw)):

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchbook.core.study import sysbench_options, descriptors
+from benchbook.core.study import descriptors, sysbench_options
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.model import Endpoint, PlannedRun
 from benchbook.core.study.study import Study

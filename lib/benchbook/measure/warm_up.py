@@ -9,14 +9,14 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core.study import custom_scripts
 from benchbook.core.artifacts import run_folder
+from benchbook.core.study import custom_scripts
 from benchbook.core.study.engines import is_analyzed
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
-from benchbook.measure import dataset, custom_scripts, servers
+from benchbook.measure import custom_data, dataset, servers
 from benchbook.measure.run_executor import Run, execute
 from benchbook.measure.statement_counters import session
 from benchbook.plan import schedule
@@ -124,4 +124,4 @@ def own_found(site: Any, study: Study) -> dict[str, Any]:
     if not custom_scripts.of(study):
         return {}
     site.restore(dataset.label(study))
-    return custom_scripts.found(study, dataset.of_own(site, study))
+    return custom_data.found(study, dataset.of_own(site, study))

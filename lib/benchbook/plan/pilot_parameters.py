@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.core.util.errors import BenchbookError
+from benchbook.core.study.interleaving import EDGE_S, EVENTS, GUARD_S, OF_RULES, RULES, THREAD_MS, least_ms
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import Rate
-from benchbook.core.study.interleaving import EDGE_S, EVENTS, GUARD_S, OF_RULES, RULES, THREAD_MS, least_ms
+from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
 
 # Pilots that differ by a percent or two then ask for the same rate, and runs that exist are kept.

@@ -11,12 +11,12 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchbook.core.util import numeric_equality
-from benchbook.core.study import descriptors
 from benchbook.core.artifacts.artifact import Arms
+from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.model import PlannedRun, fingerprint, run_id_of
 from benchbook.core.study.study import Study
+from benchbook.core.util import numeric_equality
 from benchbook.plan import schedule
 
 # What dataset.json says beside what was loaded.

@@ -8,14 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core.study import custom_scripts, sysbench_workloads, descriptors
+from benchbook.core.study import custom_scripts, descriptors, sysbench_workloads
 from benchbook.core.study import interleaving as words
 from benchbook.core.study.engines import engine_of
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.study.model import PlannedRun, fingerprint
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import Rate
+from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
 from benchbook.plan import order, pilot_parameters
 

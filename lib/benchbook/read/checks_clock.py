@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from benchbook.core.study import interleaving
 from benchbook.core.study.params import Limits
 from benchbook.read import checks_log
-from benchbook.read.log_consistency import SLACK_S, longest, spent_ms
 from benchbook.read.evidence import Evidence
 from benchbook.read.log import printed
+from benchbook.read.log_consistency import SLACK_S, longest, spent_ms
 
 CLOCK_S, CLOCK_SHARE = 0.05, 2e-4
 """What two machines' clocks may differ by: half a round trip, and how much faster one may go."""
@@ -118,4 +118,6 @@ def _of_latencies(run: Evidence) -> Iterator[str]:
 def _gap(run: Evidence) -> float:
     if not run.is_in_turns:
         return 0.0
-    return max(TURN_GAP_S, interleaving.round_seconds(run.planned) + interleaving.EDGE_S) + checks_log.started_apart_s(run)
+    return max(
+        TURN_GAP_S, interleaving.round_seconds(run.planned) + interleaving.EDGE_S
+    ) + checks_log.started_apart_s(run)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchbook.core.util import numeric_equality
 from benchbook.core.study import custom_scripts
+from benchbook.core.util import numeric_equality
 from benchbook.read.evidence import Evidence
 
 KINDS = ("reads", "writes", "other")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from benchbook.core.study import registry, client_sharding, sysbench_options, interleaving
+from benchbook.core.study import client_sharding, interleaving, registry, sysbench_options
 from benchbook.core.study.params import Limits
 from benchbook.read import checks_cluster, checks_custom_scripts
 from benchbook.read.evidence import Evidence, Missing

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.study import registry
 from benchbook.core.artifacts.bottlenecks import CLIENT_USED
-from benchbook.core.study.params import Limits
 from benchbook.core.artifacts.run_folder import Strangers
+from benchbook.core.study import registry
+from benchbook.core.study.params import Limits
 from benchbook.core.study.study_arm import Load, Neighbour
 from benchbook.read import checks_server
 from benchbook.read.evidence import Evidence, Missing

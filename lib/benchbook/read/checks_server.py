@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.util import numeric_equality
-from benchbook.core.study.params import Limits
 from benchbook.core.artifacts.run_folder import Between
+from benchbook.core.study.params import Limits
 from benchbook.core.study.study_arm import LOWEST_SHARES
+from benchbook.core.util import numeric_equality
 from benchbook.read import checks_cluster, checks_custom_scripts
 from benchbook.read.evidence import Evidence, Excused, Missing
 

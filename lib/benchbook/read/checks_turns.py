@@ -27,7 +27,7 @@ EARLY_US = 2
 """Microseconds by which a turn may seem shorter than planned: both of its ends are rounded down."""
 USUAL, LATE_MS = 0.9, 2.0
 """Share of the turns, the longest left out, that a clock which waits for nobody ends in time, and
-milliseconds by which they may be late all the same: seconds are counted as they were, and held between arms."""
+milliseconds by which they may be late all the same: seconds are counted as they were, held between arms."""
 OUTSIDE_S = 0.005
 """Processor time of a client between two of its turns: what is left of a system call when it is stopped."""
 

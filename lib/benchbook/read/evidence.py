@@ -10,10 +10,10 @@ from functools import cached_property, partial
 from typing import Any
 
 from benchbook.core.artifacts import run_folder
-from benchbook.core.study import sysbench_workloads, client_sharding
+from benchbook.core.artifacts.run_folder import Cache, RunFolder
+from benchbook.core.study import client_sharding, sysbench_workloads
 from benchbook.core.study import interleaving as words
 from benchbook.core.study.model import PlannedRun
-from benchbook.core.artifacts.run_folder import Cache, RunFolder
 from benchbook.read.log import Missing, Summary, SysbenchLog, merged
 from benchbook.read.sysbench_log import parse
 

@@ -126,4 +126,3 @@ SERIES = {
     "tps": "events", "qps": "queries", "reads_per_s": "reads", "writes_per_s": "writes",
     "other_per_s": "other", "errors_per_s": "ignored_errors", "reconnects_per_s": "reconnects",
 }  # fmt: skip
-

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbook.core.util import numeric_equality, histogram
+from benchbook.core.util import histogram, numeric_equality
 from benchbook.core.util.histogram import BUCKETS
 from benchbook.read.intervals import SERIES, Intervals
 

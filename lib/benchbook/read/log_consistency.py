@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbook.core.util import numeric_equality, histogram
+from benchbook.core.util import histogram, numeric_equality
 from benchbook.read.intervals import SERIES, Interval
 from benchbook.read.log import Histogram, Problem, Summary, SysbenchLog, Totals, printed
 

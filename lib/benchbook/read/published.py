@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core.util import paths
 from benchbook.core.published import source
-from benchbook.core.published.table_cells import both_metrics, select, selector_errors
 from benchbook.core.published.claim import Claim
-from benchbook.core.util.errors import InputErrors, did_you_mean
-from benchbook.core.study.validation_errors import validate
 from benchbook.core.published.source import SCALES, Number, Published, Source, keys
+from benchbook.core.published.table_cells import both_metrics, select, selector_errors
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.util import paths, source_files
+from benchbook.core.util.errors import InputErrors, did_you_mean
 from benchbook.read.published_table import TableReader, unit_suffix
 
 Place = tuple[str | int, ...]
@@ -27,7 +27,7 @@ def claims(ids: Sequence[str]) -> dict[str, Claim]:
 
 def load(name: str) -> Published:
     """Read `data/published/NAME` whole; raise `InputErrors` with every mistake in its files."""
-    folder, document = paths.source(name).published, source.document(name)
+    folder, document = paths.source(name).published, source_files.read_source(name)
     loaded = validate(document, Source)
     errors: list[str] = list(_source_errors(loaded, document.at))
     found: list[Number] = []

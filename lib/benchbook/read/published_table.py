@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from benchbook.core.published.source import SCALES, Number, Source, Table
 from benchbook.core.published.table_cells import THREADS
 from benchbook.core.util.errors import did_you_mean
-from benchbook.core.published.source import SCALES, Number, Source, Table
 from benchbook.read.intervals import SERIES, parse_interval_line
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchbook.core.util.histogram import buckets_of_printed
-from benchbook.read import log_consistency, grammar
+from benchbook.read import grammar, log_consistency
 from benchbook.read.grammar import STRICT, Grammar
 from benchbook.read.intervals import Columns, Interval, Intervals, columns, parse_interval_line
 from benchbook.read.log import Concern, Header, Histogram, Level, Message, Problem, Summary, SysbenchLog

@@ -19,13 +19,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchbook.core.util import numeric_equality, files
-from benchbook.core.study import custom_scripts
 from benchbook.core.artifacts import run_folder
+from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study import custom_scripts
+from benchbook.core.study.params import Limits
+from benchbook.core.util import files, numeric_equality
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.parallel import Each
-from benchbook.core.study.params import Limits
-from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.read import costs, rows
 from benchbook.read.evidence import Evidence
 from benchbook.read.schemas import SCHEMAS

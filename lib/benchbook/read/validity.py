@@ -6,10 +6,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study import client_sharding
 from benchbook.core.study.params import Limits
-from benchbook.core.artifacts.run_folder import RunFolder
-from benchbook.read import checks_clock, checks_cluster, checks_log, checks_machine, checks_cross_source, checks_server, checks_turns
+from benchbook.read import (
+    checks_clock,
+    checks_cluster,
+    checks_cross_source,
+    checks_log,
+    checks_machine,
+    checks_server,
+    checks_turns,
+)
 from benchbook.read.evidence import Evidence, Excused, Missing
 
 Find = Callable[[Evidence, Limits], Iterator[str]]

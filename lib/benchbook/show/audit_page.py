@@ -12,14 +12,14 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from benchbook.compare.text import labels
 from benchbook.core.published.audit import Audit, Claim, Number
 from benchbook.core.published.audit import Table as Printed
-from benchbook.core.util.errors import given
 from benchbook.core.published.source import Workload
+from benchbook.core.util.errors import given
 from benchbook.show import numbers, theme
 from benchbook.show.markup import Html, element, join, linked, slug
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.templating import render
 from benchbook.show.table import Table, long, number, tabulated
 from benchbook.show.tables import checks as checks
+from benchbook.show.templating import render
 
 _RATIO = re.compile(r"\d+ to 1")
 

@@ -12,14 +12,14 @@ from typing import Any
 from matplotlib.patches import Patch
 
 from benchbook.compare.bottlenecks import operational_laws
-from benchbook.compare.text import labels as labels_module
 from benchbook.compare.bottlenecks.service_demand import decided
+from benchbook.compare.text import labels as labels_module
 from benchbook.core.artifacts.bottlenecks import Cause, Causes, CellCosts
 from benchbook.core.artifacts.findings import Findings
 from benchbook.show import numbers, theme
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.templating import render
 from benchbook.show.table import Table, number, tabulated
+from benchbook.show.templating import render
 
 _MOST_WORDS = 20
 _Place = tuple[str, int, str]

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchbook.compare.stats import tolerance, pairs
-from benchbook.compare.text import labels
-from benchbook.compare.stats import slice_counts as of_turns
 from benchbook.compare.inference.caveats import FISHER_P, leaves_zero_out
+from benchbook.compare.stats import pairs, tolerance
+from benchbook.compare.stats import slice_counts as of_turns
 from benchbook.compare.stats.equivalence import MARGIN
+from benchbook.compare.text import labels
 from benchbook.core.util import paths
 from benchbook.core.util.plural import sentence
-from benchbook.show import forest, numbers, direction_notes, templating
+from benchbook.show import direction_notes, forest, numbers, templating
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html
 
@@ -93,7 +93,11 @@ def points(seen: Evidence, more: Sequence[Doubt] = ()) -> list[Doubt]:
         "note": sentence(voids.note),
         "failed": Counter(one.check for one in findings.checks if one.passed is False),
     }
-    ours = {"leaves_zero_out": leaves_zero_out, "span": pairs.span, "beside_note": direction_notes.beside_note}
+    ours = {
+        "leaves_zero_out": leaves_zero_out,
+        "span": pairs.span,
+        "beside_note": direction_notes.beside_note,
+    }
     ours["beside_queries"] = forest.beside_queries
     templating.text("points.j2", point=point, found=findings, warm_up=warm_up, more=more, **given, **ours)
     return made

@@ -11,16 +11,16 @@ from benchbook.compare.claims import transferability
 from benchbook.compare.claims.transferability import Grade, nearest
 from benchbook.compare.meta.cross_study import elsewhere, joined
 from benchbook.compare.meta.meta_analysis import Brought, without
-from benchbook.core.util import files, paths, yaml_file
 from benchbook.core.artifacts import record
-from benchbook.core.published import source
-from benchbook.core.study import descriptors
-from benchbook.core.study import load as study_files
-from benchbook.core.published.audit import Audit, Claim
-from benchbook.core.util.errors import InputErrors
 from benchbook.core.artifacts.findings import Answer, Finding, Findings
 from benchbook.core.artifacts.meta_analysis import FILE, Pooled, several
+from benchbook.core.published import source
+from benchbook.core.published.audit import Audit, Claim
+from benchbook.core.study import descriptors
+from benchbook.core.study import load as study_files
 from benchbook.core.study.study_arm import UNMEASURED, without_presentation
+from benchbook.core.util import files, paths, source_files, yaml_file
+from benchbook.core.util.errors import InputErrors
 from benchbook.show import bottleneck_section, caveats_section
 from benchbook.show.markup import slug
 from benchbook.show.table import Table, tabulated
@@ -270,7 +270,7 @@ def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
     """
     known: dict[str, list[Brought]] = {}
     found: dict[str, dict[str, Grade]] = {}
-    for document in {claim.partition("/")[0] for claim in studies} & set(source.names()):
+    for document in {claim.partition("/")[0] for claim in studies} & set(source_files.source_names()):
         loaded = source.load(document)
         for name in (one for one in studies if one.partition("/")[0] == document):
             claim = source.put(loaded, name.partition("/")[2])

@@ -8,16 +8,16 @@ from urllib.parse import urlsplit
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts import findings
-from benchbook.core.util import paths
-from benchbook.core.published.audit import Claim
 from benchbook.core.artifacts.findings import Answer, Finding
+from benchbook.core.published.audit import Claim
+from benchbook.core.util import paths
 from benchbook.show import direction_notes
 from benchbook.show.audit_page import recomputed
-from benchbook.show.markup import ADDRESS, Html, element
-from benchbook.show.templating import render
 from benchbook.show.claim_status import Measured, Standing
+from benchbook.show.markup import ADDRESS, Html, element
 from benchbook.show.table import Table, tabulated
 from benchbook.show.tables import levels_of
+from benchbook.show.templating import render
 
 
 def opening(seen: Standing) -> Html:

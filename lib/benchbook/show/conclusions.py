@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchbook.compare.bottlenecks import operational_laws
-from benchbook.compare.text import sentences, labels as labels_module
 from benchbook.compare.inference.caveats import leaves_zero_out
-from benchbook.core.util.errors import given
+from benchbook.compare.text import labels as labels_module
+from benchbook.compare.text import sentences
 from benchbook.core.artifacts.findings import AnswerPart, Finding, Findings
+from benchbook.core.util.errors import given
 from benchbook.show import bottleneck_section, numbers, templating
 from benchbook.show.caveats_section import Doubt, points
-from benchbook.show.evidence import Evidence
 from benchbook.show.effect_summary import ONE_SESSION, Line, brief, effect_of, effects_of
+from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html, slug
 from benchbook.show.tables import contrast
 
@@ -99,7 +100,11 @@ def _peaks(findings: Findings) -> Iterator[Said]:
     arms = findings.names.arms
     by_workload: dict[str, list[str]] = {}
     for one in findings.scaling or ():
-        if len(one.threads) >= _A_CURVE and one.observed_max_threads and not one.arm.endswith(labels_module.AGAIN):
+        if (
+            len(one.threads) >= _A_CURVE
+            and one.observed_max_threads
+            and not one.arm.endswith(labels_module.AGAIN)
+        ):
             name = labels_module.in_sentence(arms.get(one.arm, one.arm))
             many = numbers.count(one.observed_max_threads, "thread")
             by_workload.setdefault(one.workload, []).append(f"{name} at {many}")

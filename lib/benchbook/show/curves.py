@@ -21,8 +21,8 @@ from benchbook.show import forest, numbers, theme
 from benchbook.show.forest import Ends, Scale
 from benchbook.show.markup import Html, slug
 from benchbook.show.picture import render_svg
-from benchbook.show.templating import render
 from benchbook.show.tables import levels_of
+from benchbook.show.templating import render
 
 # An effect at so many levels is drawn as a line even where one number may stand for all of them.
 _A_CURVE = 4
@@ -59,7 +59,9 @@ class Curve:
         """Its effects in words: −19 % at 1 thread, +24 % at 8."""
         first, *others = self.points
         told = [f"{meta_analysis_text.percent(one.value)} at {one.threads:,}" for one in others]
-        return ", ".join([f"{meta_analysis_text.percent(first.value)} at {count(first.threads, 'thread')}", *told])
+        return ", ".join(
+            [f"{meta_analysis_text.percent(first.value)} at {count(first.threads, 'thread')}", *told]
+        )
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from benchbook.compare.text import labels
 from benchbook.compare.claims import bands
+from benchbook.compare.text import labels
+from benchbook.core.artifacts.findings import Answer, AnswerPart, Finding, Findings
 from benchbook.core.published import source
 from benchbook.core.util.errors import InputErrors, given
-from benchbook.core.artifacts.findings import Answer, AnswerPart, Finding, Findings
 from benchbook.show import numbers
 
 # As `compare.arrangements` writes it: an arm has its key in brackets where it has a name for readers.

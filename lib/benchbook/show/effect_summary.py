@@ -11,9 +11,9 @@ from typing import Any
 
 from benchbook.compare.meta.meta_analysis_text import range_of
 from benchbook.compare.text.sentences import SHOWN
-from benchbook.core.util.errors import given
 from benchbook.core.artifacts.findings import AnswerPart, Finding
 from benchbook.core.artifacts.meta_analysis import Contrast, PooledEffect
+from benchbook.core.util.errors import given
 from benchbook.core.util.plural import count
 from benchbook.show import numbers
 from benchbook.show.forest import expected

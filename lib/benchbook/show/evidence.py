@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from benchbook.compare.text import labels
-from benchbook.core.util import files, paths
 from benchbook.core.artifacts.findings import Findings
+from benchbook.core.util import files, paths
 
 # What a page is made of; None stands for all columns. Seconds are many, and few of their columns are shown.
 TABLES: dict[str, list[str] | None] = {

@@ -10,11 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from benchbook.compare.text import cpu_models, labels as labels_module
 from benchbook.compare.stats.stalls import STALL_SHARE
-from benchbook.core.util import paths
+from benchbook.compare.text import cpu_models
+from benchbook.compare.text import labels as labels_module
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study.interleaving import TURNS
+from benchbook.core.util import paths
 from benchbook.show import bottleneck_section, curves, forest, numbers, sessions, theme
 from benchbook.show.evidence import Evidence
 from benchbook.show.picture import Panel, Picture, by_arm
@@ -127,7 +128,13 @@ def beside_effects(seen: Evidence) -> list[object]:
     """Return what else there is on effects: session by session, the ladder, what a query cost each part."""
     found = seen.findings
     own = [forest.of_findings(found.findings, found.aa)] if sessions.several(seen) else []
-    return [*sessions.shown(seen), *own, *ladder(found), *bottleneck_section.tables(found), *percentiles(found)]
+    return [
+        *sessions.shown(seen),
+        *own,
+        *ladder(found),
+        *bottleneck_section.tables(found),
+        *percentiles(found),
+    ]
 
 
 def of_runs(seen: Evidence) -> list[Picture]:

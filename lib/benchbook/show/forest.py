@@ -11,8 +11,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchbook.compare.text import cpu_models, labels
 from benchbook.compare.meta import meta_analysis_text
+from benchbook.compare.text import cpu_models, labels
 from benchbook.compare.text.sentences import SHOWN, listing
 from benchbook.core.artifacts import meta_analysis
 from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Level, Rungs
@@ -21,8 +21,8 @@ from benchbook.core.util.plural import count
 from benchbook.show import numbers, theme
 from benchbook.show.markup import Html, slug
 from benchbook.show.picture import render_svg
-from benchbook.show.templating import render
 from benchbook.show.tables import contrast, levels_of
+from benchbook.show.templating import render
 
 Ends = tuple[float, float]
 # Effects beyond a quarter or four times the baseline stand at the edge; intervals may go half as far again.
@@ -177,7 +177,9 @@ def by_session(found: Pooled, contrasts: Sequence[meta_analysis.Contrast] | None
         for seen in sorted(effect.sessions, key=lambda each: found.session(each.session).measured):
             session, ends, value = found.session(seen.session), numbers.ends(seen), seen.effect or 0.0
             name = f"{session.measured[:16].replace('T', ' ')}, {cpu_models.name(session.processor)}"
-            told = meta_analysis_text.percent(value) + (f" ({meta_analysis_text.span(*ends)})" if ends else "")
+            told = meta_analysis_text.percent(value) + (
+                f" ({meta_analysis_text.span(*ends)})" if ends else ""
+            )
             rows.append(Row(name, told, ((value, _is_decided(seen)),), ends, kind="level"))
     return Forest("by-session", "Session by session", tuple(rows), CAPTION, is_folded=True)
 

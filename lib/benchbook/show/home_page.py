@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchbook.compare.bottlenecks import operational_laws
-from benchbook.compare.text import cpu_models, labels as labels_module
 from benchbook.compare.claims.transferability import nearest
-from benchbook.core.util import paths
-from benchbook.core.study import descriptors
-from benchbook.core.published.audit import Claim
+from benchbook.compare.text import cpu_models
+from benchbook.compare.text import labels as labels_module
 from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.core.artifacts.meta_analysis import LABELS, Contrast
-from benchbook.show import bottleneck_section, forest, numbers, direction_notes
+from benchbook.core.published.audit import Claim
+from benchbook.core.study import descriptors
+from benchbook.core.util import paths
+from benchbook.show import bottleneck_section, direction_notes, forest, numbers
+from benchbook.show.claim_status import Measured, Standing
 from benchbook.show.effect_summary import ONE_SESSION, Line, effect_of, effects_of, over_sessions
 from benchbook.show.markup import Html, slug
 from benchbook.show.templating import render
-from benchbook.show.claim_status import Measured, Standing
 
 # All rows share it: from two fifths of the baseline to two and a half times it. It is narrow.
 SCALE = forest.Scale(-0.92, 0.92, most_ticks=3)

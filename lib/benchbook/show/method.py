@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from benchbook.compare.stats import calibration as campaigns
 from benchbook.compare.inference.caveats import leaves_zero_out
+from benchbook.compare.stats import calibration as campaigns
 from benchbook.core.artifacts import calibration_store
 from benchbook.core.artifacts.findings import Finding, Findings
-from benchbook.show import forest, claim_status
+from benchbook.show import claim_status, forest
 from benchbook.show.markup import Html, slug
-from benchbook.show.templating import render
 from benchbook.show.table import Table, tabulated
+from benchbook.show.templating import render
 
 Studies = Mapping[str, Findings]
 

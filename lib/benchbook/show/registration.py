@@ -18,10 +18,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from benchbook.compare.meta.random_effects import moment
-from benchbook.core.util import git, paths
 from benchbook.core.artifacts import record
 from benchbook.core.study import study_variants
 from benchbook.core.study.study_arm import without_presentation
+from benchbook.core.util import git, paths
 from benchbook.show import numbers
 from benchbook.show.caveats_section import Doubt
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core.util import paths
 from benchbook.core.artifacts import run_folder
+from benchbook.core.util import paths
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html, slug
-from benchbook.show.templating import render
 from benchbook.show.table import Notes, Table, tabulated
+from benchbook.show.templating import render
 
 _RAW = {"log": run_folder.OUT, "errors": run_folder.ERR, "evidence": run_folder.EVIDENCE,
         "monitor": run_folder.MONITOR}  # fmt: skip

@@ -7,25 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from benchbook.compare.meta import change_points, prediction_check
-from benchbook.compare.text import cpu_models, labels
 from benchbook.compare.meta import cross_study as same
 from benchbook.compare.meta import prediction_check as checks
-from benchbook.compare.meta.treatment_text import sentence as sentence_of
-from benchbook.compare.meta.moderators import WORDS, Ordered, moderators, ordered, sentence
 from benchbook.compare.meta.meta_analysis import Brought, brought
 from benchbook.compare.meta.meta_analysis_text import percent
+from benchbook.compare.meta.moderators import WORDS, Ordered, moderators, ordered, sentence
+from benchbook.compare.meta.treatment_text import sentence as sentence_of
+from benchbook.compare.text import cpu_models, labels
 from benchbook.core.artifacts import design, meta_analysis
-from benchbook.core.study import load
-from benchbook.core.util import paths
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect
+from benchbook.core.study import load
+from benchbook.core.util import paths
 from benchbook.show import forest, numbers, theme
 from benchbook.show.evidence import Evidence
 from benchbook.show.forest import Forest
 from benchbook.show.markup import Html, element, join, slug
 from benchbook.show.picture import Panel, Picture
-from benchbook.show.templating import render
 from benchbook.show.table import Table, number, tabulated
+from benchbook.show.templating import render
 
 _MOST_ASKED = 4
 """Moderators that are drawn of a contrast."""

@@ -11,8 +11,8 @@ from benchbook.core.study import descriptors
 from benchbook.show import numbers
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html
-from benchbook.show.templating import render
 from benchbook.show.table import Table, long, tabulated
+from benchbook.show.templating import render
 
 # TiDB writes a version of MySQL before its own, as in `8.0.11-TiDB-v8.5.0`.
 _VERSIONS = (re.compile(r"TiDB-v?(\d[\w.]*)"), re.compile(r"^v?(\d+(?:\.\d+)*)"))

@@ -8,11 +8,11 @@ from dataclasses import replace
 from benchbook.compare.text import cpu_models
 from benchbook.core.artifacts.meta_analysis import LABELS
 from benchbook.show import bottleneck_section
+from benchbook.show.claim_status import Standing
 from benchbook.show.forest import SEVERAL, Forest, on_throughput, place, together
 from benchbook.show.markup import Html, slug
-from benchbook.show.templating import badge, render
-from benchbook.show.claim_status import Standing
 from benchbook.show.table import Table, tabulated
+from benchbook.show.templating import badge, render
 
 
 def opening(seen: Standing) -> Html:
@@ -68,5 +68,9 @@ def forest(seen: Standing) -> Forest:
 
 def reasons(seen: Standing) -> Table:
     """Give the first known cause of each study in a sentence."""
-    known = ((study, bottleneck_section.known(next(iter(study.explained), study.found))) for study in seen.studies)
-    return tabulated("causes", [(study, bottleneck_section.reason(found[0])) for study, found in known if found])
+    known = (
+        (study, bottleneck_section.known(next(iter(study.explained), study.found))) for study in seen.studies
+    )
+    return tabulated(
+        "causes", [(study, bottleneck_section.reason(found[0])) for study, found in known if found]
+    )

@@ -9,16 +9,16 @@ from typing import Any
 
 from benchbook.compare.stats import stalls
 from benchbook.compare.text import labels
-from benchbook.core.published.audit import Audit
 from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Findings, Level
 from benchbook.core.artifacts.run_folder import EVIDENCE, RunFolder
-from benchbook.show import numbers, direction_notes
+from benchbook.core.published.audit import Audit
+from benchbook.show import direction_notes, numbers
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import slug
 from benchbook.show.run_tables import cell_anchor
 from benchbook.show.run_tables import cells as cells
-from benchbook.show.templating import ORDER
 from benchbook.show.table import Column, Notes, Table, long, tabulated
+from benchbook.show.templating import ORDER
 
 _NO_ARMS: Mapping[str, str] = {}
 UNISTORE = "unistore"

@@ -10,8 +10,8 @@ from jinja2 import Environment
 
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import templates
-from benchbook.core.published import audit
 from benchbook.core.artifacts import findings, meta_analysis
+from benchbook.core.published import audit
 from benchbook.show import numbers
 from benchbook.show.markup import Html, element, escape, plain, safe, slug
 

@@ -16,9 +16,9 @@ from typing import Any, Protocol, Self
 import sqlalchemy
 
 from benchbook.core.study.engines import data_groups
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import SiteError
 
 
 @dataclass(frozen=True)

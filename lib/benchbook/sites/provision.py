@@ -10,15 +10,15 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core.artifacts import applied_config
-from benchbook.core.util import numeric_equality, files, paths
-from benchbook.core.artifacts.design import METHODS
 from benchbook.core.artifacts.artifact import Facts
+from benchbook.core.artifacts.design import METHODS
 from benchbook.core.study.engines import engine_of
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.study.study import Study
+from benchbook.core.util import files, numeric_equality, paths
+from benchbook.core.util.errors import BenchbookError
 from benchbook.sites import open_site, sql
-from benchbook.sites.topology import feasibility
 from benchbook.sites.contract import Site
+from benchbook.sites.topology import feasibility
 from benchbook.sites.workspace import lab_folder
 
 

@@ -136,7 +136,9 @@ def taken(
 
 def unstated(asked: Container[str], got: Got) -> dict[str, str]:
     """Return what a server says of the settings that compare between engines and that a study leaves out."""
-    names = {name for of in descriptors.engines().values() for alike in of.meanings.values() for name in alike}
+    names = {
+        name for of in descriptors.engines().values() for alike in of.meanings.values() for name in alike
+    }
     return {name: said for name in sorted(names) if name not in asked and (said := got(name)) is not None}
 
 

@@ -540,7 +540,10 @@ def test_at_a_rate_that_is_asked_for_a_query_has_a_cost_and_no_effect_a_cause(ma
 def test_rooms_are_the_cores_that_parts_share_and_the_quotas_they_have(cpu, rooms):
     here = {"site": {"kind": "local"}, "machine": {"cores": 4}, "cpu": cpu}
     assert attribution._core_groups(here, ("client", "proxy", "server")) == rooms
-    assert attribution._core_groups({**here, "site": {"kind": "kubernetes"}}, ("client", "proxy", "server")) == ()
+    assert (
+        attribution._core_groups({**here, "site": {"kind": "kubernetes"}}, ("client", "proxy", "server"))
+        == ()
+    )
 
 
 def test_where_nobody_says_how_many_cores_there_are_there_are_no_rooms():

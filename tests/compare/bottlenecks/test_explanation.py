@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.bottlenecks import explanation, service_demand
-from benchbook.compare.text import sentences
 from benchbook.compare.bottlenecks.service_demand import Cell
+from benchbook.compare.text import sentences
 
 ZEROS = pd.Series([0.0, 0.0, 0.0])
 
@@ -80,7 +80,9 @@ def test_cores_that_are_far_from_full_bound_what_may_be_and_others_leave_a_tenth
 )
 def test_what_may_limit_an_arm_beside_latency(is_full, others: float, neighbour: bool, said: str | None):
     given = {"busy": {"server": 0.5}, "others": others, "has_neighbour": neighbour}
-    found = explanation._not_idle([limit(("server",), 1.0, is_full, **given)], [limit(("server",), 1.0, False)])
+    found = explanation._not_idle(
+        [limit(("server",), 1.0, is_full, **given)], [limit(("server",), 1.0, False)]
+    )
     assert found is None if said is None else found is not None and found.startswith(said)
 
 
@@ -160,7 +162,9 @@ def test_work_that_differs_by_a_tenth_is_told(was, now, told: str | None):
     assert [one.is_more for one in found] == ([] if told is None else [now[0] > was[0]])
 
 
-def beside(got: float, others: float, slow_has: bool = True, fast_has: bool = False) -> list[explanation._Named]:
+def beside(
+    got: float, others: float, slow_has: bool = True, fast_has: bool = False
+) -> list[explanation._Named]:
     """Return the causes where a server had a core for itself and now gets so much of it beside others."""
 
     def made(busy: float, others: float, has_neighbour: bool, us: float) -> explanation._Limit:

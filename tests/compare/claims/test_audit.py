@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from benchbook.compare.claims.audit import SILENT, audit
-from benchbook.core.util import paths
 from benchbook.core.published.audit import Audit
 from benchbook.core.published.source import Conduct, names
+from benchbook.core.util import paths
 from benchbook.read import published
 from tests import sources
 

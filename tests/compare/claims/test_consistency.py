@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from benchbook.compare.claims import consistency
-from benchbook.compare.inference import contrasts
 from benchbook.compare.bottlenecks import operational_laws
+from benchbook.compare.claims import consistency
 from benchbook.compare.claims.study_cells import Evidence
-from benchbook.core.util import histogram
+from benchbook.compare.inference import contrasts
 from benchbook.core.artifacts.findings import Check
-from benchbook.core.study.params import Analysis
 from benchbook.core.published.source import Number, Published
+from benchbook.core.study.params import Analysis
+from benchbook.core.util import histogram
 from tests import sources as shared
 from tests.found import runs as runs_of
 
@@ -41,7 +41,9 @@ def test_littles_law_on_the_basic_proxy_tables(sources: dict[str, Published]):
     source = sources["tiproxy-haproxy"]
     loads = re.compile("point-select|read-only|write-only|read-write")
     basic = [one for one in source.numbers if loads.search(one.table)]
-    found = operational_laws.littles_law(basic, {name: load.statements for name, load in source.source.workloads.items()})
+    found = operational_laws.littles_law(
+        basic, {name: load.statements for name, load in source.source.workloads.items()}
+    )
     assert [one.where for one in failed(found)] == [
         "haproxy-read-write, arm haproxy, workload oltp_read_write, threads 200"
     ]
@@ -60,14 +62,18 @@ def test_littles_law_allows_for_rounding():
 
 def test_every_published_percentile_but_one_is_on_sysbench_s_grid(sources: dict[str, Published]):
     """48 distinct Kubernetes cells and 24 of the proxies' basic tables are among them."""
-    off = [one for source in sources.values() for one in failed(operational_laws.percentile_grid(source.numbers))]
+    off = [
+        one for source in sources.values() for one in failed(operational_laws.percentile_grid(source.numbers))
+    ]
     assert [one.where.split(",")[0] for one in off] == ["read-only"]
     assert "63.20" in off[0].detail
 
 
 def test_an_average_of_two_grid_values_is_off_the_grid():
     values = [histogram.value_of(bucket) for bucket in (700, 710)]
-    assert not failed(operational_laws.percentile_grid(cells([("t", "a", 1, "latency_p95_ms", f"{values[0]:.2f}")])))
+    assert not failed(
+        operational_laws.percentile_grid(cells([("t", "a", 1, "latency_p95_ms", f"{values[0]:.2f}")]))
+    )
     average = f"{sum(values) / 2:.2f}"
     assert failed(operational_laws.percentile_grid(cells([("t", "a", 1, "latency_p95_ms", average)])))
 
@@ -85,7 +91,9 @@ def test_cells_on_the_grid_are_counted_and_the_coarse_ones_apart():
          "An average of several percentiles looks like this."),
         (True, "everywhere else", f"{grid} (1 too coarsely rounded to tell): 2."),
     ]  # fmt: skip
-    assert operational_laws.percentile_grid(cells([("t", "a", 9, "latency_p95_ms", "0.00")]))[0].passed is None
+    assert (
+        operational_laws.percentile_grid(cells([("t", "a", 9, "latency_p95_ms", "0.00")]))[0].passed is None
+    )
 
 
 def test_each_law_says_what_it_found_and_how_many_cells_agree():

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.claims import evaluate
-from benchbook.compare.claims.study_cells import Evidence
 from benchbook.compare.claims.metrics import DERIVED
+from benchbook.compare.claims.study_cells import Evidence
 from benchbook.compare.inference.contrasts import contrast_candidates
 from benchbook.core.published.claim import Claim
 from benchbook.core.study.params import Analysis

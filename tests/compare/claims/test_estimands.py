@@ -11,8 +11,8 @@ import pytest
 from benchbook.compare.claims import evaluate, printed_cells
 from benchbook.compare.claims.study_cells import Evidence
 from benchbook.core.published.claim import KINDS, Claim
-from benchbook.core.study.params import Analysis
 from benchbook.core.published.source import Number
+from benchbook.core.study.params import Analysis
 from tests.found import runs as runs_of
 
 READ = {"holds": "confirmed", "does not hold": "contradicted", "not derivable": "inconclusive"}

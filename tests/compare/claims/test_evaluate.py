@@ -5,10 +5,10 @@ import math
 import pandas as pd
 import pytest
 
-from benchbook.compare.inference import findings
 from benchbook.compare.claims import evaluate
-from benchbook.compare.claims.study_cells import Evidence
 from benchbook.compare.claims.evaluate import Asked
+from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.inference import findings
 from benchbook.core.published.claim import Claim
 from benchbook.core.study.params import Analysis
 from tests.found import runs as runs_of

@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchbook.compare.claims.judge import Outcome, verdict
 from benchbook.compare.claims.estimands import Asked, Part
-from benchbook.compare.stats.intervals import Interval
+from benchbook.compare.claims.judge import Outcome, verdict
 from benchbook.compare.stats.equivalence import Bounds
+from benchbook.compare.stats.intervals import Interval
 
 YES, NO, OPEN = "confirmed", "contradicted", "inconclusive"
 

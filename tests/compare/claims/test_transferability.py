@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from benchbook.compare.text import cpu_models
 from benchbook.compare.claims import transferability
-from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.meta.meta_analysis import Brought
+from benchbook.compare.stats.intervals import t_quantile
+from benchbook.compare.text import cpu_models
+from benchbook.core.artifacts.meta_analysis import Session
 from benchbook.core.published import source
 from benchbook.core.published.claim import Claim
-from benchbook.core.artifacts.meta_analysis import Session
 from tests import found
 from tests.compare.sessions import PROCESSORS
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-
-from benchbook.compare.text.worked_arithmetic import MINUS
-from benchbook.compare.claims import bands, printed_cells
-from benchbook.core.published.claim import Band, Claim
 from tests.compare.test_consistency import cells
+
+from benchbook.compare.claims import bands, printed_cells
+from benchbook.compare.text.worked_arithmetic import MINUS
+from benchbook.core.published.claim import Band, Claim
 
 ALL = {"arm": "a"}
 
@@ -75,7 +75,9 @@ def test_equal_values_neither_rise_nor_fall():
 
 
 def test_one_level_is_no_trend():
-    found = printed_cells.put(claim("trend", metric="qps", along="threads", direction="rises"), table(a={1: "5"}))
+    found = printed_cells.put(
+        claim("trend", metric="qps", along="threads", direction="rises"), table(a={1: "5"})
+    )
     assert (found["verdict"], found["recomputed"]) == ("not derivable", "not derivable")
     assert found["reason"] == "It has fewer than two levels of threads."
 

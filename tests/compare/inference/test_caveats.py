@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from benchbook.compare.text.worked_arithmetic import check
 from benchbook.compare.inference.caveats import facts_that_differ, void_counts, warnings, wide
+from benchbook.compare.text.worked_arithmetic import check
 from benchbook.core.artifacts.findings import Attempts
 from tests.found import changed, finding
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from benchbook.compare.claims.effects import ClaimedEffect
-from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.inference.decisions import Candidate, Effect, effect, judge
-from benchbook.compare.stats.pairs import block_ratios
 from benchbook.compare.stats.equivalence import Band, p_value, point_band
+from benchbook.compare.stats.intervals import Interval
+from benchbook.compare.stats.pairs import block_ratios
 from benchbook.core.artifacts.findings import Depends
 
 FIVE = [1.062, 1.071, 1.058, 1.081, 1.049]

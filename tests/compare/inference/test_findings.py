@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchbook.compare.text import worked_arithmetic
-from benchbook.compare.inference import findings
 from benchbook.compare.claims.effects import ClaimedEffect
+from benchbook.compare.inference import findings
 from benchbook.compare.stats.equivalence import point_band
-from benchbook.core.util import histogram
+from benchbook.compare.text import worked_arithmetic
 from benchbook.core.artifacts.findings import Attempts, Blocks, Verdicts
 from benchbook.core.study.params import Analysis
+from benchbook.core.util import histogram
 
 LOWER = [0.690, 0.685, 0.693, 0.688, 0.684]
 SAME = [1.001, 0.999, 1.002, 0.998, 1.0]

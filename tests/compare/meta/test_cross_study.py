@@ -5,8 +5,8 @@ import math
 import pytest
 
 from benchbook.compare.meta.cross_study import elsewhere, joined
-from benchbook.compare.text.cpu_models import way
 from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.text.cpu_models import way
 from benchbook.core.artifacts import meta_analysis
 from tests.compare.sessions import MILAN, finding, part, session, sessions
 

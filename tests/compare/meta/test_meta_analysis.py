@@ -11,9 +11,9 @@ from benchbook.api.meta_analysis import effect_rows
 from benchbook.compare.meta.meta_analysis import brought, pool, standard_error
 from benchbook.compare.meta.meta_analysis_text import words_in
 from benchbook.core.artifacts import meta_analysis as core
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.record import Superseded
+from benchbook.core.util.errors import BenchbookError
 from tests.compare.sessions import TURIN, XEON, finding, part, session, sessions
 from tests.found import changed, findings, level
 from tests.found import finding as findable

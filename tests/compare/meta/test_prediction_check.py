@@ -5,8 +5,15 @@ import random
 
 import pytest
 
-from benchbook.compare.meta.prediction_check import coverage, different, equal_arms, placed, sentences, summary
 from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.meta.prediction_check import (
+    coverage,
+    different,
+    equal_arms,
+    placed,
+    sentences,
+    summary,
+)
 from tests.compare.sessions import MILAN, PROCESSORS, TURIN, XEON, finding, part, session, sessions
 
 

@@ -8,8 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 
+from benchbook.compare.meta.random_effects import (
+    FEWEST_PROCESSORS,
+    Pool,
+    Value,
+    averaged,
+    occasions,
+    pool,
+    pool_by_processor,
+    tau_squared,
+)
 from benchbook.compare.text.cpu_models import models, name, processor
-from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, Pool, Value, averaged, occasions, pool, pool_by_processor, tau_squared
 from benchbook.core.artifacts.meta_analysis import Session
 
 XEON = "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"

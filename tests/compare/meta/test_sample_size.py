@@ -6,8 +6,19 @@ from dataclasses import replace
 import pytest
 from scipy.special import stdtrit
 
-from benchbook.compare.meta.sample_size import Need, advise, assured_spread, blocks_for, chosen, detectable_effect, half_width, lines, more_blocks, need
 from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.meta.sample_size import (
+    Need,
+    advise,
+    assured_spread,
+    blocks_for,
+    chosen,
+    detectable_effect,
+    half_width,
+    lines,
+    more_blocks,
+    need,
+)
 from tests.compare.sessions import PROCESSORS, sessions
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchbook.compare.meta.treatment_text import sentence
 from benchbook.compare.meta.meta_analysis import pool
 from benchbook.compare.meta.meta_analysis_text import words_in
+from benchbook.compare.meta.treatment_text import sentence
 from benchbook.core.artifacts.meta_analysis import Contrast, PooledEffect, Seen
 from tests.compare.sessions import sessions
 

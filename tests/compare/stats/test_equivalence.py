@@ -3,8 +3,24 @@
 import numpy as np
 import pytest
 
+from benchbook.compare.stats.equivalence import (
+    Band,
+    at_least,
+    at_most,
+    benjamini_hochberg,
+    decide_label,
+    decide_verdict,
+    direction,
+    holm,
+    label,
+    near,
+    next_look,
+    point_band,
+    range_band,
+    reached_look,
+    verdict,
+)
 from benchbook.compare.stats.intervals import Interval, t_interval, t_quantile
-from benchbook.compare.stats.equivalence import Band, at_least, at_most, benjamini_hochberg, decide_label, decide_verdict, direction, holm, label, near, next_look, point_band, range_band, reached_look, verdict
 
 LOOKS = (5, 10, 20)
 # [+4.38 %, +8.49 %] at 98 %.

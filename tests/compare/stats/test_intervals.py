@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchbook.compare.stats.intervals import block_interval, signed_rank_interval, t_interval, t_quantile, tail_probabilities, thread_test
+from benchbook.compare.stats.intervals import (
+    block_interval,
+    signed_rank_interval,
+    t_interval,
+    t_quantile,
+    tail_probabilities,
+    thread_test,
+)
 
 FIVE = np.log([1.062, 1.071, 1.058, 1.081, 1.049])
 # Four blocks (rows) at three thread levels (columns), log ratios.

@@ -6,14 +6,14 @@ import math
 import numpy as np
 import pytest
 
-from benchbook.compare.stats import tolerance
-from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.compare.inference.decisions import Candidate, Effect, judge
 from benchbook.compare.meta.sample_size import blocks_for
+from benchbook.compare.stats import tolerance
+from benchbook.compare.stats.equivalence import Band, direction, is_useful, label, verdict
+from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.compare.stats.noninferiority import _answer
 from benchbook.compare.stats.pairs import BlockRatios
 from benchbook.compare.stats.steady_state import truncation
-from benchbook.compare.stats.equivalence import Band, direction, is_useful, label, verdict
 from benchbook.core.artifacts.findings import Depends
 
 

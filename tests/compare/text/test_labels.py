@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchbook.compare.text import sentences, labels
+from benchbook.compare.text import labels, sentences
 from tests.found import finding
 
 FOUND = {

@@ -51,4 +51,10 @@ def test_settings_are_the_same_however_a_file_writes_them(tmp_path: Path):
     assert found["pd.toml"] == {
         "tick-interval": "100ms", "log.level": "error", "schedule.merge": "off", "schedule.ratio": "1",
     }  # fmt: skip
-    assert [applied_config.plain(one) for one in ("ON", "True", 1, "1.0", "OFF")] == ["on", "on", "1", "1", "off"]
+    assert [applied_config.plain(one) for one in ("ON", "True", 1, "1.0", "OFF")] == [
+        "on",
+        "on",
+        "1",
+        "1",
+        "off",
+    ]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchbook.core.artifacts import artifact, record
+from benchbook.core.artifacts.findings import Findings
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
-from benchbook.core.artifacts.findings import Findings
 from benchbook.evidence import archive
 
 

@@ -3,15 +3,15 @@
 import pytest
 from pydantic import ValidationError
 
-from benchbook.core.published import source
 from benchbook.core.published.claim import KINDS, Band, Claim, number
+from benchbook.core.util import source_files
 
 
 def test_the_five_sources_are_there_and_their_claims_can_be_named():
-    assert set(source.names()) >= {
+    assert set(source_files.source_names()) >= {
         "tidb-kubernetes", "mysql-kubernetes", "tiproxy-haproxy", "tidb-upgrade", "tidb-sysbench-howto",
     }  # fmt: skip
-    assert "tidb-kubernetes/host-network" in source.claim_ids()
+    assert "tidb-kubernetes/host-network" in source_files.claim_ids()
 
 
 def test_an_amount_in_percent_is_a_fraction_and_a_plain_one_a_value():

@@ -34,7 +34,9 @@ def test_shares_make_the_whole():
 def test_no_two_clients_ask_for_the_same_rows():
     last = 2**31 - 2
     for seed in (1, 7, last):
-        seeds = [client_sharding.share({"threads": 16, "seed": seed}, number, 16)["seed"] for number in range(16)]
+        seeds = [
+            client_sharding.share({"threads": 16, "seed": seed}, number, 16)["seed"] for number in range(16)
+        ]
         assert seeds[0] == seed
         assert len(set(seeds)) == 16
         assert all(1 <= one <= last for one in seeds)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.study.custom_scripts import OwnScript
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import BenchbookError
 from tests import small
 
 

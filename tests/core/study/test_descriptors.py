@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.study import registry, descriptors
+from benchbook.core.study import descriptors, registry
 from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.sites.descriptors import haproxy, mariadb
 from benchbook.sites.engines import mysql, postgresql_dialect
 from benchbook.sites.tidb import status
-from benchbook.sites.descriptors import haproxy, mariadb
 from tests import small
 from tests.house import tree
 from tests.installed import package
@@ -42,7 +42,7 @@ ELSEWHERE = {
     "sites/hosts/tiup.py": {"tidb"},
 }
 ROOMS = (
-    "sites/traits/",
+    "sites/descriptors/",
     "sites/engines/",
     "sites/proxies/",
     "sites/tidb/",
@@ -74,7 +74,7 @@ def test_one_of_another_package_is_known_to_every_floor(tmp_path: Path):
     ("value", "said"),
     [
         ("tests.others.no_such:TRAITS", "benchbook.engines: odd of package others: .*uninstall the package"),
-        ("benchbook.sites.descriptors.haproxy:TRAITS", "is no Engine of core.traits"),
+        ("benchbook.sites.descriptors.haproxy:TRAITS", "is no Engine of core.study.descriptors"),
         ("benchbook.sites.descriptors.mariadb:TRAITS", "another Engine is named mariadb; rename one"),
     ],
 )
@@ -90,7 +90,12 @@ def test_a_name_that_is_not_there_is_refused_with_the_nearest():
 
 
 def test_the_way_of_access_says_which_proxy_is_needed():
-    assert descriptors.between("direct") is descriptors.between("socket") is descriptors.between("service") is None
+    assert (
+        descriptors.between("direct")
+        is descriptors.between("socket")
+        is descriptors.between("service")
+        is None
+    )
     assert descriptors.between("load_balancer") is descriptors.between("haproxy") is haproxy.TRAITS
 
 
@@ -109,8 +114,8 @@ def test_what_is_said_is_read_without_any_library_of_a_server():
     heavy = ("sqlalchemy", "pymysql", "psycopg", "pandas", "fabric")
     code = f"""
 import sys
-from benchbook.core import traits
-assert len(traits.engines()) == 4 and len(traits.proxies()) == 3, (traits.engines(), traits.proxies())
+from benchbook.core.study import descriptors
+assert len(descriptors.engines()) == 4 and len(descriptors.proxies()) == 3
 print([name for name in {heavy} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

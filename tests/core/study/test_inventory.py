@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.study import inventory, load
-from benchbook.core.util.errors import InputErrors
 from benchbook.core.study.study_sections import Site
+from benchbook.core.util.errors import InputErrors
 
 GOOD = """
 defaults: {user: bench, port: 2222, known_hosts: known}

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from benchbook.commands import cli, studies
-from benchbook.core.study import validation_errors, load
-from benchbook.core.util import yaml_file
-from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.study import load, validation_errors
 from benchbook.core.study.load import Sections
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
+from benchbook.core.util import yaml_file
+from benchbook.core.util.errors import BenchbookError, InputErrors
 from tests import depth
 
 TABLE = yaml_file.read(Path(__file__).parents[2] / "data" / "bad_inputs.yaml").data

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.study.model import fingerprint
+from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 
 
 def test_a_fingerprint_knows_content_and_not_order():

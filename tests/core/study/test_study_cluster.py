@@ -105,7 +105,9 @@ def test_what_a_cluster_can_not_be_is_refused_by_its_key(changes: dict[str, Any]
 def test_a_cluster_is_measured_in_whole_runs() -> None:
     made = study()
     assert interleaving.order(made, "oltp_point_select") == interleaving.RUNS
-    assert any(reason.startswith("engine.cluster: ") for reason in interleaving.obstacles(made, "oltp_point_select"))
+    assert any(
+        reason.startswith("engine.cluster: ") for reason in interleaving.obstacles(made, "oltp_point_select")
+    )
 
 
 EVENT = {"what": "kill_store", "at_s": 60, "back_after_s": 30}

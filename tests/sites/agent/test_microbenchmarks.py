@@ -69,4 +69,6 @@ def test_a_call_that_takes_longer_is_seen_to(monkeypatch: pytest.MonkeyPatch):
 def test_a_disk_that_cannot_be_written_has_no_figure(tmp_path: Path):
     assert microbenchmarks._flush(tmp_path / "nowhere") is None
     assert microbenchmarks.read("Traceback (most recent call last)") == {} and microbenchmarks.read("") == {}
-    assert "a flush of the disk" not in ", ".join(microbenchmarks.words({"flush_ms": None, "system_call_ns": 90.0}))
+    assert "a flush of the disk" not in ", ".join(
+        microbenchmarks.words({"flush_ms": None, "system_call_ns": 90.0})
+    )

@@ -29,7 +29,6 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.jobs import Jobs
-from benchbook.sites.topology import clock
 from benchbook.sites.hosts import agent_zipapp
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import OnHost
@@ -37,6 +36,7 @@ from benchbook.sites.machine import supervised_process
 from benchbook.sites.machine.contract import Machine, Request
 from benchbook.sites.machine.local_machine import Here
 from benchbook.sites.processes import process, procfs
+from benchbook.sites.topology import clock
 from tests import beside
 
 PYTHON = shutil.which("python3", path="/usr/bin") or sys.executable

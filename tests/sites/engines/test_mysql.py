@@ -11,9 +11,9 @@ import pytest
 from pydantic import ValidationError
 
 from benchbook import sites
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import Engine
+from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, statement_counters
 from benchbook.plan import schedule
 from benchbook.read import validity

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 
 from benchbook import sites
 from benchbook.core.artifacts import applied_config
-from benchbook.core.study import interleaving
-from benchbook.core.util.errors import SettingsDiffer, SiteError
-from benchbook.core.study.model import Endpoint
 from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study import interleaving
+from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, servers, sysbench
 from benchbook.measure.run_executor import Run, execute
 from benchbook.plan import schedule

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study_sections import Engine
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
-from benchbook.sites.engines.mariadb import MariaDB
 from benchbook.sites.descriptors import mariadb
+from benchbook.sites.engines.mariadb import MariaDB
 
 PLACE = labs.Place("server", labs.LOOPBACK, 4000)
 

@@ -19,19 +19,19 @@ import pytest
 from pydantic import ValidationError
 
 from benchbook import sites
-from benchbook.core.util import files
-from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
+from benchbook.core.util import files
+from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, run_executor, statement_counters
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology import teardown
 from benchbook.sites.engines import dialect
 from benchbook.sites.local import network
 from benchbook.sites.machine import capabilities
 from benchbook.sites.tidb import build
+from benchbook.sites.topology import teardown
 from tests import small
 from tests.limits import LIMITS
 

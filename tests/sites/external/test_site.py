@@ -19,10 +19,10 @@ import sqlalchemy
 from benchbook import sites
 from benchbook.commands import cli, site_commands
 from benchbook.core.study import interleaving
-from benchbook.core.util.errors import BenchbookError, SettingsDiffer, SiteError
-from benchbook.core.study.study import Study
 from benchbook.core.study.descriptors import TEXT
-from benchbook.measure import dataset, statement_counters, servers
+from benchbook.core.study.study import Study
+from benchbook.core.util.errors import BenchbookError, SettingsDiffer, SiteError
+from benchbook.measure import dataset, servers, statement_counters
 from benchbook.measure.run_executor import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity

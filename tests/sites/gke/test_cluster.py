@@ -11,8 +11,8 @@ from ruamel.yaml import YAML
 from benchbook.commands import site_commands
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_kubernetes import Gke
-from benchbook.sites.topology import teardown
 from benchbook.sites.gke import cluster
+from benchbook.sites.topology import teardown
 from tests.sites import kubernetes_study
 
 ZONES = ("us-central1-a", "us-central1-b", "us-central1-c")

@@ -12,7 +12,7 @@ from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_hosts import Tiup
 from benchbook.sites import workspace as labs
-from benchbook.sites.hosts import placement, client, roles
+from benchbook.sites.hosts import client, placement, roles
 from benchbook.sites.proxies import haproxy
 from tests import small
 

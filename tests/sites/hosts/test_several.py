@@ -13,9 +13,9 @@ import pymysql
 import pytest
 
 from benchbook import sites
+from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study import inventory
 from benchbook.core.util.errors import SiteError
-from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.measure import dataset, scheduler
 from benchbook.plan import schedule
 from benchbook.sites.hosts.host import Refused

@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.study import inventory
-from benchbook.core.util.errors import LockHeld, SiteError
 from benchbook.core.artifacts.run_folder import RunFolder
+from benchbook.core.study import inventory
 from benchbook.core.study.study import Study
-from benchbook.measure import dataset, statement_counters, scheduler
+from benchbook.core.util.errors import LockHeld, SiteError
+from benchbook.measure import dataset, scheduler, statement_counters
 from benchbook.measure.run_executor import Run, execute
 from benchbook.plan import schedule
 from benchbook.sites import workspace
-from benchbook.sites.topology import teardown
 from benchbook.sites.hosts import clean as hosts
 from benchbook.sites.hosts import doctor
 from benchbook.sites.hosts.host import Refused, Unreachable
-from benchbook.sites.workspace import lab_id
 from benchbook.sites.machine import lock
+from benchbook.sites.topology import teardown
+from benchbook.sites.workspace import lab_id
 from tests import small, walks
 from tests.limits import LIMITS
 from tests.sites.ssh_hosts import Machine, Rack, leftovers, run, unable

@@ -14,8 +14,8 @@ import pytest
 
 from benchbook.core.util.errors import SettingsDiffer
 from benchbook.measure import dataset
-from benchbook.sites.topology import teardown
 from benchbook.sites.tidb import build
+from benchbook.sites.topology import teardown
 from tests import beside, rooms, walks
 from tests.sites import stand_in_tiup
 from tests.sites.hosts.test_several import column, opened

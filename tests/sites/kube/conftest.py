@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.sites.topology import teardown
 from benchbook.sites.kube.api import Cluster
+from benchbook.sites.topology import teardown
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import pytest
 
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology import teardown
 from benchbook.sites.kube import doctor, wait
 from benchbook.sites.kube.api import Cluster, kubeconfig
+from benchbook.sites.topology import teardown
 
 CONFIG = """
 apiVersion: v1

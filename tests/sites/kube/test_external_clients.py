@@ -12,7 +12,7 @@ from benchbook.core.study.study import Study
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import placement, external_clients, plan_output
+from benchbook.sites.kube import external_clients, placement, plan_output
 from tests import rooms
 from tests.sites import kubernetes_study, ssh_hosts
 from tests.sites.ssh_hosts import Rack

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from benchbook.commands import cli
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study import Study
-from benchbook.sites.kube import placement, manifests, plan_output, tidb
+from benchbook.core.util.errors import SiteError
+from benchbook.sites.kube import manifests, placement, plan_output, tidb
 from benchbook.sites.kube.placement import clients_inside, clients_outside
 from benchbook.sites.kube.tidb_cluster import PodPlacement
 from benchbook.sites.tidb import data

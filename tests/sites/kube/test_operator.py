@@ -22,9 +22,9 @@ from benchbook import sites
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset
 from benchbook.measure.statement_counters import session
-from benchbook.sites.topology import teardown
 from benchbook.sites.kube import tidb
 from benchbook.sites.kube.api import Cluster, wait_for
+from benchbook.sites.topology import teardown
 from tests.sites import kubernetes_study
 from tests.sites.kube.test_site import ours, run
 from tests.sites.kube.test_tidb import CRD, PARTS, defined, must_be_as_asked, operated, withdraw

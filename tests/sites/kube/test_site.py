@@ -24,15 +24,15 @@ from benchbook.core.artifacts import applied_config
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, servers
 from benchbook.measure.run_executor import Run, execute
-from benchbook.measure.statement_counters import session
 from benchbook.measure.servers import sessions
+from benchbook.measure.statement_counters import session
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites.topology import teardown
 from benchbook.sites.kube import facts, placement, plan_output
 from benchbook.sites.kube import namespace as namespaces
 from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.kube.placement import pod_of
+from benchbook.sites.topology import teardown
 from tests import rooms
 from tests.limits import LIMITS
 from tests.sites import kubernetes_study, ssh_hosts

@@ -26,12 +26,12 @@ from benchbook import sites
 from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, run_executor, servers
 from benchbook.measure.statement_counters import session
-from benchbook.sites import workspace as labs
 from benchbook.sites import settings
-from benchbook.sites.topology import teardown
+from benchbook.sites import workspace as labs
 from benchbook.sites.kube import tidb, tidb_cluster
 from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.kube.placement import pod_of
+from benchbook.sites.topology import teardown
 from tests.sites import kubernetes_study
 from tests.sites.kube.test_site import ours, run
 from tests.sites.operator_stand_in import Operator

@@ -124,7 +124,9 @@ def test_a_pod_of_another_class_is_refused_at_every_try():
         spec=Of(node_name="n", containers=[Of(image="i")]),
         status=Of(qos_class="Burstable", container_statuses=[ended]),
     )
-    space: Any = Of(study=study, names=placement.names("s", "0" * 32), up=lambda *_: made, look=lambda _: made)
+    space: Any = Of(
+        study=study, names=placement.names("s", "0" * 32), up=lambda *_: made, look=lambda _: made
+    )
     one = server.Server(space, placement.chains(study)["guaranteed"].server)
     for _ in range(2):
         with pytest.raises(SiteError, match="asked for Guaranteed, the cluster made it Burstable"):

@@ -17,16 +17,18 @@ import pytest
 from benchbook import sites
 from benchbook.core.study.study import Study
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology import teardown
 from benchbook.sites.contract import Start
 from benchbook.sites.local import cgroups, network, obstacles, runtime
 from benchbook.sites.machine import capabilities, local_machine
 from benchbook.sites.processes import procfs
+from benchbook.sites.topology import teardown
 from tests import beside, ports, rooms
 from tests.sites.connection import connect
 
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
-LACKING = [ability.name for ability in (*capabilities.network()[:3], capabilities.cpu_quota()) if not ability.ok]
+LACKING = [
+    ability.name for ability in (*capabilities.network()[:3], capabilities.cpu_quota()) if not ability.ok
+]
 pytestmark = [
     pytest.mark.server,
     pytest.mark.skipif(os.geteuid() != 0 or bool(LACKING), reason=f"needs root and {', '.join(LACKING)}"),
@@ -415,7 +417,8 @@ def test_a_proxy_has_the_settings_of_its_arm_and_arms_that_differ_in_them_have_t
 
 
 @pytest.mark.skipif(
-    local_machine.find("tiproxy") is None, reason=f"no TiProxy in the PATH or in {local_machine.variable('tiproxy')}"
+    local_machine.find("tiproxy") is None,
+    reason=f"no TiProxy in the PATH or in {local_machine.variable('tiproxy')}",
 )
 def test_tiproxy_leads_to_the_server_and_listens_on_loopback_only(arranged) -> None:
     with arranged(direct={}, tiproxy={"access": "tiproxy"}) as site:

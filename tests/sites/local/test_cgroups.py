@@ -40,7 +40,9 @@ def test_what_cannot_be_made_names_the_group_and_the_way_out(tmp_path: Path) -> 
         cgroups.make("abcdef0123", "server", quota=1, shares=1024, root=tmp_path / "none", version=1)
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not capabilities.cpu_quota().ok, reason="needs root and control groups")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not capabilities.cpu_quota().ok, reason="needs root and control groups"
+)
 def test_only_groups_of_the_lab_are_removed_and_none_with_a_process_of_others() -> None:
     token, foreign = uuid.uuid4().hex, uuid.uuid4().hex
     ours = cgroups.make(token, "server", quota=0.25, shares=2)

@@ -17,10 +17,10 @@ from benchbook import sites
 from benchbook.core.study import descriptors
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology import teardown
 from benchbook.sites.local.site import LocalSite
 from benchbook.sites.machine import lock
 from benchbook.sites.processes import process, procfs
+from benchbook.sites.topology import teardown
 from tests import beside, ports, rooms, small
 from tests.sites.connection import connect
 

@@ -25,8 +25,8 @@ from benchbook.measure import dataset, run_executor, statement_counters
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology import teardown
 from benchbook.sites.tidb import build
+from benchbook.sites.topology import teardown
 from tests import rooms, small
 from tests.limits import LIMITS
 from tests.walks import Store
@@ -130,7 +130,9 @@ def test_it_is_whole_closed_and_counted_over_all_tidb(site: Any, study: Study, t
     texts = site.applied("relay")
     assert [name for name, _ in texts[:4]] == ["pd.toml", "pd.argv", "store-1.toml", "store-1.argv"]
     assert [name for name, _ in texts[-2:]] == ["haproxy.cfg", "haproxy.argv"]
-    named = {digest for _, digest in applied_config.digests(site.identity("relay"))} - {applied_config.NOTHING}
+    named = {digest for _, digest in applied_config.digests(site.identity("relay"))} - {
+        applied_config.NOTHING
+    }
     assert {applied_config.digest(text) for _, text in texts} == named
     assert not any(site.lab.password() in text for _, text in texts)
 

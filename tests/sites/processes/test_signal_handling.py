@@ -8,8 +8,8 @@ from pathlib import Path
 ASKED_TWICE = """
 import os, signal, sys, time
 from pathlib import Path
-from benchbook.sites.processes import end_signals
-with end_signals.caught():
+from benchbook.sites.processes import signal_handling
+with signal_handling.caught():
     try:
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(30)

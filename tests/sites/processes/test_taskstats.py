@@ -105,7 +105,9 @@ def test_a_process_has_used_what_it_says_itself(tmp_path: Path, is_told: bool):
 def test_children_count_where_they_do_the_work_and_only_there():
     with Worker(PARENT) as worker:
         worker.popen.stdout.readline()
-        alone, whole = (taskstats.Usage([worker.popen.pid], families) for families in ((), [worker.popen.pid]))
+        alone, whole = (
+            taskstats.Usage([worker.popen.pid], families) for families in ((), [worker.popen.pid])
+        )
         for books in (alone, whole):
             books._last.clear()
             books.read()

@@ -4,9 +4,9 @@ import pytest
 
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.errors import SettingsDiffer
+from benchbook.sites.descriptors import tidb
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import config, status
-from benchbook.sites.descriptors import tidb
 
 METRICS = """# HELP tidb_executor_statement_total Counter of StmtNode.
 # TYPE tidb_executor_statement_total counter

@@ -7,10 +7,10 @@ import pytest
 
 from benchbook.core.study.study_arm import Arm, Load
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology import background_load
-from benchbook.sites.local import placement, obstacles, runtime
+from benchbook.sites.local import obstacles, placement, runtime
 from benchbook.sites.machine import local_machine
 from benchbook.sites.proxies import tiproxy
+from benchbook.sites.topology import background_load
 
 ANYWHERE = {"server": None, "proxy": None, "client": None}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology import teardown
 from benchbook.sites.processes import process, procfs
+from benchbook.sites.topology import teardown
 
 
 @pytest.fixture

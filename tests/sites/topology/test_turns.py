@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from benchbook.sites.topology import clock, turns
 from benchbook.sites.processes import procfs, taskstats
+from benchbook.sites.topology import clock, turns
 from tests import beside
 
 MANY = """import sys, threading, hashlib

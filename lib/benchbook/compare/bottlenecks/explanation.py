@@ -16,10 +16,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchbook.compare.bottlenecks.service_demand import (
+    MOST,
+    NEARLY,
+    PARTS,
+    WORTH,
+    Cell,
+    Parts,
+    Work,
+    bracketed,
+    change,
+    decided,
+    difference,
+    differing,
+    estimate,
+    gives,
+    places,
+    waiter,
+)
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import told
-from benchbook.compare.bottlenecks.service_demand import MOST, NEARLY, PARTS, WORTH, Cell, Parts, Work, bracketed, change, decided, difference, differing, estimate, gives, places, waiter
 from benchbook.core.artifacts.bottlenecks import Cause, Estimate
 
 NAMED = 0.1

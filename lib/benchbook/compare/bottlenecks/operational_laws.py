@@ -10,15 +10,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from benchbook.compare.bottlenecks.service_demand import Cell, change, estimate, places
 from benchbook.compare.stats import tolerance
-from benchbook.compare.text.worked_arithmetic import Check, check, detail, of_number, plain, summary
 from benchbook.compare.stats.intervals import MIN_BLOCKS
 from benchbook.compare.text.sentences import listing
-from benchbook.compare.bottlenecks.service_demand import Cell, change, estimate, places
-from benchbook.core.util import histogram
-from benchbook.core.study import descriptors
+from benchbook.compare.text.worked_arithmetic import Check, check, detail, of_number, plain, summary
 from benchbook.core.artifacts.bottlenecks import Causes, Law
 from benchbook.core.published.source import Number
+from benchbook.core.study import descriptors
+from benchbook.core.util import histogram
 
 LITTLE_TOLERANCE = 0.01
 STATEMENTS_TOLERANCE = 0.01

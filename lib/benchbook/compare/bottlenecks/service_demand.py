@@ -12,8 +12,8 @@ import pandas as pd
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import MIN_BLOCKS, NO_SPREAD, t_interval
 from benchbook.compare.text.sentences import NOTHING, listing
-from benchbook.core.study import descriptors
 from benchbook.core.artifacts.bottlenecks import CellCosts, Estimate, PartCost, Place
+from benchbook.core.study import descriptors
 from benchbook.core.util.errors import given
 
 FULL, NEARLY = 0.95, 0.9

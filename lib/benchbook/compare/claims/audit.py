@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from benchbook.compare.claims import consistency
+from benchbook.compare.claims.printed_cells import judge
 from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import tidy
-from benchbook.compare.claims.printed_cells import judge
-from benchbook.core.published.audit import Audit, Claim, Counts, Number, Table
 from benchbook.core.artifacts.findings import Check
+from benchbook.core.published.audit import Audit, Claim, Counts, Number, Table
 from benchbook.core.published.source import About, Published
 
 # What a source states that the page shows as it stands.

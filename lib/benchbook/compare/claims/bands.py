@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from benchbook.compare.text import labels
-from benchbook.compare.text.worked_arithmetic import percent, plain
 from benchbook.compare.stats.equivalence import Band as Limits
 from benchbook.compare.stats.equivalence import Bounds, at_least, at_most, point_band, range_band
+from benchbook.compare.text import labels
+from benchbook.compare.text.worked_arithmetic import percent, plain
 from benchbook.core.published.claim import Band, Claim, number
 from benchbook.core.util.errors import given
 

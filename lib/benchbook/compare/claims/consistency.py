@@ -14,11 +14,11 @@ import pandas as pd
 from benchbook.compare.bottlenecks import operational_laws
 from benchbook.compare.stats import scaling
 from benchbook.compare.text.worked_arithmetic import check, detail, of_number, plain, summary
-from benchbook.core.published.table_cells import THREADS, select, shown
-from benchbook.core.util.errors import given
 from benchbook.core.artifacts.findings import Check
 from benchbook.core.published.source import Number, Published
+from benchbook.core.published.table_cells import THREADS, select, shown
 from benchbook.core.study.interleaving import RUNS
+from benchbook.core.util.errors import given
 
 # sysbench prints latencies with two decimals.
 PRINTED_MS = 0.01

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
-from benchbook.compare.text import labels
 from benchbook.compare.claims.bands import judged_by, limits, of_powers, of_shares, of_values
-from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.stats.equivalence import PRACTICAL, Bounds
+from benchbook.compare.stats.intervals import Interval
+from benchbook.compare.text import labels
 from benchbook.core.published.claim import Claim, Condition, Selector
 from benchbook.core.util.errors import given
 
@@ -268,7 +268,8 @@ def _peak(claim: Claim, board: Board) -> Asked:
         best = max(inside, key=lambda one: _size(one[1], board))
         if best is levels[-1]:
             unseen = (
-                f"highest at the last level, {labels.key(key)} {_level(best[0])}: whether it rises further is "
+                f"highest at the last level, {labels.key(key)} {_level(best[0])}: "
+                f"whether it rises further is "
                 "not known"
             )
         for level, one in rest:

@@ -12,17 +12,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchbook.compare.text import labels
 from benchbook.compare.claims import effects, estimands
 from benchbook.compare.claims.bands import published_text
-from benchbook.compare.claims.study_cells import Blocks, Evidence
-from benchbook.compare.claims.judge import Outcome, outcomes, verdict
 from benchbook.compare.claims.estimands import Unfit
+from benchbook.compare.claims.judge import Outcome, outcomes, verdict
 from benchbook.compare.claims.metrics import LOADING, USED, is_known, ours
+from benchbook.compare.claims.study_cells import Blocks, Evidence
 from benchbook.compare.stats.intervals import Interval
+from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import told
-from benchbook.core.published.claim import Claim
 from benchbook.core.artifacts.findings import Answer, AnswerPart
+from benchbook.core.published.claim import Claim
 from benchbook.core.study.study import Study
 
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchbook.compare.stats import tolerance
 from benchbook.compare.claims.estimands import Asked, Board, Part, Unfit
-from benchbook.compare.stats.intervals import Interval
+from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.equivalence import Bounds, Verdict, decide_verdict, holm, near
+from benchbook.compare.stats.intervals import Interval
 from benchbook.core.util.errors import given
 
 NO_SIZE = "no effect was shown, so its size has no trend"

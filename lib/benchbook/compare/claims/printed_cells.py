@@ -10,19 +10,29 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any, get_args
 
-from benchbook.compare.text import labels
-from benchbook.compare.text.worked_arithmetic import cell_record, pair_record, plain
 from benchbook.compare.claims import verdict_text
 from benchbook.compare.claims.bands import is_share, judged_by, limits, published_text
-from benchbook.compare.claims.judge import outcomes, verdict
 from benchbook.compare.claims.estimands import Item, NoCell, Series, Terms, Unfit, ask
+from benchbook.compare.claims.judge import outcomes, verdict
 from benchbook.compare.stats.intervals import Interval
-from benchbook.core.published.audit import Reading
-from benchbook.core.published.table_cells import THREADS, Ambiguous, Cell, NoNumber, both_metrics, pair, select, shown, values
-from benchbook.core.published.claim import Beside, Claim, Condition, Selector
-from benchbook.core.util.errors import given
+from benchbook.compare.text import labels
+from benchbook.compare.text.worked_arithmetic import cell_record, pair_record, plain
 from benchbook.core.artifacts.findings import Verdict
+from benchbook.core.published.audit import Reading
+from benchbook.core.published.claim import Beside, Claim, Condition, Selector
 from benchbook.core.published.source import Number, Published
+from benchbook.core.published.table_cells import (
+    THREADS,
+    Ambiguous,
+    Cell,
+    NoNumber,
+    both_metrics,
+    pair,
+    select,
+    shown,
+    values,
+)
+from benchbook.core.util.errors import given
 from benchbook.core.util.plural import sentence
 
 HOLDS, FAILS, OPEN = get_args(Reading)

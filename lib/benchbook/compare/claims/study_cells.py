@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from benchbook.compare.text import labels
 from benchbook.compare.claims import estimands
 from benchbook.compare.claims.estimands import Item, Series, Terms, Unfit
 from benchbook.compare.claims.metrics import COLUMNS, LOADING, USED, is_known
-from benchbook.compare.stats.intervals import Interval, t_interval
 from benchbook.compare.stats.equivalence import reached_look
-from benchbook.core.published.table_cells import both_metrics
+from benchbook.compare.stats.intervals import Interval, t_interval
+from benchbook.compare.text import labels
 from benchbook.core.published.claim import Claim, Condition, Selector
-from benchbook.core.util.errors import given
+from benchbook.core.published.table_cells import both_metrics
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import given
 
 OF_THREADS = ("threads", "threads_per_process", "threads_per_server")
 OF_WORKLOAD = ("workload", "script", "range_size")

@@ -12,24 +12,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from benchbook.compare.stats import tolerance
-from benchbook.compare.text import cpu_models
 from benchbook.compare.claims import estimands
 from benchbook.compare.claims.bands import judged_by, limits
-from benchbook.compare.claims.study_cells import Blocks
 from benchbook.compare.claims.metrics import ours
-from benchbook.compare.stats.intervals import t_quantile
-from benchbook.compare.meta.random_effects import FEWEST_OCCASIONS, FEWEST_PROCESSORS, Value, averaged, occasions, pool_by_processor
+from benchbook.compare.claims.study_cells import Blocks
 from benchbook.compare.meta.meta_analysis import Brought
+from benchbook.compare.meta.random_effects import (
+    FEWEST_OCCASIONS,
+    FEWEST_PROCESSORS,
+    Value,
+    averaged,
+    occasions,
+    pool_by_processor,
+)
+from benchbook.compare.stats import tolerance
+from benchbook.compare.stats.intervals import t_quantile
+from benchbook.compare.text import cpu_models
 from benchbook.compare.text.sentences import listing
-from benchbook.core.study import descriptors
-from benchbook.core.published.claim import Claim
-from benchbook.core.study.engines import engine_of
-from benchbook.core.util.errors import given
 from benchbook.core.artifacts.findings import Answer, Finding, Findings, Level
 from benchbook.core.artifacts.meta_analysis import Session
+from benchbook.core.published.claim import Claim
 from benchbook.core.published.source import Source
+from benchbook.core.study import descriptors
+from benchbook.core.study.engines import engine_of
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import given
 
 Closeness = Literal["same", "close", "kin", "made", "another question"]
 Outcome = Literal[

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any
 
-from benchbook.compare.text import labels
-from benchbook.compare.text.worked_arithmetic import amount, pair_record, percent, plain, tidy
 from benchbook.compare.claims.bands import is_share, judged_by, limits
-from benchbook.compare.claims.judge import Outcome
 from benchbook.compare.claims.estimands import Asked, Item
-from benchbook.compare.text.sentences import told
+from benchbook.compare.claims.judge import Outcome
 from benchbook.compare.stats.equivalence import Band as Limits
-from benchbook.core.published.table_cells import Cell, Pair
+from benchbook.compare.text import labels
+from benchbook.compare.text.sentences import told
+from benchbook.compare.text.worked_arithmetic import amount, pair_record, percent, plain, tidy
 from benchbook.core.published.claim import Claim
+from benchbook.core.published.table_cells import Cell, Pair
 from benchbook.core.util.errors import given
 
 Record = dict[str, Any]

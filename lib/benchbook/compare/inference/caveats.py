@@ -11,16 +11,16 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare.stats import tolerance, stalls
-from benchbook.compare.text import sentences
 from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.stats import stalls, tolerance
 from benchbook.compare.stats.equivalence import holm
+from benchbook.compare.text import sentences
 from benchbook.compare.text.labels import sentence_case
-from benchbook.core.util import numeric_equality
-from benchbook.core.util.errors import given
 from benchbook.core.artifacts.findings import Attempts, Check, Contrast, Difference, Doubt, Finding, Voids
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
+from benchbook.core.util import numeric_equality
+from benchbook.core.util.errors import given
 
 FISHER_P = 0.05
 SHORT_RUN_S = 45

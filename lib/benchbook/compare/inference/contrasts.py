@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchbook.compare.claims.study_cells import Evidence
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.claims.metrics import DERIVED
+from benchbook.compare.claims.study_cells import Evidence
 from benchbook.compare.inference.decisions import Candidate, Judged, effect, judge
+from benchbook.compare.stats.equivalence import reached_look
 from benchbook.compare.stats.latency import POOLED, metric_name, percentiles
 from benchbook.compare.stats.pairs import BlockRatios, block_ratios
-from benchbook.compare.stats.equivalence import reached_look
-from benchbook.core.util.errors import given
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import given
 
 PERCENTILES = {metric_name(percentile): percentile for percentile in (50.0, 95.0, 99.0)}
 

@@ -10,12 +10,32 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchbook.compare.stats import tolerance
 from benchbook.compare.claims.effects import ClaimedEffect
-from benchbook.compare.stats.intervals import Interval, block_interval, signed_rank_interval, t_interval, thread_test
+from benchbook.compare.stats import tolerance
+from benchbook.compare.stats.equivalence import (
+    DECIDED,
+    Band,
+    Decision,
+    Direction,
+    Label,
+    Verdict,
+    decide_label,
+    decide_verdict,
+    direction,
+    holm,
+    is_useful,
+    label,
+    verdict,
+)
+from benchbook.compare.stats.intervals import (
+    Interval,
+    block_interval,
+    signed_rank_interval,
+    t_interval,
+    thread_test,
+)
 from benchbook.compare.stats.pairs import BlockRatios
 from benchbook.compare.text.sentences import percent
-from benchbook.compare.stats.equivalence import DECIDED, Band, Decision, Direction, Label, Verdict, decide_label, decide_verdict, direction, holm, is_useful, label, verdict
 from benchbook.core.artifacts import findings
 from benchbook.core.util.errors import given
 
@@ -53,13 +73,17 @@ class Effect:
     @property
     def depends(self) -> bool:
         """Whether the effect was shown to change with the number of threads."""
-        return self.depends_on_threads is not None and tolerance.is_below(self.depends_on_threads.p, DEPENDS_P)
+        return self.depends_on_threads is not None and tolerance.is_below(
+            self.depends_on_threads.p, DEPENDS_P
+        )
 
     @property
     def has_headline(self) -> bool:
         """Whether one number may stand for all thread levels: not if their signs are shown to differ."""
         effects = [interval.log_mean for _, interval in self.by_threads if interval.log_mean is not None]
-        return not (self.depends and tolerance.is_below(min(effects), 0) and tolerance.is_above(max(effects), 0))
+        return not (
+            self.depends and tolerance.is_below(min(effects), 0) and tolerance.is_above(max(effects), 0)
+        )
 
     @property
     def spread(self) -> float | None:

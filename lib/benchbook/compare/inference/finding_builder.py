@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.compare.meta import sample_size
 from benchbook.compare.inference.contrasts import PERCENTILES
 from benchbook.compare.inference.decisions import Candidate, Effect, Judged
+from benchbook.compare.meta import sample_size
+from benchbook.compare.stats.equivalence import USEFUL_RATIO, benjamini_hochberg, p_value
 from benchbook.compare.stats.latency import dense, percentile_ms
 from benchbook.compare.text.sentences import sentence
-from benchbook.compare.stats.equivalence import USEFUL_RATIO, benjamini_hochberg, p_value
-from benchbook.core.util import histogram
 from benchbook.core.artifacts.findings import ByThreads, Finding, More, Named, Names, SecondOpinion, Support
 from benchbook.core.study.params import Analysis
+from benchbook.core.util import histogram
 from benchbook.core.util.plural import count
 
 Cell = tuple[str, str, str, str, int]

@@ -13,30 +13,29 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare.inference import setup_notes, caveats, ordered_arms, interference
 from benchbook.compare.bottlenecks import attribution, operational_laws
-from benchbook.compare.claims import consistency
-from benchbook.compare.stats import tolerance, pairs, slice_counts
-from benchbook.compare.text import labels
-from benchbook.compare.claims import evaluate
-from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.claims import consistency, evaluate
 from benchbook.compare.claims.effects import ClaimedEffect
+from benchbook.compare.claims.study_cells import Evidence
+from benchbook.compare.inference import caveats, interference, ordered_arms, setup_notes
 from benchbook.compare.inference.contrasts import judged, metrics
-from benchbook.compare.inference.finding_builder import Context, entry, more_for_aa, q_values, with_support
 from benchbook.compare.inference.decisions import Judged
-from benchbook.compare.stats.scaling import scaling
-from benchbook.compare.text.sentences import SHOWN, percent
+from benchbook.compare.inference.finding_builder import Context, entry, more_for_aa, q_values, with_support
 from benchbook.compare.inference.stopping import stopped_at
+from benchbook.compare.stats import pairs, slice_counts, tolerance
 from benchbook.compare.stats.equivalence import MARGIN, next_look, reached_look
-from benchbook.core.util import numeric_equality
-from benchbook.core.artifacts.bottlenecks import Causes
-from benchbook.core.published.claim import Claim
+from benchbook.compare.stats.scaling import scaling
+from benchbook.compare.text import labels
+from benchbook.compare.text.sentences import SHOWN, percent
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.util.errors import given
+from benchbook.core.artifacts.bottlenecks import Causes
 from benchbook.core.artifacts.findings import Check, Doubt, Finding, Findings, Look, Partners, Scaling
+from benchbook.core.published.claim import Claim
+from benchbook.core.study.interleaving import RUNS
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
-from benchbook.core.study.interleaving import RUNS
+from benchbook.core.util import numeric_equality
+from benchbook.core.util.errors import given
 from benchbook.core.util.plural import count
 
 WHERE = {"ssh": "these hosts", "kubernetes": "this cluster"}

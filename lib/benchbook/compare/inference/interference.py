@@ -10,13 +10,13 @@ from typing import Any
 
 import pandas as pd
 
+from benchbook.compare.inference.caveats import STEAL_PCT, told
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import sentences
-from benchbook.compare.inference.caveats import STEAL_PCT, told
-from benchbook.core.study import descriptors
 from benchbook.core.artifacts.findings import Doubt, Finding, Named, Quiet
-from benchbook.core.study.study import Study
+from benchbook.core.study import descriptors
 from benchbook.core.study.interleaving import TURNS
+from benchbook.core.study.study import Study
 from benchbook.core.util.plural import sentence
 
 Facts = Mapping[str, Mapping[str, Any]]
@@ -102,7 +102,9 @@ def doubts(
     favours = {
         **{"Load": simplest, "Other programs": least_used, "CPU pressure": simplest, "Steal": least_stolen},
         "BBR": [
-            arm for arm in paced if facts[arm].get("proxy") or facts[arm].get("access") in descriptors.proxies()
+            arm
+            for arm in paced
+            if facts[arm].get("proxy") or facts[arm].get("access") in descriptors.proxies()
         ],
     }
     return told(
@@ -114,7 +116,9 @@ def doubts(
         others=mean,
         used=used,
         threads=fewest.threads.min(),
-        waited=None if pressure is None or tolerance.is_below(pressure.mean(), PRESSURE_PCT) else pressure.mean(),
+        waited=None
+        if pressure is None or tolerance.is_below(pressure.mean(), PRESSURE_PCT)
+        else pressure.mean(),
         stolen=stolen,
         large=sizes[sizes >= LARGE_KIB],
     )

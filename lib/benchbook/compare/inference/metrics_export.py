@@ -9,9 +9,9 @@ import pandas as pd
 
 from benchbook.compare.stats import pairs, slice_counts
 from benchbook.compare.stats.pairs import block_ratios
-from benchbook.core.util import numeric_equality
 from benchbook.core.artifacts.findings import Contrast, Findings, Level
 from benchbook.core.study.study import Study
+from benchbook.core.util import numeric_equality
 
 
 def metrics(found: Findings) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from benchbook.compare.claims.study_cells import Evidence
 from benchbook.compare.inference.contrasts import contrast, metrics
-from benchbook.compare.inference.finding_builder import Context, entry
 from benchbook.compare.inference.decisions import Candidate, judge
+from benchbook.compare.inference.finding_builder import Context, entry
 from benchbook.compare.text.sentences import told
 from benchbook.core.artifacts.findings import Best, Contrast, Ladder, Named, Rungs
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from benchbook.compare.inference import caveats
 from benchbook.compare.text import sentences
-from benchbook.core.published.claim import Claim
 from benchbook.core.artifacts.artifact import Facts
 from benchbook.core.artifacts.findings import Doubt
+from benchbook.core.published.claim import Claim
 from benchbook.core.study.study import Study
 
 

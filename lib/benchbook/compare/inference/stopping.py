@@ -12,18 +12,18 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare.stats import pairs, slice_counts
 from benchbook.compare.claims import evaluate
-from benchbook.compare.claims.study_cells import Evidence
 from benchbook.compare.claims.effects import ClaimedEffect
+from benchbook.compare.claims.study_cells import Evidence
 from benchbook.compare.inference.contrasts import judged as judged_study
 from benchbook.compare.inference.decisions import Judged
-from benchbook.compare.text.sentences import ends, percent
+from benchbook.compare.stats import pairs, slice_counts
 from benchbook.compare.stats.equivalence import DECIDED
+from benchbook.compare.text.sentences import ends, percent
 from benchbook.core.published.claim import Claim
-from benchbook.core.util.errors import given
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import given
 from benchbook.core.util.plural import count
 
 

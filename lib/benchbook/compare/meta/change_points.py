@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from benchbook.compare.text import cpu_models
 from benchbook.compare.meta.random_effects import moment
+from benchbook.compare.text import cpu_models
 from benchbook.compare.text.sentences import count, told
 from benchbook.core.artifacts.meta_analysis import Pooled, Session
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from benchbook.compare.text import cpu_models
 from benchbook.compare.meta.meta_analysis_text import percent
+from benchbook.compare.text import cpu_models
 from benchbook.compare.text.labels import METRICS
-from benchbook.core.util import numeric_equality
-from benchbook.core.study import descriptors
 from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect
+from benchbook.core.study import descriptors
+from benchbook.core.util import numeric_equality
 from benchbook.core.util.plural import count
 
 First = Literal["Turns", "Agrees", "Open"]

@@ -11,18 +11,39 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchbook.compare.stats import tolerance
-from benchbook.compare.text import cpu_models
 from benchbook.compare.meta import meta_analysis_text
-from benchbook.compare.stats.intervals import t_quantile
-from benchbook.compare.meta.random_effects import FEWEST_OCCASIONS, FEWEST_PROCESSORS, LEVEL, Averaged, ProcessorPool, Value, averaged, moment, occasions, pool_by_processor
-from benchbook.compare.text.sentences import listing
+from benchbook.compare.meta.random_effects import (
+    FEWEST_OCCASIONS,
+    FEWEST_PROCESSORS,
+    LEVEL,
+    Averaged,
+    ProcessorPool,
+    Value,
+    averaged,
+    moment,
+    occasions,
+    pool_by_processor,
+)
+from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.equivalence import MARGIN
+from benchbook.compare.stats.intervals import t_quantile
+from benchbook.compare.text import cpu_models
+from benchbook.compare.text.sentences import listing
+from benchbook.core.artifacts.findings import ByThreads, Finding, Findings, Level
+from benchbook.core.artifacts.meta_analysis import (
+    Contrast,
+    EqualArms,
+    Label,
+    LeftOut,
+    Occasion,
+    Pooled,
+    PooledEffect,
+    Seen,
+    Session,
+)
+from benchbook.core.artifacts.record import Superseded
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.errors import given
-from benchbook.core.artifacts.findings import ByThreads, Finding, Findings, Level
-from benchbook.core.artifacts.meta_analysis import Contrast, EqualArms, Label, LeftOut, Occasion, Pooled, PooledEffect, Seen, Session
-from benchbook.core.artifacts.record import Superseded
 
 SIGNIFICANT_DIGITS = 6
 PROBES = (

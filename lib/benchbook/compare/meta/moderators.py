@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchbook.compare.meta.meta_analysis_text import lead
+from benchbook.compare.meta.random_effects import moment
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import cpu_models, labels
-from benchbook.compare.meta.random_effects import moment
-from benchbook.compare.meta.meta_analysis_text import lead
 from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect, Session
 
 FEWEST, ALL_ORDERS, DRAWN = 4, 8, 40_000

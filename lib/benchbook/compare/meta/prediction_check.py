@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from benchbook.compare.stats import tolerance
-from benchbook.compare.text import cpu_models
-from benchbook.compare.stats.calibration import Share, share_of
-from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, LEVEL, ProcessorPool, pool_by_processor
 from benchbook.compare.meta.meta_analysis import Brought, pool
 from benchbook.compare.meta.meta_analysis_text import lead, percent, span
+from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, LEVEL, ProcessorPool, pool_by_processor
+from benchbook.compare.stats import tolerance
+from benchbook.compare.stats.calibration import Share, share_of
+from benchbook.compare.text import cpu_models
 from benchbook.compare.text.sentences import told
 from benchbook.core.artifacts.meta_analysis import Contrast, Occasion, Pooled, PooledEffect, Seen, Session
 from benchbook.core.util.plural import count

@@ -19,8 +19,8 @@ from scipy.special import chdtrc
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text.cpu_models import may_be_same
-from benchbook.core.util import numeric_equality
 from benchbook.core.artifacts.meta_analysis import Session, Sign
+from benchbook.core.util import numeric_equality
 
 WITHIN = timedelta(hours=6)
 # What a session's own label says of a number that must decide nothing.
@@ -166,7 +166,9 @@ def pool_by_processor(
         found = pool(values, variances, level)
         return ProcessorPool(replace(found, prediction_low=None, prediction_high=None), 1, within)
     means = [numeric_equality.mean([values[each] for each in own]) for own in of_model.values()]
-    errors = [numeric_equality.total(variances[each] for each in own) / len(own) ** 2 for own in of_model.values()]
+    errors = [
+        numeric_equality.total(variances[each] for each in own) / len(own) ** 2 for own in of_model.values()
+    ]
     return ProcessorPool(pool(means, errors, level), len(of_model), within)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from scipy.special import chdtri, stdtrit
 
+from benchbook.compare.meta.meta_analysis_text import lead
+from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, occasions
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import t_quantile
-from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, occasions
-from benchbook.compare.meta.meta_analysis_text import lead
 from benchbook.core.artifacts.findings import More
 from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect, Session
 from benchbook.core.util.plural import count

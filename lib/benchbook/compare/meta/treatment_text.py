@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from benchbook.compare.meta.meta_analysis_text import (
+    SERVED,
+    ends_of,
+    expected_on,
+    fitting,
+    is_expectation,
+    percent,
+    range_of,
+    span,
+    unsigned,
+)
 from benchbook.compare.text import labels
-from benchbook.compare.meta.meta_analysis_text import SERVED, ends_of, expected_on, fitting, is_expectation, percent, range_of, span, unsigned
 from benchbook.compare.text.sentences import told as told_by
 from benchbook.core.artifacts.meta_analysis import Contrast, PooledEffect
 

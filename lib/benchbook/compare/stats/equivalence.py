@@ -15,8 +15,8 @@ from scipy.special import stdtr
 
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import Interval
-from benchbook.core.util.errors import given
 from benchbook.core.artifacts.findings import Direction, Label, Verdict
+from benchbook.core.util.errors import given
 
 DECIDED = frozenset({"higher", "lower", "no practical difference"})
 

@@ -17,14 +17,14 @@ import pandas as pd
 from scipy.special import fdtrc
 
 from benchbook.compare.stats import tolerance
-from benchbook.compare.text.worked_arithmetic import Check, check, detail, plain, summary
 from benchbook.compare.stats.intervals import NO_SPREAD, Interval, residual_mean_square, t_interval
-from benchbook.core.util import numeric_equality
+from benchbook.compare.text.worked_arithmetic import Check, check, detail, plain, summary
 from benchbook.core.artifacts import findings
-from benchbook.core.published.table_cells import THREADS, shown
-from benchbook.core.util.errors import given
 from benchbook.core.artifacts.findings import Scaling
 from benchbook.core.published.source import Number
+from benchbook.core.published.table_cells import THREADS, shown
+from benchbook.core.util import numeric_equality
+from benchbook.core.util.errors import given
 
 MIN_LEVELS = 6
 LEVEL = 0.95

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core.artifacts.findings import Turns
-from benchbook.core.study.study import Study
 from benchbook.core.study.interleaving import TURNS
+from benchbook.core.study.study import Study
 from benchbook.core.util.plural import count
 
 PERCENTILES = ("latency_p95_ms", "latency_p99_ms")

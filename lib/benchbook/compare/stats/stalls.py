@@ -190,7 +190,9 @@ def _dip(run_id: str, has_event: bool, before: NDArray[np.float64], after: NDArr
         (
             start
             for start in range(after.size - 2 * WINDOW_S + 1)
-            if not any(tolerance.is_below(one, least) for one in _windows(after[start : start + 2 * WINDOW_S]))
+            if not any(
+                tolerance.is_below(one, least) for one in _windows(after[start : start + 2 * WINDOW_S])
+            )
         ),
         None,
     )

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from benchbook.core.study import descriptors
-from benchbook.core.util import yaml_file
 from benchbook.core.artifacts.findings import Contrast, Findings, Named
+from benchbook.core.study import descriptors
 from benchbook.core.study.study import Study
+from benchbook.core.util import yaml_file
 
 NAMES: Mapping[str, Mapping[str, str]]
 NAMES = yaml_file.read(Path(__file__).parent / "templates" / "names.yaml", is_ours=True).data

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from benchbook.compare.text import labels
-from benchbook.core.util.errors import given
 from benchbook.core.artifacts.findings import Contrast, Finding, Level
+from benchbook.core.util.errors import given
 from benchbook.core.util.plural import count
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 
 from benchbook.compare.text.sentences import signed, told
-from benchbook.core.published.table_cells import Cell, Pair, shown
 from benchbook.core.artifacts.findings import Check
 from benchbook.core.published.source import Number
+from benchbook.core.published.table_cells import Cell, Pair, shown
 
 MINUS = "\N{MINUS SIGN}"
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from benchbook.core.study.study_base import Described
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
-from benchbook.core.study.study_base import Described
 
 T = TypeVar("T")
 

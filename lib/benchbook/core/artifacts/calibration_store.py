@@ -10,9 +10,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchbook.core.study.study import Study
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
-from benchbook.core.study.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.util import numeric_equality
-from benchbook.core.study import interleaving
 from benchbook.core.artifacts.artifact import Arms
+from benchbook.core.study import interleaving
 from benchbook.core.study.model import fingerprint
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_arm import UNMEASURED
+from benchbook.core.util import numeric_equality
 
 # One number for each way of arranging and measuring. Raise it when a change of the code alters what is
 # measured that way: what runs where, beside what, in which order, what is counted meanwhile. Sessions from

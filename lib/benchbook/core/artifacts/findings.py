@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from benchbook.core.artifacts.bottlenecks import Causes
 from benchbook.core.artifacts.artifact import Absent, Document, Part
+from benchbook.core.artifacts.bottlenecks import Causes
 
 Verdict = Literal["confirmed", "contradicted", "inconclusive"]
 Label = Literal[

@@ -10,11 +10,11 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from benchbook.core.util import paths
 from benchbook.core.artifacts.artifact import Document
 from benchbook.core.artifacts.findings import Names
 from benchbook.core.artifacts.record import NotRecorded
 from benchbook.core.study.study_base import Model
+from benchbook.core.util import paths
 
 FILE, REMEDY = "pooled.json", "make pages"
 Label = Literal[

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import Field
 from ruamel.yaml import YAML
 
-from benchbook.core.util import files, paths, yaml_file
-from benchbook.core.study.validation_errors import validate
 from benchbook.core.study.study_base import Model, Name
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.util import files, paths, yaml_file
 
 INDEX = "index.yaml"
 _HEAD = """# The measured record: the sessions of each study, an archive STUDY/SESSION.tar.xz each.

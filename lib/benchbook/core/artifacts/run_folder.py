@@ -18,11 +18,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError
 
-from benchbook.core.util import files
+from benchbook.core.artifacts.artifact import Document, Part, told
 from benchbook.core.study import client_sharding
 from benchbook.core.study import interleaving as words
-from benchbook.core.artifacts.artifact import Document, Part, told
 from benchbook.core.study.model import FORMAT, PlannedRun
+from benchbook.core.util import files
 
 OUT, ERR = "sysbench.out", "sysbench.err"
 # What a client got its options from, where they were not arguments.

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from benchbook.core.util import paths, yaml_file
 from benchbook.core.published.claim import Claim, Scalar
-from benchbook.core.util.errors import InputErrors, did_you_mean
-from benchbook.core.study.validation_errors import validate
 from benchbook.core.study.study_base import Model
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.util import source_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -252,7 +251,7 @@ class Published:
 
 def load(name: str) -> Source:
     """Read `data/published/NAME/source.yaml`; raise `InputErrors` with every mistake."""
-    return validate(document(name), Source)
+    return validate(source_files.read_source(name), Source)
 
 
 def put(loaded: Source, name: str) -> Claim:
@@ -278,22 +277,3 @@ def put(loaded: Source, name: str) -> Claim:
                 return claim
         sides[side] = {**at, **selector}
     return claim.model_copy(update={**sides, "cells": common or None})
-
-
-def document(name: str) -> yaml_file.Document:
-    """Parse `data/published/NAME/source.yaml`, with the line of each key."""
-    file = paths.source(name).published / "source.yaml"
-    if not file.is_file():
-        raise InputErrors([f"data/published: {name}: no such source; {did_you_mean(name, names())}"])
-    return yaml_file.read(file, f"data/published/{name}/source.yaml")
-
-
-def names() -> list[str]:
-    """Return the names of all sources, sorted."""
-    return sorted(file.parent.name for file in (paths.root() / "data" / "published").glob("*/source.yaml"))
-
-
-def claim_ids(*sources: str) -> list[str]:
-    """Return every claim of some sources (none named: of all) as `source/claim`, sorted."""
-    told = {name: document(name).data.get("claims") or {} for name in sources or names()}
-    return sorted(f"{name}/{claim}" for name, claims in told.items() for claim in claims)

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core.published.claim import Selector
-from benchbook.core.util.errors import did_you_mean
 from benchbook.core.published.source import Number, keys
+from benchbook.core.util.errors import did_you_mean
 
 # Three names of one thing: threads are processes times threads of each.
 THREADS = {"threads", "processes", "threads_per_process"}

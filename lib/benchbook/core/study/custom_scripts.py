@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchbook.core.study import descriptors, registry
 from benchbook.core.util import files, paths
-from benchbook.core.study import registry, descriptors
 from benchbook.core.util.errors import BenchbookError
 
 LUA = ".lua"

@@ -253,7 +253,9 @@ def _theirs(group: str, kind: type[T]) -> Iterator[tuple[str, Any]]:
         except Exception as error:
             raise BenchbookError(f"{place}: {error!r}; mend or uninstall the package") from error
         if not isinstance(one, kind):
-            raise BenchbookError(f"{place}: {point.value} is no {kind.__name__} of core.traits; name one")
+            raise BenchbookError(
+                f"{place}: {point.value} is no {kind.__name__} of core.study.descriptors; name one"
+            )
         yield place, one
 
 

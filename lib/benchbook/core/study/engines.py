@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.study import registry, descriptors
+from benchbook.core.study import descriptors, registry
 from benchbook.core.study.study_arm import Arm, ArmEngine
 from benchbook.core.study.study_cluster import Cluster
 from benchbook.core.study.study_sections import Build, Engine
@@ -121,7 +121,11 @@ def _of_build(place: str, one: Engine | ArmEngine, base: Build | None, kind: str
 
 def _of_way(name: str, arm: Arm, engine: str) -> Iterator[str]:
     """Yield what can't be on an arm's way to its engine: another protocol, or a network beside a socket."""
-    told, proxy, is_socket = descriptors.engine(engine), descriptors.between(arm.access), arm.access == registry.SOCKET
+    told, proxy, is_socket = (
+        descriptors.engine(engine),
+        descriptors.between(arm.access),
+        arm.access == registry.SOCKET,
+    )
     if proxy is not None and proxy.driver not in (None, told.driver):
         yield (
             f"arms.{name}.access: {arm.access}: not supported with engine.name: {engine}, whose protocol it "

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.study import engines, custom_scripts, registry, sysbench_workloads, descriptors
+from benchbook.core.study import custom_scripts, descriptors, engines, registry, sysbench_workloads
 from benchbook.core.study.model import PlannedRun, fingerprint
 from benchbook.core.study.study_kubernetes import Kubernetes
 
@@ -85,7 +85,10 @@ def least_ms(study: Any, rules: int = RULES) -> int:
 
 def has_own_twin(study: Any) -> bool:
     """Say whether in turns the baseline's twin needs a server of its own, because arms can't share one."""
-    return study.aa is not None and descriptors.engine(engines.engine_of(study, study.baseline).name).has_own_work
+    return (
+        study.aa is not None
+        and descriptors.engine(engines.engine_of(study, study.baseline).name).has_own_work
+    )
 
 
 def misleading(study: Any) -> Iterator[str]:

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from benchbook.core.util import paths, yaml_file
 from benchbook.core.study import descriptors
-from benchbook.core.util.errors import InputErrors
-from benchbook.core.study.validation_errors import validate
 from benchbook.core.study.study_base import Model, Name, distinct, enumeration, known
 from benchbook.core.study.study_hosts import ADDRESS, no_socket
+from benchbook.core.study.validation_errors import validate
+from benchbook.core.util import paths, yaml_file
+from benchbook.core.util.errors import InputErrors
 
 ROLES = ("server", "proxy", "client", "pd", "tikv", "control")
 Role = Literal["server", "proxy", "client", "pd", "tikv", "control"]

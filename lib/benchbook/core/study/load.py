@@ -11,13 +11,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from benchbook.core.util import paths, yaml_file
-from benchbook.core.study import study_variants, interleaving
-from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
-from benchbook.core.study.validation_errors import in_place, validate
+from benchbook.core.study import interleaving, study_variants
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_base import NAME
+from benchbook.core.study.validation_errors import in_place, validate
+from benchbook.core.util import paths, source_files, yaml_file
+from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 
 TAKEN = ("calibration", "published", "record", "recorded", "review", "site")
 """Folders of `data` that are no study's."""
@@ -100,13 +100,10 @@ def _unknown_claims(document: yaml_file.Document) -> Iterator[str]:
     }
     if not named:
         return
-    # Most commands can do without its models.
-    from benchbook.core.published import source
-
-    asked = {claim.partition("/")[0] for claim in named.values()} & set(source.names())
-    known = source.claim_ids(*asked) if asked else []
+    asked = {claim.partition("/")[0] for claim in named.values()} & set(source_files.source_names())
+    known = source_files.claim_ids(*asked) if asked else []
     if not set(named.values()) <= set(known):
-        known = source.claim_ids()
+        known = source_files.claim_ids()
     for place, claim in named.items():
         if claim not in known:
             yield in_place(document, f"{place}: {claim}: no such claim; {did_you_mean(claim, known)}")

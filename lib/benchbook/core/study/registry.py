@@ -1,7 +1,7 @@
 """What can be named in a study file, where its code is, and what of an arm each kind of site makes.
 
 A kind of site is a room in `sites` and one line here, named as text and loaded by `sites` when used. Engines
-and proxies say what they are themselves (`core.traits`).
+and proxies say what they are themselves (`core.study.descriptors`).
 
 On most kinds an arm that asks for what its kind does not make is a mistake in the study file. Hosts leave
 such an arm out and measure the others (`sites.hosts.obstacles`), unless what it asks for belongs to one kind

@@ -8,11 +8,22 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from benchbook.core.study import engines, custom_scripts, registry, sysbench_workloads, client_sharding, study_cluster, study_hosts, study_kubernetes, descriptors, interleaving
-from benchbook.core.util.errors import did_you_mean
+from benchbook.core.study import (
+    client_sharding,
+    custom_scripts,
+    descriptors,
+    engines,
+    interleaving,
+    registry,
+    study_cluster,
+    study_hosts,
+    study_kubernetes,
+    sysbench_workloads,
+)
 from benchbook.core.study.study_arm import Arm, conflicts
 from benchbook.core.study.study_base import Model, Name, Threads, distinct
 from benchbook.core.study.study_sections import Dataset, Engine, Plan, Rate, Site, TwinArm, WarmUp, Workload
+from benchbook.core.util.errors import did_you_mean
 from benchbook.core.util.plural import count
 
 TWIN = "_again"
@@ -73,7 +84,9 @@ class Study(Model):
     @property
     def sessions(self) -> int:
         """Most sessions of sysbench at once on a server; in turns the arms are connected at the same time."""
-        is_in_turns = any(interleaving.order(self, workload) == interleaving.TURNS for workload in self.workloads)
+        is_in_turns = any(
+            interleaving.order(self, workload) == interleaving.TURNS for workload in self.workloads
+        )
         return max(self.threads) * (len(self.arms) + (self.aa is not None) if is_in_turns else 1)
 
     def has_twin(self, workload: str, threads: int) -> bool:
@@ -147,7 +160,8 @@ class Study(Model):
         """Yield what does not go together, each as `path.to.key: what is wrong; what to write`."""
         for name, workload in self.workloads.items():
             if workload.script is None and name not in sysbench_workloads.SCRIPTS:
-                yield f"workloads.{name}: unknown; {did_you_mean(name, sysbench_workloads.SCRIPTS)} Or name its script"
+                hint = did_you_mean(name, sysbench_workloads.SCRIPTS)
+                yield f"workloads.{name}: unknown; {hint} Or name its script"
         for arm in self.arms:
             if arm.endswith(TWIN):
                 yield f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from benchbook.core.study import registry, descriptors
+from benchbook.core.study import descriptors, registry
 from benchbook.core.study.study_base import Model, Name, distinct, enumeration, known
 from benchbook.core.study.study_cluster import ArmCluster
 from benchbook.core.study.study_hosts import HostProxy, Numa, PartSettings, Place

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from benchbook.core.study import registry, descriptors
+from benchbook.core.study import descriptors, registry
 from benchbook.core.study.study_base import Model, Scalar
 from benchbook.core.study.study_hosts import Item
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from benchbook.core.study import registry, descriptors
+from benchbook.core.study import descriptors, registry
 from benchbook.core.study.study_base import Model, Scalar, distinct
 
 Item = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$")]

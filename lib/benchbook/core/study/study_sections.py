@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from benchbook.core.study import custom_scripts, registry, sysbench_workloads, descriptors
-from benchbook.core.util.errors import did_you_mean
+from benchbook.core.study import custom_scripts, descriptors, registry, sysbench_workloads
 from benchbook.core.study.study_base import Model, Name, Threads, distinct, enumeration, known
 from benchbook.core.study.study_cluster import Cluster
 from benchbook.core.study.study_hosts import Existing, Tiup
 from benchbook.core.study.study_kubernetes import Kubernetes
+from benchbook.core.util.errors import did_you_mean
 
 MAX_INT32 = 2_147_483_647
 # Errors that sysbench must never ignore: with them it loops for ever or crashes while reconnecting.
@@ -23,7 +23,8 @@ FATAL_ERRORS = {2006, 2011, 2013, 2055}
 def _shipped(value: str) -> str:
     if value not in sysbench_workloads.SCRIPTS:
         raise ValueError(
-            f"unknown workload script; {did_you_mean(value, sysbench_workloads.SCRIPTS)} A script of your own is the "
+            f"unknown workload script; {did_you_mean(value, sysbench_workloads.SCRIPTS)} "
+            f"A script of your own is the "
             "path of a .lua file"
         )
     return value
@@ -44,7 +45,9 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
 
 
 SiteKind = Annotated[str, known("site", registry.SITES.keys), enumeration(registry.SITES.keys)]
-EngineName = Annotated[str, known("engine (of no package here)", descriptors.engines), enumeration(descriptors.engines)]
+EngineName = Annotated[
+    str, known("engine (of no package here)", descriptors.engines), enumeration(descriptors.engines)
+]
 Script = Annotated[
     str,
     AfterValidator(lambda value: value if custom_scripts.is_own(value) else _shipped(value)),

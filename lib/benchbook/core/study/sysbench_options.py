@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from benchbook.core.study import custom_scripts
-from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.interleaving import clock_seconds
+from benchbook.core.study.model import PlannedRun
 
 ACCOUNT = "config-file"
 # What a driver's options of the connection end in; PostgreSQL's takes a socket's folder as the host.

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from benchbook.core.util.errors import InputErrors, did_you_mean
 from benchbook.core.study.params import Params
+from benchbook.core.util.errors import InputErrors, did_you_mean
 from benchbook.core.util.yaml_file import Document
 
 T = TypeVar("T", bound=BaseModel)

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchbook.sites.agent import files
-from benchbook.sites.workspace import free_bytes
 from benchbook.sites.processes import control_groups, procfs
 from benchbook.sites.processes.process import PLAIN
+from benchbook.sites.workspace import free_bytes
 
 SYS = Path("/sys")
 NONE: dict[str, str] = {}
 # What is looked for on a host, by the name of its version among the facts: its `programs`, and what asks the
-# first of them (`by`), as `core.traits` has it.
+# first of them (`by`), as `core.study.descriptors` has it.
 Asked = Mapping[str, Mapping[str, Sequence[str]]]
 # The facts that every machine has, so that a report finds them where it always does.
 TOLD = (

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
-from benchbook.sites.processes import spawn, procfs
-from benchbook.sites.processes.spawn import Where
+from benchbook.sites.processes import procfs, spawn
 from benchbook.sites.processes.process import FOLDER, PLAIN, TOKEN
+from benchbook.sites.processes.spawn import Where
 
 GRACE_S, GENTLE = 20.0, int(signal.SIGTERM)
 

@@ -179,7 +179,14 @@ def _costs(before: list[float], after: list[float], used: float, span: float) ->
     system = taskstats.split([used, *grown[taskstats.USER :]])[1]
     disk = [grown[place] / 1024 for place in (taskstats.READ, taskstats.WRITTEN)]
     switches = [grown[taskstats.VOLUNTARY], grown[taskstats.INVOLUNTARY]]
-    found = [system, *switches, grown[taskstats.WAIT], *disk, grown[taskstats.FAULTS], after[taskstats.THREADS]]
+    found = [
+        system,
+        *switches,
+        grown[taskstats.WAIT],
+        *disk,
+        grown[taskstats.FAULTS],
+        after[taskstats.THREADS],
+    ]
     return ["" if math.isnan(value) else round(value, 4) for value in found]
 
 

@@ -137,7 +137,9 @@ class Dialect:
         """Return what `traits.TEXT` names of a table's columns, as the server says it, if it has any."""
         rows = self.ask(connection, "text", name=table)
         columns = zip(*(map(str, row) for row in rows), strict=True)
-        return {about: ", ".join(sorted({*said})) for about, said in zip(descriptors.TEXT, columns, strict=False)}
+        return {
+            about: ", ".join(sorted({*said})) for about, said in zip(descriptors.TEXT, columns, strict=False)
+        }
 
     def checksum(self, connection: Connection, table: str, kind: str) -> int:
         """Return a checksum of a sysbench table.

@@ -15,12 +15,12 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import workspace as labs
 from benchbook.sites import settings, sql
+from benchbook.sites import workspace as labs
+from benchbook.sites.descriptors.mariadb import TRAITS
 from benchbook.sites.engines import tls
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.descriptors.mariadb import TRAITS
 
 CRASH = re.compile(
     r"\[ERROR\]|got signal|Assertion|Segmentation|[Cc]orrupt|Out of memory|No space left", re.ASCII

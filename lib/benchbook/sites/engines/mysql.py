@@ -12,8 +12,8 @@ from typing import Any
 import pymysql
 
 from benchbook.sites import workspace as labs
-from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
 from benchbook.sites.descriptors.mysql import TRAITS
+from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
 
 FIRST = "first.sql"
 ABSENT = {

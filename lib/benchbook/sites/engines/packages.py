@@ -14,10 +14,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.core.util import git, paths
 from benchbook.core.study import descriptors
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study_sections import Build, Engine
+from benchbook.core.util import git, paths
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import load, sql
 from benchbook.sites.agent import files
 from benchbook.sites.machine import local_machine
@@ -71,7 +71,9 @@ def _is_missing(engine: Engine) -> bool:
         return False
     program, words = of.programs[0], load(of.code).version_words
     said = [
-        files.says([one, *of.version_by]) for one in {local_machine.find(program), *files.programs(program)} if one
+        files.says([one, *of.version_by])
+        for one in {local_machine.find(program), *files.programs(program)}
+        if one
     ]
     known = [match[1] for match in map(words.search, said) if match]
     return not any(sql.is_version(one, engine.version) for one in known)

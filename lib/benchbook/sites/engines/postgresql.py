@@ -13,13 +13,13 @@ import sqlalchemy
 from psycopg import sql as quoting
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import workspace as labs
 from benchbook.sites import settings, sql
+from benchbook.sites import workspace as labs
+from benchbook.sites.descriptors.postgresql import TRAITS
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.descriptors.postgresql import TRAITS
 
 CRASH = re.compile(
     r"\b(PANIC|FATAL):|was terminated by signal|terminating any other active|"

@@ -17,8 +17,8 @@ from typing import Any
 
 import psycopg
 
-from benchbook.sites.workspace import Lab
 from benchbook.sites.machine.contract import Far
+from benchbook.sites.workspace import Lab
 
 READ_S, ACCEPT_S, CLOSE_S = 600.0, 30.0, 5.0
 PIECE = 1 << 16

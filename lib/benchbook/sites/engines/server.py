@@ -13,13 +13,13 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.descriptors import Engine as Traits
-from benchbook.sites import workspace as labs
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import settings, sql
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent import files
 from benchbook.sites.agent.facts import VERSION
-from benchbook.sites.machine import local_machine, data_snapshots
+from benchbook.sites.machine import data_snapshots, local_machine
 from benchbook.sites.machine.capabilities import install_command
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised_process import Supervised

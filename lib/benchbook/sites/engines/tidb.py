@@ -14,14 +14,14 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import workspace as labs
 from benchbook.sites import settings, sql
+from benchbook.sites import workspace as labs
+from benchbook.sites.descriptors.tidb import TRAITS
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.local_machine import Here
 from benchbook.sites.tidb import build, config, data
 from benchbook.sites.tidb.status import Status
-from benchbook.sites.descriptors.tidb import TRAITS
 
 STORAGE = "unistore, embedded: one process, writes not synced"
 CRASH = re.compile(r"\[ERROR\]|\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)

@@ -14,12 +14,12 @@ import pymysql
 import sqlalchemy
 from sqlalchemy import Connection, text
 
-from benchbook.core.util import process_env
 from benchbook.core.study import descriptors
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study_hosts import Existing
-from benchbook.sites import workspace as labs
+from benchbook.core.util import process_env
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import settings, sql
+from benchbook.sites import workspace as labs
 from benchbook.sites.engines.dialect import MYSQL
 
 MARK = "benchbook_lab"
@@ -76,7 +76,9 @@ class Theirs:
         known = MYSQL.variables(connection)
         said = f"{known.get('version', '')} {known.get('version_comment', '')}".lower()
         words = {
-            of.said_by: name for name, of in reversed([*descriptors.engines().items()]) if of.said_by is not None
+            of.said_by: name
+            for name, of in reversed([*descriptors.engines().items()])
+            if of.said_by is not None
         }
         # The one that is known by no word of its own is what is left.
         name = next(name for word, name in sorted(words.items(), reverse=True) if word in said)

@@ -14,23 +14,23 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core.util import files
 from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
-from benchbook.sites import workspace as labs
+from benchbook.core.util import files
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import sql
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent import microbenchmarks
-from benchbook.sites.topology import background_load, turns
-from benchbook.sites.topology.site import HeldSite
 from benchbook.sites.contract import Start, Taker
 from benchbook.sites.external import server
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import local_machine
 from benchbook.sites.processes import process, procfs
 from benchbook.sites.processes.spawn import Where
+from benchbook.sites.topology import background_load, turns
+from benchbook.sites.topology.site import HeldSite
 
 MARKS, PLACE = "existing.json", "place"
 TLS_FILES = ("cacert.pem", "client-cert.pem", "client-key.pem")

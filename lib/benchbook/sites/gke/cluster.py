@@ -11,9 +11,9 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.core.util.errors import InputErrors, SiteError
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_kubernetes import Gke
+from benchbook.core.util.errors import InputErrors, SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.kube import placement
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from benchbook.core.study.inventory import Target
 from benchbook.core.util.errors import SiteError
 from benchbook.core.util.files import write_text
-from benchbook.core.study.inventory import Target
 from benchbook.sites.workspace import lab_id
 
 if TYPE_CHECKING:

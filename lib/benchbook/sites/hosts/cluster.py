@@ -21,18 +21,18 @@ from pymysql.constants import ER
 
 from benchbook.core.artifacts import applied_config
 from benchbook.core.study.engines import engine_of
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_hosts import Numa
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import sql
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts import tiup
-from benchbook.sites.hosts.placement import PD_AT, TIKV_AT, Part, Place
 from benchbook.sites.hosts.machine import OnHost
-from benchbook.sites.workspace import ADMIN
+from benchbook.sites.hosts.placement import PD_AT, TIKV_AT, Part, Place
 from benchbook.sites.machine import data_snapshots
 from benchbook.sites.tidb import data
 from benchbook.sites.tidb.status import Status, threads
+from benchbook.sites.workspace import ADMIN
 
 LOOK_S = 1.0
 STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"

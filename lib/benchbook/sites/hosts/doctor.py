@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from benchbook.core.study import inventory, load, descriptors
-from benchbook.core.util import paths
-from benchbook.core.util.errors import InputErrors, SiteError
+from benchbook.core.study import descriptors, inventory, load
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
+from benchbook.core.util import paths
+from benchbook.core.util.errors import InputErrors, SiteError
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts import roles
 from benchbook.sites.machine.capabilities import Ability, judge

@@ -21,8 +21,8 @@ import fabric
 import paramiko
 
 from benchbook.core.study import descriptors
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.inventory import Target
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.jobs import Told
 from benchbook.sites.hosts import agent_zipapp

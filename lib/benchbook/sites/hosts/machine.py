@@ -26,10 +26,10 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.agent.files import Files
 from benchbook.sites.hosts.host import AgentGone, Host, Unreachable
-from benchbook.sites.workspace import Lab
 from benchbook.sites.machine import data_snapshots
 from benchbook.sites.machine.contract import WAIT_S, Env, Far, Machine, Request, fetch
 from benchbook.sites.processes.spawn import Where
+from benchbook.sites.workspace import Lab
 
 if TYPE_CHECKING:
     import psycopg

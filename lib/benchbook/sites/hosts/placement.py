@@ -12,9 +12,9 @@ from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_arm import Arm
 from benchbook.core.study.study_hosts import Numa
+from benchbook.sites.hosts import roles
 from benchbook.sites.topology import parts
 from benchbook.sites.topology.parts import Arranged, copies, numbered
-from benchbook.sites.hosts import roles
 
 # A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.
 CLUSTER_PORTS, TIKV_AT, PD_AT, EXPORTERS_AT = 64, 32, 60, 62

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from benchbook.core.study import inventory, registry, descriptors
+from benchbook.core.study import descriptors, inventory, registry
 from benchbook.core.study.engines import engine_of
-from benchbook.core.util.errors import InputErrors
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_arm import Arm
+from benchbook.core.util.errors import InputErrors
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.topology.background_load import too_few_files
 

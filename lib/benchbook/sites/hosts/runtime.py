@@ -17,25 +17,25 @@ from typing import Any
 
 from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_arm import Kernel
 from benchbook.core.study.study_hosts import HostProxy
-from benchbook.sites import workspace as labs
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import load
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent import kernel
 from benchbook.sites.agent.facts import Look
-from benchbook.sites.topology import background_load
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import agent_zipapp, clean
-from benchbook.sites.hosts.placement import Chain, Part, chains, client_hosts, endpoints, hosts_of, reached_at
 from benchbook.sites.hosts.client import RemoteClient, beside
 from benchbook.sites.hosts.cluster import Cluster
 from benchbook.sites.hosts.host import Host, Refused, Unreachable
 from benchbook.sites.hosts.machine import OnHost, clock
-from benchbook.sites.workspace import Lab, lab_id
+from benchbook.sites.hosts.placement import Chain, Part, chains, client_hosts, endpoints, hosts_of, reached_at
 from benchbook.sites.processes.spawn import Where
+from benchbook.sites.topology import background_load
+from benchbook.sites.workspace import Lab, lab_id
 
 # What a client's start asks of its host, one after the other, and what the program takes to be ready there.
 CALLS, READY_S = 25, 2.0

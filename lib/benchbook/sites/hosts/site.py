@@ -10,27 +10,27 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core.study import inventory, descriptors
+from benchbook.core.study import descriptors, inventory
 from benchbook.core.study.engines import engine_of
-from benchbook.core.util.errors import InputErrors, SiteError
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import InputErrors, SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent import microbenchmarks
 from benchbook.sites.agent.facts import TOLD
-from benchbook.sites.topology.parts import Part, of_others
-from benchbook.sites.topology.site import ArrangedSite
 from benchbook.sites.contract import Start
 from benchbook.sites.engines import tls
-from benchbook.sites.hosts import placement, machine, roles
-from benchbook.sites.hosts.placement import OnHosts
+from benchbook.sites.hosts import machine, placement, roles
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Refused
+from benchbook.sites.hosts.placement import OnHosts
 from benchbook.sites.hosts.roles import summary
 from benchbook.sites.hosts.runtime import Running
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock
 from benchbook.sites.tidb.status import pools_spent
+from benchbook.sites.topology.parts import Part, of_others
+from benchbook.sites.topology.site import ArrangedSite
 
 
 class HostsSite(ArrangedSite[OnHosts]):
@@ -105,7 +105,11 @@ class HostsSite(ArrangedSite[OnHosts]):
         for name in sorted(names):
             with contextlib.suppress(SiteError):
                 there = self._running.machine(name)
-                found[name] = {"probes": microbenchmarks.read(there.says(microbenchmarks.argv(str(there.folder), "python3")))}
+                found[name] = {
+                    "probes": microbenchmarks.read(
+                        there.says(microbenchmarks.argv(str(there.folder), "python3"))
+                    )
+                }
         servers = [placement.server_hosts(chain)[0] for chain in self.chains.values()]
         first = next((name for name in servers if name in found), None)
         return {**found[first], "hosts": found} if first is not None else {}

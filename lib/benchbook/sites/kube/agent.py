@@ -15,9 +15,9 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 from websocket import ABNF, WebSocketTimeoutException
 
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study_kubernetes import Kubernetes
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts import agent_zipapp
 from benchbook.sites.hosts.host import AgentGone, Host

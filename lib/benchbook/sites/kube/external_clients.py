@@ -10,8 +10,8 @@ import functools
 from collections.abc import Container
 
 from benchbook.core.study import inventory
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.contract import Start

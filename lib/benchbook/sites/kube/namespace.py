@@ -13,15 +13,15 @@ from typing import Any
 
 from kubernetes import client
 
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.hosts.machine import OnHost
-from benchbook.sites.kube import placement, manifests, wait
+from benchbook.sites.kube import manifests, placement, wait
 from benchbook.sites.kube.agent import LOOK, PodHost
 from benchbook.sites.kube.api import Cluster, wait_for
-from benchbook.sites.kube.placement import Part, pod_of
 from benchbook.sites.kube.manifests import DIGEST
+from benchbook.sites.kube.placement import Part, pod_of
 
 GONE_S = 180.0
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchbook.core.study import descriptors
 from benchbook.core.study.study import Study
-from benchbook.sites.kube import placement, manifests, tidb
+from benchbook.sites.kube import manifests, placement, tidb
 from benchbook.sites.kube.placement import Chain, Names, Part, asked, clients_outside, in_pods, nodes_of
 from benchbook.sites.settings import numbers
 

@@ -10,17 +10,17 @@ from typing import Any
 
 from kubernetes import client
 
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study_kubernetes import operators
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts.client import RemoteClient, beside
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import facts, placement, manifests, plan_output, tidb, wait
+from benchbook.sites.kube import facts, manifests, placement, plan_output, tidb, wait
 from benchbook.sites.kube.api import wait_for
-from benchbook.sites.kube.placement import Chain, Part, clients_outside, in_pods, pod_of, service_of
-from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.external_clients import Outside
+from benchbook.sites.kube.namespace import StudyNamespace
+from benchbook.sites.kube.placement import Chain, Part, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.tidb_cluster import TidbCluster
 

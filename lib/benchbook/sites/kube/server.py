@@ -14,16 +14,16 @@ from typing import Any
 
 from benchbook.core.study import descriptors
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import workspace as labs
 from benchbook.sites import load
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent.files import OF_VERSIONS
 from benchbook.sites.hosts.host import AgentGone
 from benchbook.sites.hosts.machine import Job, OnHost
-from benchbook.sites.kube import placement, manifests, wait
+from benchbook.sites.kube import manifests, placement, wait
 from benchbook.sites.kube.agent import LOOK, PodHost
 from benchbook.sites.kube.api import Done, wait_for
-from benchbook.sites.kube.placement import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
+from benchbook.sites.kube.placement import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.machine.contract import Env
 from benchbook.sites.processes.spawn import Where
 

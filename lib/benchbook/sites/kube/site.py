@@ -9,23 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.study import client_sharding, descriptors
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology import clock
-from benchbook.sites.topology.site import ArrangedSite
-from benchbook.sites.topology.turns import ask
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts import machine
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import api, evidence, placement, plan_output, runtime
-from benchbook.sites.kube.placement import InPod, clients_inside, clients_outside, pod_of
-from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.external_clients import Outside
-from benchbook.sites.machine import lock, data_snapshots
+from benchbook.sites.kube.namespace import StudyNamespace
+from benchbook.sites.kube.placement import InPod, clients_inside, clients_outside, pod_of
+from benchbook.sites.machine import data_snapshots, lock
 from benchbook.sites.tidb.status import pools_spent
+from benchbook.sites.topology import clock
+from benchbook.sites.topology.site import ArrangedSite
+from benchbook.sites.topology.turns import ask
 
 READY_S, END_S = 1.5, 10.0
 

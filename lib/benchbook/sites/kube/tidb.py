@@ -11,12 +11,12 @@ import hashlib
 import json
 from typing import Any
 
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_kubernetes import Kubernetes, Role, release
-from benchbook.sites.kube import placement, manifests
-from benchbook.sites.kube.placement import Chain, Names, asked, asked_resources, service_of
+from benchbook.core.util.errors import SiteError
+from benchbook.sites.kube import manifests, placement
 from benchbook.sites.kube.manifests import HOSTNAME, resources, tolerations
+from benchbook.sites.kube.placement import Chain, Names, asked, asked_resources, service_of
 from benchbook.sites.settings import must_be_free
 from benchbook.sites.tidb import config
 

@@ -17,19 +17,19 @@ import sqlalchemy
 from pymysql.constants import ER
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import workspace as labs
 from benchbook.sites import sql
+from benchbook.sites import workspace as labs
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import tidb, wait
 from benchbook.sites.kube.api import wait_for
-from benchbook.sites.kube.placement import Chain, Part
 from benchbook.sites.kube.manifests import HOME
 from benchbook.sites.kube.namespace import StudyNamespace
+from benchbook.sites.kube.placement import Chain, Part
 from benchbook.sites.kube.tidb import COMPONENT, INSTANCE, PARTS
 from benchbook.sites.kube.wait import tells
-from benchbook.sites.machine.local_machine import Here
 from benchbook.sites.machine.data_snapshots import Loaded
+from benchbook.sites.machine.local_machine import Here
 from benchbook.sites.tidb import config, data
 from benchbook.sites.tidb.status import Placement, Status, threads
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.workspace import lab_id
 from benchbook.sites.machine import facts as machine
+from benchbook.sites.workspace import lab_id
 
 ROOT = Path("/sys/fs/cgroup")
 PERIOD_US, LONG_PERIOD_US, LEAST_US = 10_000, 100_000, 1_000

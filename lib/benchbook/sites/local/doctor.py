@@ -18,12 +18,12 @@ from benchbook.core.study import descriptors
 from benchbook.sites import load
 from benchbook.sites.agent import files, microbenchmarks
 from benchbook.sites.agent.facts import VERSION, first
-from benchbook.sites.topology import background_load
-from benchbook.sites.workspace import free_bytes, lab_root, nearest
 from benchbook.sites.machine import capabilities, local_machine, lock
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine.capabilities import Ability, install_command, judge, manager
 from benchbook.sites.processes import procfs
+from benchbook.sites.topology import background_load
+from benchbook.sites.workspace import free_bytes, lab_root, nearest
 
 GIB = 1 << 30
 # Reading the wall clock through these does not ask the hypervisor or a slow chip.

@@ -9,16 +9,16 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology import background_load
-from benchbook.sites.topology.parts import of_others
 from benchbook.sites.local import cgroups
 from benchbook.sites.local.placement import Chain, Part
 from benchbook.sites.local.runtime import Parts
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import procfs
+from benchbook.sites.topology import background_load
+from benchbook.sites.topology.parts import of_others
 
 PINGS = 21
 

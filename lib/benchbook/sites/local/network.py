@@ -27,15 +27,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study_arm import Kernel
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent import kernel
-from benchbook.sites.workspace import lab_id
 from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised_process import Supervised
 from benchbook.sites.processes.process import PATH
+from benchbook.sites.workspace import lab_id
 
 NAMESPACES = Path("/run/netns")
 VIRTUAL = 200
@@ -227,7 +227,14 @@ class Delay(Supervised):
         self._must_have_ports(self.place.port)
         listen = f"{self.place.address}:{self.place.port}"
         yield from self._beginning(
-            [sys.executable, "-m", "benchbook.sites.local.delay_proxy", listen, self.server, str(self.latency_ms)],
+            [
+                sys.executable,
+                "-m",
+                "benchbook.sites.local.delay_proxy",
+                listen,
+                self.server,
+                str(self.latency_ms),
+            ],
             self.holds_port,
         )
 

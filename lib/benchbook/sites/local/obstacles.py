@@ -12,11 +12,11 @@ from benchbook.core.study.study_arm import Arm, Kernel, Load
 from benchbook.core.study.study_sections import Engine
 from benchbook.sites import load
 from benchbook.sites.agent import files, kernel
-from benchbook.sites.topology import background_load
 from benchbook.sites.engines import packages
 from benchbook.sites.local.placement import Chain, suits_netem
 from benchbook.sites.machine import capabilities, local_machine
 from benchbook.sites.processes import procfs
+from benchbook.sites.topology import background_load
 
 CLIENT_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # With fewer, one of our ports is hardly ever among them.

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from benchbook.core.study import registry, descriptors
+from benchbook.core.study import descriptors, registry
 from benchbook.core.study.engines import variant
 from benchbook.core.study.study_arm import LOWEST_SHARES, Arm, Cpu
+from benchbook.sites.local.cgroups import CORE_SHARES
 from benchbook.sites.topology import parts
 from benchbook.sites.topology.parts import Arranged, copies
-from benchbook.sites.local.cgroups import CORE_SHARES
 
 SERVICE_PORT = 3306
 

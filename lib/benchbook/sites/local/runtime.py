@@ -8,15 +8,15 @@ from typing import Any
 
 from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of, program_of
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study import Study
-from benchbook.sites import workspace as labs
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import load
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent import kernel
 from benchbook.sites.engines import packages
 from benchbook.sites.local import cgroups, network
 from benchbook.sites.local.placement import Chain, Part
-from benchbook.sites.machine import data_snapshots, concurrent_steps
+from benchbook.sites.machine import concurrent_steps, data_snapshots
 from benchbook.sites.machine.local_machine import Here
 from benchbook.sites.machine.supervised_process import Made
 from benchbook.sites.processes.spawn import Where

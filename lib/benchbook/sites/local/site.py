@@ -11,20 +11,20 @@ from typing import Any
 
 from benchbook.core.study import client_sharding, descriptors
 from benchbook.core.study.engines import engine_of
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent import microbenchmarks
+from benchbook.sites.contract import Start, Taker
+from benchbook.sites.local import evidence, obstacles, placement, runtime
+from benchbook.sites.local.placement import InLab, Part
+from benchbook.sites.machine import data_snapshots, local_machine
+from benchbook.sites.processes import process
+from benchbook.sites.processes.spawn import Where
 from benchbook.sites.topology import background_load, turns
 from benchbook.sites.topology.parts import HOPS
 from benchbook.sites.topology.site import ArrangedSite
-from benchbook.sites.contract import Start, Taker
-from benchbook.sites.local import evidence, placement, obstacles, runtime
-from benchbook.sites.local.placement import InLab, Part
-from benchbook.sites.machine import local_machine, data_snapshots
-from benchbook.sites.processes import process
-from benchbook.sites.processes.spawn import Where
 
 
 class LocalSite(ArrangedSite[InLab]):

@@ -17,14 +17,14 @@ from typing import Any
 import pymysql
 import sqlalchemy
 
+from benchbook.core.study.study_cluster import Cluster as Asked
 from benchbook.core.util import files
 from benchbook.core.util.errors import SiteError
-from benchbook.core.study.study_cluster import Cluster as Asked
-from benchbook.sites import workspace as labs
 from benchbook.sites import settings, sql
+from benchbook.sites import workspace as labs
 from benchbook.sites.local import tidb_members
 from benchbook.sites.local.network import Delay, Zones
-from benchbook.sites.machine import data_snapshots, concurrent_steps
+from benchbook.sites.machine import concurrent_steps, data_snapshots
 from benchbook.sites.machine.local_machine import Here
 from benchbook.sites.machine.supervised_process import Made
 from benchbook.sites.tidb import build, config, data, status

@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from benchbook.core.util.numeric_equality import flat
-from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.core.study.study_cluster import Event
+from benchbook.core.util.errors import SettingsDiffer, SiteError
+from benchbook.core.util.numeric_equality import flat
 from benchbook.sites import workspace as labs
 from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Request

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pymysql
 
-from benchbook.sites.workspace import Lab
 from benchbook.sites.processes.spawn import Where
+from benchbook.sites.workspace import Lab
 
 if TYPE_CHECKING:
     import psycopg

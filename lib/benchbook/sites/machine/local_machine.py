@@ -24,8 +24,8 @@ from benchbook.sites.agent.watch import Watch
 from benchbook.sites.machine.contract import WAIT_S, Env, Machine, Request, fetch
 from benchbook.sites.machine.supervised_process import tail
 from benchbook.sites.processes import process, procfs
-from benchbook.sites.processes.spawn import Where
 from benchbook.sites.processes.process import Child
+from benchbook.sites.processes.spawn import Where
 from benchbook.sites.processes.tcp_bytes import Hop
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from pathlib import Path
 import psutil
 
 from benchbook.core.util.errors import LockHeld, SiteError
-from benchbook.sites.workspace import noted
 from benchbook.sites.processes import procfs
+from benchbook.sites.workspace import noted
 
 PATIENCE_S = 0.5
 

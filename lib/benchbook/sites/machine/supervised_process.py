@@ -13,8 +13,8 @@ from typing import Any
 
 from benchbook.core.artifacts import applied_config
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import workspace as labs
 from benchbook.sites import settings
+from benchbook.sites import workspace as labs
 from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Machine
 

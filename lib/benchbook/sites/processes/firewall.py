@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchbook.sites.processes.tcp_bytes import answers
 from benchbook.sites.processes.taskstats import attributes
+from benchbook.sites.processes.tcp_bytes import answers
 
 PROC = Path("/proc")
 OURS = b"benchbook "

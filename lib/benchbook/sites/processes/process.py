@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.processes import spawn, procfs
+from benchbook.sites.processes import procfs, spawn
 from benchbook.sites.processes.spawn import ANYWHERE, Where
 
 TOKEN = "BENCHBOOK_LAB"

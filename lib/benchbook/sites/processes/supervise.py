@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchbook.sites.processes import spawn, procfs
+from benchbook.sites.processes import procfs, spawn
 from benchbook.sites.processes.spawn import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
 
 OWNER = "BENCHBOOK_OWNER"

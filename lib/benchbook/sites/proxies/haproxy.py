@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.proxies.proxy import Pod, Proxy
 from benchbook.sites.descriptors.haproxy import FOR_SYSBENCH, TRAITS, WORDS
+from benchbook.sites.proxies.proxy import Pod, Proxy
 
 MAX_CONNECTIONS = 4096
 SOCKET = "p.sock"

@@ -15,9 +15,9 @@ import psycopg
 from benchbook.core.study import descriptors
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
+from benchbook.sites.descriptors.pgbouncer import TRAITS
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.proxies.proxy import Proxy
-from benchbook.sites.descriptors.pgbouncer import TRAITS
 
 USERS = "users.txt"
 DRIVER = descriptors.PGSQL

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.study import descriptors
-from benchbook.core.util.errors import SiteError
-from benchbook.core.study.study_hosts import HostProxy
 from benchbook.core.study.descriptors import Proxy as Traits
-from benchbook.sites import workspace as labs
+from benchbook.core.study.study_hosts import HostProxy
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import load, sql
+from benchbook.sites import workspace as labs
 from benchbook.sites.agent import files
 from benchbook.sites.agent.facts import VERSION
 from benchbook.sites.machine import local_machine
@@ -77,9 +77,8 @@ class Proxy(Supervised, abc.ABC):
         version = asked.version if asked is not None else None
         if version is None or sql.is_version((found := cls.installed()) or "", version):
             return None
-        return (
-            f"{program} {version}: {found} is here; put the path of {version} into {local_machine.variable(program)}"
-        )
+        variable = local_machine.variable(program)
+        return f"{program} {version}: {found} is here; put the path of {version} into {variable}"
 
     @classmethod
     def installed(cls) -> str | None:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.workspace import LOOPBACK
+from benchbook.sites.descriptors.tiproxy import TRAITS
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.proxies.proxy import Proxy
 from benchbook.sites.settings import Value
 from benchbook.sites.tidb.config import toml
-from benchbook.sites.descriptors.tiproxy import TRAITS
+from benchbook.sites.workspace import LOOPBACK
 
 COMMIT = re.compile(r"commit\s+(\S+)")
 FORM = "application/x-www-form-urlencoded"

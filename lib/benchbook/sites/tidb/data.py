@@ -17,13 +17,13 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import workspace as labs
 from benchbook.sites import settings, sql
+from benchbook.sites import workspace as labs
+from benchbook.sites.descriptors.tidb import MOVING
 from benchbook.sites.machine.contract import Machine, Process
 from benchbook.sites.processes.spawn import ANYWHERE
 from benchbook.sites.settings import Value, same
 from benchbook.sites.tidb.status import NOT_COUNTED, Status
-from benchbook.sites.descriptors.tidb import MOVING
 
 # Of a server's sockets the one that it keeps, and that of its first start.
 SOCKET, FIRST = "t.sock", "b.sock"

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchbook.core.util.numeric_equality import flat
 from benchbook.core.util.errors import SiteError
+from benchbook.core.util.numeric_equality import flat
 from benchbook.sites.machine.contract import Machine, Request
 from benchbook.sites.settings import Value, same, text
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import psutil
 
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study_arm import Load, Neighbour
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Start
 from benchbook.sites.processes import process

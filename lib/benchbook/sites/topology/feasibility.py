@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from benchbook.core.study import load as study_files
 from benchbook.core.study.engines import engine_of, program_of
-from benchbook.core.util.errors import InputErrors
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import InputErrors
 from benchbook.sites import kind, load
 from benchbook.sites.contract import Site
 from benchbook.sites.machine.capabilities import Ability

@@ -13,14 +13,14 @@ from typing import Any, Generic, Self
 
 import sqlalchemy
 
-from benchbook.core.util.errors import SiteError
 from benchbook.core.study.study import Study
+from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology.parts import Chain, Part, Where
 from benchbook.sites.contract import Site
+from benchbook.sites.machine import data_snapshots, lock
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.machine import lock, data_snapshots
-from benchbook.sites.processes import signal_handling, process
+from benchbook.sites.processes import process, signal_handling
+from benchbook.sites.topology.parts import Chain, Part, Where
 
 LOOK_S = 1.0
 LOCK = "lab.lock"

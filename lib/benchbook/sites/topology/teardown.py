@@ -23,8 +23,8 @@ from pathlib import Path
 
 from benchbook import sites
 from benchbook.core.util.errors import SiteError
-from benchbook.sites.workspace import noted
 from benchbook.sites.processes import process, procfs
+from benchbook.sites.workspace import noted
 
 OWNER_S = 15.0
 SERVER_S = 60.0

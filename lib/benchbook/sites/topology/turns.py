@@ -15,10 +15,10 @@ from typing import Any
 import psutil
 
 from benchbook.sites import workspace as labs
-from benchbook.sites.topology import clock
 from benchbook.sites.contract import Taker
 from benchbook.sites.processes import process, taskstats
 from benchbook.sites.processes.spawn import Where
+from benchbook.sites.topology import clock
 
 READY_S = 35.0
 

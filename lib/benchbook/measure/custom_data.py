@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from benchbook.core.util import numeric_equality
 from benchbook.core.study import custom_scripts, sysbench_options
-from benchbook.core.util.errors import BenchbookError
-from benchbook.core.study.model import Endpoint, fingerprint
 from benchbook.core.study.custom_scripts import OwnScript
+from benchbook.core.study.model import Endpoint, fingerprint
 from benchbook.core.study.study import Study
+from benchbook.core.util import numeric_equality
+from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import sysbench
 from benchbook.plan import order
 from benchbook.sites.contract import Site, Start

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from benchbook import sites
-from benchbook.core.util import paths
-from benchbook.core.util.errors import BenchbookError
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
+from benchbook.core.util import paths
+from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import dataset, scheduler, warm_up
-from benchbook.plan import schedule, pilot_parameters
+from benchbook.plan import pilot_parameters, schedule
 from benchbook.read import tidy, validity
 
 pytestmark = pytest.mark.server
