@@ -159,7 +159,10 @@ def test_sysbench_is_asked_for_the_seconds_of_all_arms_and_of_the_edges():
     plan = PlannedRun.of(PLAN | {"discard_s": 1, "run_s": 10})
     assert words.clock_seconds(plan) == (1, 10)
     # Three arms: 3 x 1 s of discard; 3 x 10 s x 1.03 for switching + 0.5 s at the edges = 31.4, rounded up.
-    assert words.clock_seconds(replace(plan, order="turns", partners=("a", "b", "c"))) == (3, 32)
+    in_turns = replace(plan, order="turns", turn_ms=50, partners=("a", "b", "c"))
+    assert words.clock_seconds(in_turns) == (3, 32)
+    # To switch takes 2 ms of each turn of 20 ms: 30 s x 1.1 + 0.5 s = 33.5.
+    assert words.clock_seconds(replace(in_turns, turn_ms=20)) == (3, 34)
 
 
 def test_a_study_that_grows_keeps_its_turns_and_one_more_arm_takes_them_anew():
@@ -215,8 +218,8 @@ def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_whi
     runs = schedule.plan_runs("s", study, {}, {"turns": settled})
     plans = {run.threads: run for run in runs}
     assert "edge_s" not in plans[4].to_dict() and plans[64].to_dict()["edge_s"] == 1.0
-    # Two arms for 30 s: 61.8 + 0.5 and 61.8 + 1 s, both to the second above.
-    assert words.clock_seconds(replace(plans[4], partners=("a", "b")))[1] == 63
+    # Two arms for 30 s: in turns of 20 ms 66 + 0.5 s, in longer ones 61.8 + 1.5 s, to the second above.
+    assert words.clock_seconds(replace(plans[4], partners=("a", "b")))[1] == 67
     assert words.clock_seconds(replace(plans[64], partners=("a", "b"), edge_s=1.5))[1] == 64
 
 
@@ -309,8 +312,8 @@ def test_a_run_in_turns_may_have_a_part_of_a_second():
         and order.turns_each(1.2, 50, 8) == 24
         and order.turns_each(2.3, 50, 2) == 46
     )
-    # Two arms on sysbench's clock: 0.6 s to the whole second above, 2 * 1.2 * 1.03 + 0.5 = 2.972 s to 3.
-    assert words.clock_seconds(runs[0]) == (1, 3)
+    # Two arms on sysbench's clock: 0.6 s to the whole second above, 2 * 1.2 * 1.1 + 0.5 = 3.14 s to 4.
+    assert words.clock_seconds(runs[0]) == (1, 4)
     with pytest.raises(ValidationError, match=r"plan.run_s: 2.5: sysbench counts whole seconds"):
         make(plan={"run_s": 2.5})
     whole = schedule.plan_runs("s", closed(), {})[0].to_dict()

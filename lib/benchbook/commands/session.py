@@ -43,7 +43,7 @@ def run(study: str | None, minutes: float, anyway: bool, given_up: str | None, b
     with repro.alone(paths.root()):
         names = [study] if study else _most_needed(60 * minutes)
         print(f"this machine now: {machine.busy()}")
-        busy = [] if anyway else machine.beyond_use(load.params().limits.steal_pct)
+        busy = [] if anyway else machine.wait_until_usable(load.params().limits.steal_pct)
         if wrong := [*sorted({why for name in names for why in recording.edited(name)}), *busy]:
             raise InputErrors([f"session: {reason}" for reason in wrong])
         failed = [name for name in names if not _measured(name)]
@@ -118,7 +118,7 @@ def needed(names: Sequence[str]) -> tuple[list[Need], list[str]]:
             continue
         study, known = load.study(name), index.studies[name]
         # The design of a session that is measured now with the newest one's versions.
-        present = {one: design.METHODS[one] for one in known.sessions[known.newest].methods}
+        present = {one: design.METHODS.get(one, 1) for one in known.sessions[known.newest].methods}
         facts = sessions.facts_in(paths.recorded(name, known.newest).archive)
         mine = design.of(study, facts.arms, present)
         here = Session(

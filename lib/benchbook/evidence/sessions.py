@@ -70,17 +70,20 @@ def id_of(measured: str, runs: Mapping[str, str]) -> str:
 
 
 def methods(held: Unpacked) -> dict[str, int]:
-    """Return the methods that a session used: as provision wrote them, else by what its runs show.
+    """Methods that a session used: as provision wrote them, else by what its runs show.
 
     Sessions from before methods were written show them: a ledger by account is turns of the first kind, and
-    programs without precedence are placed as first.
+    programs without precedence are placed as first. Levels whose transactions were too long for the turns of
+    others have a method of their own.
     """
     orders = {str(plan.get("order", "runs")) for plan in held.plans.values()}
-    used = design.used(held.study, orders)
+    used, mixed = design.used(held.study, orders), design.mixed(held.plans.values())
     written = held.facts.methods
     if written is not None:
         # A way that got its number later is not written.
-        return {name: int(written[name]) for name in used if name in written or name not in design.LATER}
+        return {
+            name: int(written[name]) for name in used if name in written or name not in design.LATER
+        } | mixed
     first = min(held.folders, key=lambda one: one.times().started_utc).evidence()
     ledger = (first.get("ledger") or {}).get("after") or {}
     nice = ((first.get("identity_before") or {}).get("place") or {}).get("nice", "")
@@ -89,7 +92,7 @@ def methods(held: Unpacked) -> dict[str, int]:
         "local": 2 if str(nice).startswith("-") else 1,
         "cluster": 2 if (first.get("arrangement") or {}) else 1,
     }
-    return {name: shown.get(name, 1) for name in used if name not in design.LATER}
+    return {name: shown.get(name, 1) for name in used if name not in design.LATER} | mixed
 
 
 def seed_of(held: Unpacked) -> int:
@@ -195,7 +198,8 @@ def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> tuple[
     held = Unpacked(root, where.name)
     methods = entry.methods if held.facts.methods is None else held.facts.methods
     runs = runs_of(manifest)
-    shown = _by_facts(held, {name: methods.get(name) for name in entry.methods}) | {"runs": len(runs)}
+    told = {name: methods.get(name) if name in design.METHODS else one for name, one in entry.methods.items()}
+    shown = _by_facts(held, told) | {"runs": len(runs)}
     other = [*_otherwise(where, entry, id_of(entry.measured, runs), shown)]
     return design.described(held.study, held.facts.arms, entry.methods), other
 

@@ -216,6 +216,7 @@ def evidence_of_turns(
             "cpu_s": cpu_s,
             "costs": turned.get("costs", {}).get(arm, {}),
             "reading_s": turned.get("reading_s"),
+            **({"loop_us": loop_us} if (loop_us := turned.get("loop_us", {}).get(arm)) else {}),
             **{key: turned.get(key, {}).get(arm) for key in OF_ARM},
             "idle": turned.get("idle_turns", {}).get(arm),
         },

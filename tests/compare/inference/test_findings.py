@@ -45,6 +45,20 @@ def test_a_clear_study_says_so_in_numbers(found, make_runs, make_study):
     assert made.warnings == []
 
 
+def test_the_machines_speed_is_taken_out_beside_the_interval_that_decides(found, make_runs, make_study):
+    """Noise of the machine that its loop saw goes out of a second interval; without a loop there is none."""
+    runs = make_runs({"haproxy": {4: LOWER + LOWER}, "direct_again": {4: SAME + SAME}})
+    random = np.random.default_rng(5)
+    moved = np.exp(random.normal(0, 0.05, len(runs)))
+    seen = found(runs.assign(qps=runs.qps * moved, machine_speed=30 * moved))
+    one = seen.findings[0]
+    assert one.speed_adjusted.high - one.speed_adjusted.low < (one.high - one.low) / 2
+    assert one.speed_adjusted.slope == pytest.approx(1.0, abs=0.1)
+    assert any(text.startswith("with the machine's speed taken out: ") for text in one.warnings)
+    plain = found(runs.assign(qps=runs.qps * moved)).findings[0]
+    assert (plain.speed_adjusted, plain.low, plain.label) == (None, one.low, one.label)
+
+
 def test_what_an_arm_is_called_changes_words_and_no_number(found, make_runs, make_study):
     runs = make_runs({"haproxy": {4: LOWER}, "direct_again": {4: SAME}})
     arms = {"direct": {"access": "direct"}, "haproxy": {"access": "haproxy"}}

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.stats import slice_counts
+from benchbook.core.artifacts import design
 from tests.found import runs
 
 
@@ -45,6 +46,20 @@ def test_a_study_may_have_one_workload_in_turns_and_another_in_whole_runs(make_s
     both = pd.concat([_runs(), other], ignore_index=True)
     kept, told = slice_counts.of_one_order(both, make_study())
     assert (list(kept["run_id"]), told) == (["a", "b", "c", "d"], [])
+
+
+def test_levels_of_a_workload_may_have_two_orders_which_is_a_doubt_and_another_design(make_study):
+    other = _runs(run_id=["c", "d"], threads=[64] * 2, order=["runs"] * 2)
+    both = pd.concat([_runs(), other], ignore_index=True)
+    kept, told = slice_counts.of_one_order(both, make_study())
+    assert (list(kept["run_id"]), told) == (["a", "b", "c", "d"], [])
+    workload = both.workload.iloc[0]
+    (text,) = slice_counts.mixed_levels(kept)
+    assert text.startswith(f"{workload} at 64 threads was measured in whole runs")
+    assert slice_counts.mixed_levels(_runs()) == []
+    plans = kept[["workload", "threads", "order"]].to_dict("records")
+    assert design.mixed(plans) == {f"whole runs of {workload} at 64 threads": 1}
+    assert design.mixed(plans[:2]) == {}
 
 
 def test_the_machine_s_time_counts_the_seconds_of_a_group_in_turns_once():

@@ -59,7 +59,7 @@ def test_whole_runs_that_were_asked_for_are_those_that_pilots_chose_on_a_slower_
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"plan": {"run_s": 2}}, "plan.run s: 1.2 against 2.0"),
+        ({"plan": {"run_s": 2}}, "plan.run s: 1.8 against 2.0"),
         ({"threads": [1, 4]}, "threads: 1, 8 against 1, 4"),
         ({"dataset": {"table_size": 100}}, "dataset.table size: 20000 against 100"),
         ({"site": {"cpus": "shared"}}, "site.cpus: not stated against shared"),

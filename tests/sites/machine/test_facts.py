@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from benchbook.sites.agent import facts
@@ -57,15 +59,34 @@ def test_cores_are_halved_or_left_alone() -> None:
 
 
 def test_a_machine_beyond_use_says_what_is_wrong_and_what_to_do():
-    steal, waiting, load = machine.too_busy(31.2, 10.0, 55.0, 9.1, 2)
+    steal, waiting, used = machine.too_busy(31.2, 10.0, 55.0, 81.0)
     assert steal == (
         "the host gave 31 % of this machine's time to others (steal; at most 10 %): come back at another "
         "hour, or take another machine"
     )
     assert "programs waited for a core in 55 % of 5 seconds (at most 40 %)" in waiting
-    assert load.startswith("load 9.1 on 2 cores (at most 2 a core): wait a minute")
-    # What a study leaves behind is no reason: 8 connections on 2 cores, a minute after their end.
-    assert machine.too_busy(0.4, 10.0, 12.0, 3.9, 2) == []
+    assert used.startswith("81 % of the cores' time was in use (at most 75 %)")
+    assert machine.too_busy(0.4, 10.0, 12.0, 18.0) == []
+
+
+def test_a_session_waits_for_what_was_there_before_and_names_what_stays(monkeypatch):
+    """Busy in two looks and then not; and busy for good, beside a program that burns a core."""
+    looks, said = iter([["much"], ["less"], []]), []
+    monkeypatch.setattr(machine, "beyond_use", lambda _: next(looks))
+    assert machine.wait_until_usable(10.0, said.append) == []
+    assert said == ["waiting up to 2 minutes for this machine: much"]
+    monkeypatch.setattr(machine, "beyond_use", lambda _: ["much"])
+    monkeypatch.setattr(machine, "PATIENCE_S", 0.0)
+    burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        found = machine.wait_until_usable(10.0, said.append)
+        monkeypatch.setattr(machine, "LEAST_SHOWN", 0.0)
+        beside = machine.busiest(1000)
+    finally:
+        burner.kill()
+        burner.wait()
+    assert any(f"(pid {burner.pid})" in text for text in beside)
+    assert found[0] == "much"
 
 
 def test_an_account_that_is_a_number_alone_has_its_facts(monkeypatch):

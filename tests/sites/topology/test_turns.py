@@ -174,8 +174,7 @@ def test_what_a_server_of_one_arm_has_started_stands_still_with_it_and_goes_on_a
         inside = states[states.index("T") :] if "T" in states else ""
         assert inside.count("T") > len(inside) / 5, states
         used_s = child.cpu_times().user
-        time.sleep(0.3)
-        assert child.status() != psutil.STATUS_STOPPED and child.cpu_times().user > used_s
+        assert beside.until(lambda: child.cpu_times().user > used_s)
         assert group.nobody_is_stopped()
     finally:
         child.kill()

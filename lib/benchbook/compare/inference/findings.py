@@ -17,7 +17,7 @@ from benchbook.compare.bottlenecks import attribution, operational_laws
 from benchbook.compare.claims import consistency, evaluate
 from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.claims.study_cells import Evidence
-from benchbook.compare.inference import caveats, interference, ordered_arms, setup_notes
+from benchbook.compare.inference import caveats, interference, ordered_arms, setup_notes, speed_covariate
 from benchbook.compare.inference.contrasts import judged, metrics
 from benchbook.compare.inference.decisions import Judged
 from benchbook.compare.inference.finding_builder import Context, entry, more_for_aa, q_values, with_support
@@ -103,6 +103,8 @@ def make(
     evidence = Evidence(study, paired, analysis, tidy.get("intervals"), loads, facts, tidy["histograms"])
     found, twins = judged(evidence, claims, looks[0])
     (entries, aa), others = _entries(found, twins, context, tidy), evaluate.findings(evidence, asked)
+    entries = speed_covariate.with_adjusted(entries, paired)
+    aa = speed_covariate.with_adjusted([aa], paired)[0] if aa is not None else None
     voids = caveats.void_counts(runs, tidy["voids"], list(names.arms), study.baseline)
     accompanied, partners = interference.accompanied(study), pairs.blocks(runs)
     caused = attribution.findings(study, paired, tidy.get("costs"), facts, analysis.level, names.arms, rows)
@@ -131,7 +133,7 @@ def make(
             *_warnings(study, complete, looks[0], aa, entries, found),
             *interference.doubts(runs, facts, tidy.get("monitor"), names, accompanied),
             *caveats.warnings(study, runs, voids, checks, names.arms),
-            *_beside(other_order, caused, partners, apart, unanswered),
+            *_beside([*other_order, *slice_counts.mixed_levels(runs)], caused, partners, apart, unanswered),
         ],
         "scaling": _scalings(study, runs),
         "causes": caused,

@@ -26,13 +26,19 @@ from benchbook.core.study.study import Study
 from benchbook.core.util.errors import given
 from benchbook.core.util.plural import count
 
+ENOUGH = 0.03
+"""Half-width of an interval with which an effect is known well enough, as a fraction."""
+
 
 def is_decided(judged: Judged) -> bool:
-    """Tell whether more blocks could not change the answer: a verdict on a claim, else a label."""
+    """Tell whether more blocks are not needed: a verdict on a claim, a label, or an interval of ± 3 %."""
     if judged.candidate.look is None:
         return False
     if judged.candidate.claim is not None:
         return judged.verdict in ("confirmed", "contradicted")
+    seen = judged.candidate.effect.interval
+    if seen.is_known and (given(seen.high) - given(seen.low)) / 2 <= ENOUGH:
+        return True
     if judged.label == "depends on threads":
         return all(one.label in DECIDED for one in judged.levels)
     return judged.label in DECIDED

@@ -23,22 +23,34 @@ ABSENT = (
 
 
 def of_one_order(runs: pd.DataFrame, study: Study) -> tuple[pd.DataFrame, list[str]]:
-    """Return of each workload the runs of one order, the study's own (else that of most), and what was left
-    out.
+    """Runs of one order at each workload and thread level, the study's own (else that of most), and what was
+    left out.
 
-    A study may measure one workload in turns and another in whole runs; within one they are never pooled.
+    A study may measure some levels in turns and others in whole runs; within one they are never pooled.
     """
-    order, asked = runs.order, study.plan.order
-    kept = {
-        name: asked if asked in set(found) else found.mode().iloc[0]
-        for name, found in order.groupby(runs.workload)
-    }
-    is_kept = order == runs.workload.map(kept)
+    cell, asked = [runs.workload, runs.threads], study.plan.order
+    usual = runs.order.groupby(cell).transform(lambda found: found.mode().iloc[0])
+    has_asked = runs.order.eq(asked or "").groupby(cell).transform("any")
+    is_kept = runs.order == usual.mask(has_asked, asked)
     if is_kept.all():
         return runs, []
     text = f"{count(int((~is_kept).sum()), 'run')} measured in the other order left out: "
     text += "turns and whole runs of a workload are never pooled."
     return runs[is_kept].reset_index(drop=True), [text]
+
+
+def mixed_levels(runs: pd.DataFrame) -> list[str]:
+    """Sentences on workloads of which some thread levels were measured in turns and others in whole runs."""
+    found = []
+    for workload, own in runs.groupby("workload", sort=False):
+        whole = sorted(own.loc[own.order != TURNS, "threads"].unique())
+        if whole and (own.order == TURNS).any():
+            levels = ", ".join(map(str, whole))
+            found.append(
+                f"{workload} at {levels} threads was measured in whole runs, since its transactions are too "
+                "long for turns, and at other levels in turns: its intervals differ in width for that alone."
+            )
+    return found
 
 
 def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Turns | None:

@@ -7,7 +7,7 @@ measured (blocks, repeats, seeds) is no part of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from benchbook.core.artifacts.artifact import Arms
@@ -103,6 +103,19 @@ def used(study: Study, orders: set[str]) -> list[str]:
         study.site.kind: True,
     }
     return sorted(name for name, is_used in is_met.items() if is_used)
+
+
+def mixed(plans: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Methods of thread levels that were measured in whole runs while others of the workload took turns."""
+    orders: dict[tuple[str, int], str] = {
+        (plan["workload"], plan["threads"]): str(plan.get("order", interleaving.RUNS)) for plan in plans
+    }
+    in_turns = {workload for (workload, _), one in orders.items() if one == interleaving.TURNS}
+    return {
+        f"whole runs of {workload} at {threads} threads": 1
+        for (workload, threads), one in sorted(orders.items())
+        if one == interleaving.RUNS and workload in in_turns
+    }
 
 
 def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:

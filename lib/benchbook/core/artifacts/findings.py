@@ -133,6 +133,17 @@ class Support(Part):
     """Runs in which a single pause made them."""
 
 
+class SpeedAdjusted(Part):
+    """An effect with the machine's speed taken out, the slope of log qps on log speed, and the share of how
+    runs of a cell differ that speed explains."""
+
+    effect: float | None
+    low: float | None
+    high: float | None
+    slope: float
+    share: float
+
+
 class Finding(Contrast):
     """A contrast of the study itself, judged by a claim where one is put to it."""
 
@@ -151,6 +162,8 @@ class Finding(Contrast):
     pairs: int
     support: Absent[list[Support]] = None
     """Of a percentile beyond the median."""
+    speed_adjusted: Absent[SpeedAdjusted] = None
+    """Where the clock of turns timed its loop, and that explains something."""
 
 
 class AnswerPart(Part):

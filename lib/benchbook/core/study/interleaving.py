@@ -32,8 +32,10 @@ and ends when the first one's time is over."""
 THREAD_MS = 1.5
 """Milliseconds of a turn for each thread of a client: to stand still and to go on takes a thread some 0.02 ms
 of a core, and up to 0.07 ms on a busy machine (64 threads, two cores), so a twentieth of its turn at most."""
-SWITCHING = 0.03
-"""Share of the turns' seconds that switching between arms may take."""
+SWITCHING, SWITCHING_MS = 0.03, 2.0
+"""Share of the turns' seconds that switching between arms may take, and milliseconds that it takes where
+turns are shorter than `LONG_MS`."""
+LONG_MS = 50
 LONGEST_RUN_S = 300
 """Longer runs look for stalls and drift, which an arm that stands still half of the time doesn't show."""
 MOST_THREADS = 200
@@ -56,7 +58,8 @@ def clock_seconds(planned: PlannedRun) -> tuple[int, int]:
     if planned.order != TURNS:
         return math.ceil(discard_s), math.ceil(run_s)
     arms, edge_s = len(planned.partners), planned.edge_s or EDGE_S
-    return max(1, math.ceil(arms * discard_s)), math.ceil(arms * run_s * (1 + SWITCHING) + edge_s)
+    switching = SWITCHING if planned.turn_ms >= LONG_MS else SWITCHING_MS / max(1, planned.turn_ms)
+    return max(1, math.ceil(arms * discard_s)), math.ceil(arms * run_s * (1 + switching) + edge_s)
 
 
 def round_seconds(planned: PlannedRun) -> float:

@@ -101,7 +101,8 @@ class LocalSite(ArrangedSite[InLab]):
             for name, taker in takers.items()
             if (pid := background_load.pid(self.lab, evidence.neighbour_of(taker.arm))) is not None
         }
-        more = {**asked, "families": families}
+        cores = {min(room) for role in ("server", "client") if (room := self.cpus.get(role))}
+        more = {**asked, "families": families, "cores": sorted(cores) or [min(os.sched_getaffinity(0))]}
         return turns.Clock(self.lab, takers, parts, more, Where(cpus=cpus), beside)
 
     def machines(self) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,10 @@ from benchbook.sites.agent.facts import SOME, first, read
 from benchbook.sites.agent.files import says
 from benchbook.sites.processes import procfs
 
-LOOK_S = 5.0
-MOST_WAITING_PCT = 40.0
-MOST_LOAD = 2.0
-"""Load of a minute for each core, which a study before leaves behind, too."""
+LOOK_S, BRIEF_S, PATIENCE_S = 5.0, 0.5, 120.0
+MOST_WAITING_PCT, MOST_USED_PCT = 40.0, 75.0
+LEAST_SHOWN = 0.1
+"""Cores that a program beside must use to be named."""
 
 
 def facts() -> dict[str, Any]:
@@ -45,26 +47,40 @@ def moment(folder: Path) -> dict[str, Any]:
 
 
 def busy() -> str:
-    """Say in one line how busy this machine is: load, and the pressure of the last ten seconds."""
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    text = f"load {load:.1f} on {cores} core{'s' * (cores != 1)}"
+    """Present use of this machine in one line: busy cores and pressure of the last seconds."""
+    cores, idle_pct = os.cpu_count() or 1, psutil.cpu_times_percent(BRIEF_S).idle
+    used = cores * (1 - idle_pct / 100)
+    text = f"{used:.1f} of {count(cores, 'core')} in use"
     if waited_pct := first(SOME, read("/proc/pressure/cpu")):
         text += f", programs waited for a core {float(waited_pct):.0f} % of the last ten seconds"
-    return f"{text}: {'busy, so expect wider intervals' if load > cores / 2 else 'quiet'}"
+    return f"{text}: {'busy, so expect wider intervals' if used > cores / 4 else 'quiet'}"
+
+
+def wait_until_usable(most_steal_pct: float, say: Callable[[str], None] = print) -> list[str]:
+    """Reasons why this machine is still too busy to measure on after `PATIENCE_S`, with what runs beside.
+
+    What counts is what it does in `LOOK_S` seconds: a load average holds the study before for minutes.
+    """
+    deadline, is_said = time.monotonic() + PATIENCE_S, False
+    while reasons := beyond_use(most_steal_pct):
+        if time.monotonic() > deadline:
+            return [*reasons, *(f"beside: {text}" for text in busiest())]
+        if not is_said:
+            say(f"waiting up to {PATIENCE_S / 60:.0f} minutes for this machine: {'; '.join(reasons)}")
+            is_said = True
+    return []
 
 
 def beyond_use(most_steal_pct: float) -> list[str]:
-    """Watch this machine for `LOOK_S` seconds; return why it is too busy to measure on, with what to do."""
+    """Reasons why this machine is too busy to measure on, from `LOOK_S` seconds; none where it is not."""
     began, stalled = time.monotonic(), _stalled_s()
-    steal_pct = getattr(psutil.cpu_times_percent(LOOK_S), "steal", 0.0)
+    times = psutil.cpu_times_percent(LOOK_S)
     waited_pct = 100 * (_stalled_s() - stalled) / (time.monotonic() - began)
-    return too_busy(steal_pct, most_steal_pct, waited_pct, os.getloadavg()[0], os.cpu_count() or 1)
+    return too_busy(getattr(times, "steal", 0.0), most_steal_pct, waited_pct, 100 - times.idle)
 
 
-def too_busy(
-    steal_pct: float, most_steal_pct: float, waited_pct: float, load: float, cores: int
-) -> list[str]:
-    """Return in words what of steal, waiting for a core and load is beyond use."""
+def too_busy(steal_pct: float, most_steal_pct: float, waited_pct: float, used_pct: float) -> list[str]:
+    """Steal, waiting for a core and use that are beyond what a measurement bears, in words."""
     found = []
     if steal_pct > most_steal_pct:
         found.append(
@@ -74,14 +90,32 @@ def too_busy(
     if waited_pct > MOST_WAITING_PCT:
         found.append(
             f"programs waited for a core in {waited_pct:.0f} % of {LOOK_S:g} seconds (at most "
-            f"{MOST_WAITING_PCT:g} %): end what runs beside, which `top` shows"
+            f"{MOST_WAITING_PCT:g} %): end what runs beside"
         )
-    if load > MOST_LOAD * cores:
+    if used_pct > MOST_USED_PCT:
         found.append(
-            f"load {load:.1f} on {count(cores, 'core')} (at most {MOST_LOAD:g} a core): wait a minute, or "
-            "end what runs beside"
+            f"{used_pct:.0f} % of the cores' time was in use (at most {MOST_USED_PCT:g} %): end what runs "
+            "beside"
         )
     return found
+
+
+def busiest(most: int = 3) -> list[str]:
+    """Programs that use a core now, the busiest first: `mariadbd (pid 812) 0.9 cores`."""
+    there = list(psutil.process_iter(["pid", "name"]))
+    for one in there:
+        with contextlib.suppress(psutil.Error):
+            one.cpu_percent()
+    time.sleep(BRIEF_S)
+    used = []
+    for one in there:
+        with contextlib.suppress(psutil.Error):
+            used.append((one.cpu_percent() / 100, one.info["name"], one.pid))
+    return [
+        f"{name} (pid {pid}) {cores:.1f} cores"
+        for cores, name, pid in sorted(used, reverse=True)[:most]
+        if cores >= LEAST_SHOWN
+    ]
 
 
 def _stalled_s() -> float:

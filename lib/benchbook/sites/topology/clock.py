@@ -11,15 +11,17 @@ The request is a JSON object:
 - `arms`: a list, each with `name`, `clients` (pids), `logs` of the clients, and `parts` (pids by part);
 - `stops`: pid to the names of the arms that it serves; it stands still in the turns of others, with its
   children if it is one of `families`;
-- `rounds`: lists of arms, repeated; `turn_s`; `turns` of each arm;
+- `rounds`: lists of arms, repeated; `turn_s`;
 - `discard_s`, `whole_s` on sysbench's clock; `begun_s`, monotonic, before the first client; `ready_s`;
 - `held`: whether the clients stand still until this program lets them begin, all at once;
+- `cores`: those on which a short loop tells how fast the machine is, before each turn that counts;
 - `usage`: the file of `sites.processes.usage`; `families`: pids whose children do their work; `unread`: arms
   whose costs are not read, to see what reading them changes.
 
 The result has `turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` and
-`costs` by arm and part, `counted` of what was discarded, `reading_s`, the longest time that an arm took to
-stand still, and what clients did out of turn. Exit 0: all as asked. 3: a process of the group ended.
+`costs` by arm and part, `loop_us` by arm, `counted` of what was discarded, `reading_s`, the longest time that
+an arm took to stand still, and what clients did out of turn. Exit 0: all as asked. 3: a process of the group
+ended.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import ctypes
 import gc
 import importlib.util
 import json
+import math
 import os
 import select
 import signal
@@ -40,10 +43,14 @@ from typing import Any
 STARTED = b"Threads started!"
 TGKILL: Any = getattr(ctypes.CDLL(None), "tgkill", None)
 """Signals one thread of a process (tgkill(2)); None with an old C library."""
+LOOP = 2000
+"""Rounds of the loop, some tenths of a millisecond: changing it changes what `loop_us` is compared with."""
 LOOK_S, STILL_LOOK_S = 0.002, 0.0002
 HALTED = (b"T", b"t")
 STILL = (*HALTED, b"Z", b"X")
 """States of a thread that runs no more: stopped, traced, ended (proc_pid_stat(5))."""
+LEAST_TURN_S, ROOM = 0.02, 1.3
+"""Shortest turn of a discard, and what there is of it beside the turns of a round, as a factor."""
 STILL_S, GUARD_S = 0.5, 0.1
 """Longest wait for threads to stand still, and seconds that all of them do so around the moment at which
 sysbench begins or ends its window."""
@@ -101,12 +108,14 @@ class Clock:
         self.arms = {arm["name"]: arm for arm in asked["arms"]}
         self.stops = {int(pid): set(names) for pid, names in asked["stops"].items()}
         self.clients = {name: list(arm["clients"]) for name, arm in self.arms.items()}
+        families = set(asked.get("families") or ())
+        self.parents = families & set(self.stops)
+        self.children: dict[str, list[int]] = {}
+        # What a parent's children use is in its books alone.
         self.watched = {
-            name: [(part, pid) for part, pids in arm["parts"].items() for pid in pids]
+            name: [(part, pid) for part, pids in arm["parts"].items() for pid in pids if pid not in families]
             for name, arm in self.arms.items()
         }
-        self.parents = set(asked.get("families") or ()) & set(self.stops)
-        self.children: dict[str, list[int]] = {}
         every = {pid for pids in self.clients.values() for pid in pids} | set(self.stops)
         self.processes = Processes(sorted(every))
         self.turns: list[tuple[str, int, int]] = []
@@ -114,9 +123,10 @@ class Clock:
         self.outside = dict.fromkeys(self.arms, 0.0)
         self.longest_outside, self.longest_stop = dict(self.outside), dict(self.outside)
         self.idle, self.halted = dict.fromkeys(self.arms, 0), dict.fromkeys(self.arms, 0)
-        self.slowest_s = 0.0
+        self.slowest_s, self.own_cores = 0.0, os.sched_getaffinity(0)
         self.running = set(self.arms)
         self.seen: dict[str, float] = {}
+        self.loops: dict[str, list[float]] = {name: [] for name in self.arms}
         self.usage = _module(asked.get("usage"))
         unread = asked.get("unread") or ()
         self.books = {
@@ -194,7 +204,7 @@ class Clock:
             time.sleep(LOOK_S)
         return first, last
 
-    def take(self, name: str, is_counted: bool) -> None:
+    def take(self, name: str, is_counted: bool, turn_s: float) -> None:
         """Let one arm run for one turn."""
         processes, clients, others = self.processes, self.clients[name], self.with_client(name)
         processes.must_live()
@@ -202,12 +212,15 @@ class Clock:
             self.look_outside(name)
         costs = self.read(name, is_counted)
         before = [cpu_s(pid) for _, pid in self.watched[name]] if is_counted else []
+        if is_counted and (cores := self.asked.get("cores")):
+            self.loops[name].append(sum(map(_loop_us, cores)) / len(cores))
+            os.sched_setaffinity(0, self.own_cores)
         self.running = {name}
         _signal(self.children.get(name, ()), signal.SIGCONT)
         processes.send(others, signal.SIGCONT)
         begin = time.monotonic_ns()
         processes.send(clients, signal.SIGCONT)
-        time.sleep(max(0.0, self.asked["turn_s"] - (time.monotonic_ns() - begin) / 1e9))
+        time.sleep(max(0.0, turn_s - (time.monotonic_ns() - begin) / 1e9))
         # This program alone stops processes, and it let all of them go on.
         states = [_state(f"/proc/{pid}/stat") for _, pid in self.watched[name]] if is_counted else []
         end = time.monotonic_ns()
@@ -250,20 +263,22 @@ class Clock:
             self.longest_outside[name] = max(self.longest_outside[name], out)
 
     def fill(self, until: float, is_counted: bool) -> None:
-        """Take rounds of turns until a moment, or until each arm has had its turns."""
-        taken = 0
+        """Take whole rounds of turns until a moment: sysbench's whole seconds leave room for some more."""
+        turn_s = self.asked["turn_s"]
+        if not is_counted:
+            # A round of slow turns may be longer than the discard, in which each arm is to have its turns.
+            longest = max(map(len, self.asked["rounds"]))
+            turn_s = max(LEAST_TURN_S, min(turn_s, (until - time.monotonic()) / (ROOM * longest)))
         while True:
             for one in self.asked["rounds"]:
-                each = len(one) // len(self.arms)
-                lasts = len(one) * (self.asked["turn_s"] * 1.02 + self.slowest_s)
-                if time.monotonic() + lasts > until or (is_counted and taken >= self.asked["turns"]):
+                lasts = len(one) * (turn_s * 1.02 + self.slowest_s)
+                if time.monotonic() + lasts > until:
                     return
                 for name in one:
                     # After a turn that was held up the rest of its round may not fit any more.
                     if time.monotonic() > until:
                         return
-                    self.take(name, is_counted)
-                taken += each
+                    self.take(name, is_counted, turn_s)
 
     def run(self) -> dict:
         """Take all turns of the group; return what is kept of them."""
@@ -303,6 +318,11 @@ class Clock:
                 name: {part: told for part, counts in parts.items() if (told := self.usage.counted(counts))}
                 for name, parts in self.counted.items()
             },
+            "loop_us": {
+                name: math.exp(sum(map(math.log, taken)) / len(taken))
+                for name, taken in self.loops.items()
+                if taken
+            },
             "reading_s": self.reading_s,
             "outside_s": self.outside,
             "longest_outside_s": self.longest_outside,
@@ -310,6 +330,15 @@ class Clock:
             "halted": self.halted,
             "longest_stop_s": self.longest_stop,
         }
+
+
+def _loop_us(core: int) -> float:
+    """Microseconds of the loop on a core, while every arm stands still."""
+    os.sched_setaffinity(0, {core})
+    began, value = time.perf_counter_ns(), 1
+    for number in range(LOOP):
+        value = (value * 5 + number) & 0xFFFF
+    return (time.perf_counter_ns() - began) / 1000
 
 
 def _add(whole: dict[str, list[float]], before: dict[str, list[float]], now: dict[str, list[float]]) -> None:

@@ -1,0 +1,102 @@
+"""The machine's speed as a covariate of effects: analysis of covariance with one slope for a study.
+
+Before each turn the clock makes a short loop that no arm can change. A block in which one arm had the faster
+moments favours it, by as much as speed moves throughput here. That slope is found from how each arm's own
+throughput moves from block to block, never from the difference between arms, so equal arms stay equal: what
+is taken out has a mean of zero whatever the arms do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import fdtrc
+
+from benchbook.compare.stats import pairs
+from benchbook.compare.stats.intervals import Interval, t_interval
+from benchbook.compare.text.sentences import ends, percent
+from benchbook.core.artifacts.findings import Finding, SpeedAdjusted
+from benchbook.core.util.errors import given
+
+CELL = ["workload", "threads", "arm"]
+LEAST_ROWS, LEAST_SHARE, MOST_P = 20, 0.1, 0.001
+"""Runs, share of their variance that speed explains, and its error probability: registered before any
+study was looked at. With less the covariate is left out, since it would only add noise."""
+
+
+@dataclass(frozen=True)
+class Slope:
+    """Change of log throughput with the log of the machine's speed, and the share of variance it explains."""
+
+    slope: float
+    share: float
+    p: float
+    rows: int
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the covariate helps, by the registered rule."""
+        return self.rows >= LEAST_ROWS and self.share >= LEAST_SHARE and self.p <= MOST_P and self.slope > 0
+
+
+def speed_slope(runs: pd.DataFrame) -> Slope | None:
+    """Slope of log qps on log machine_speed within each workload, thread level and arm; None where nothing
+    was measured of it. `runs` has a row a run with block, workload, threads, arm, qps and machine_speed."""
+    if "machine_speed" not in runs:
+        return None
+    known = runs[(runs.machine_speed > 0) & (runs.qps > 0)]
+    logs = pd.DataFrame(
+        {"x": np.log(known.machine_speed.astype(float)), "y": np.log(known.qps.astype(float))}
+    )
+    keys = [known[name] for name in CELL]
+    logs -= logs.groupby(keys).transform("mean")
+    df = len(logs) - known.groupby(CELL).ngroups - 1
+    squares = float((logs.x**2).sum())
+    if df < 1 or not squares:
+        return None
+    slope = float((logs.x * logs.y).sum()) / squares
+    whole, rest = float((logs.y**2).sum()), float(((logs.y - slope * logs.x) ** 2).sum())
+    if not whole or not rest:
+        return None
+    return Slope(slope, 1 - rest / whole, float(fdtrc(1, df, (whole - rest) / (rest / df))), len(logs))
+
+
+def adjusted_interval(ratios: pd.DataFrame, speeds: pd.DataFrame, slope: Slope, level: float) -> Interval:
+    """Interval of an effect with the machine's speed taken out.
+
+    `ratios` and `speeds` hold ln(treatment / baseline) of qps and of machine_speed, one row a block, one
+    column a thread level.
+    """
+    return t_interval((ratios - slope.slope * speeds.loc[ratios.index]).mean(axis=1).to_numpy(), level)
+
+
+def with_adjusted(found: Sequence[Finding], runs: pd.DataFrame) -> list[Finding]:
+    """Effects; those on throughput get an interval with the machine's speed taken out, where that helps."""
+    slope = speed_slope(runs)
+    if slope is None or not slope.is_used:
+        return list(found)
+    return [_adjusted(one, runs, slope) for one in found]
+
+
+def _adjusted(found: Finding, runs: pd.DataFrame, slope: Slope) -> Finding:
+    if found.metric != "qps" or found.low is None:
+        return found
+    cell = (runs, found.baseline, found.treatment, found.workload, found.threads)
+    ratios = pairs.block_ratios(*cell).first(found.n).ratios
+    speeds = pairs.block_ratios(*cell, "machine_speed").ratios
+    if not ratios.index.isin(speeds.index).all():
+        return found
+    interval = adjusted_interval(ratios, speeds, slope, found.level)
+    if not interval.is_known:
+        return found
+    numbers = {name: getattr(interval, name) for name in ("effect", "low", "high")}
+    text = (
+        f"with the machine's speed taken out: {percent(given(interval.effect))} "
+        f"({ends(interval.low, interval.high)}); it explains {100 * slope.share:.0f} % of how runs of one "
+        "cell differ, and decides nothing here"
+    )
+    adjusted = SpeedAdjusted(**numbers, slope=slope.slope, share=slope.share)
+    return found.model_copy(update={"speed_adjusted": adjusted, "warnings": [*found.warnings, text]})

@@ -1,0 +1,75 @@
+"""The machine's speed as a covariate: narrower where it helps, off where it doesn't, and never an effect."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchbook.compare.inference import speed_covariate as speed
+from benchbook.compare.stats.intervals import t_interval
+
+LEVEL = 0.95
+
+
+def session(random: np.random.Generator, effect: float = 0.0, follows: float = 1.0, blocks: int = 10):
+    """Runs of two arms at two levels on a machine whose speed wanders, of which the loop sees nearly all."""
+    rows = []
+    for block in range(1, blocks + 1):
+        for threads in (1, 8):
+            for arm in ("a", "b"):
+                of_machine = random.normal(0, 0.05)
+                log_qps = 8 + follows * of_machine + effect * (arm == "b") + random.normal(0, 0.01)
+                seen = np.exp(of_machine + random.normal(0, 0.005))
+                rows.append((block, "reads", threads, arm, np.exp(log_qps), 30 * seen))
+    return pd.DataFrame(rows, columns=["block", "workload", "threads", "arm", "qps", "machine_speed"])
+
+
+def log_ratios(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
+    wide = np.log(runs.pivot(index="block", columns=["threads", "arm"], values=metric))
+    return pd.DataFrame({level: wide[level]["b"] - wide[level]["a"] for level in (1, 8)})
+
+
+def intervals(runs: pd.DataFrame):
+    slope, ratios = speed.speed_slope(runs), log_ratios(runs, "qps")
+    plain = t_interval(ratios.mean(axis=1).to_numpy(), LEVEL)
+    adjusted = speed.adjusted_interval(ratios, log_ratios(runs, "machine_speed"), slope, LEVEL)
+    return slope, plain, adjusted
+
+
+def test_the_slope_is_that_of_the_least_squares_within_cells():
+    runs = session(np.random.default_rng(1))
+    found = speed.speed_slope(runs)
+    logs = pd.DataFrame({"x": np.log(runs.machine_speed), "y": np.log(runs.qps)})
+    dummies = pd.get_dummies(runs.arm + runs.threads.astype(str)).astype(float)
+    design = np.column_stack([logs.x, dummies])
+    solved, rest, *_ = np.linalg.lstsq(design, logs.y, rcond=None)
+    assert found.slope == pytest.approx(solved[0])
+    within = logs.y - logs.y.groupby(runs.arm + runs.threads.astype(str)).transform("mean")
+    assert found.share == pytest.approx(1 - rest[0] / (within**2).sum())
+
+
+def test_an_interval_is_narrower_by_what_the_machine_moves_and_the_effect_stays():
+    slope, plain, adjusted = intervals(session(np.random.default_rng(2), effect=np.log(1.05)))
+    assert slope.is_used and slope.slope == pytest.approx(1.0, abs=0.1)
+    assert plain.standard_error > 2 * adjusted.standard_error
+    assert adjusted.low < 0.05 < adjusted.high
+
+
+@pytest.mark.parametrize("follows", [0.0, 0.5, 1.0])
+def test_equal_arms_stay_equal(follows: float):
+    """Of 150 sessions without an effect some 5 % leave out zero, whether speed matters or not."""
+    random, missed, used = np.random.default_rng(3), 0, 0
+    for _ in range(150):
+        slope, plain, adjusted = intervals(session(random, follows=follows))
+        shown = adjusted if slope.is_used else plain
+        used += slope.is_used
+        missed += not shown.log_low < 0 < shown.log_high
+    # Three standard errors of a share of 5 % in 150 are 5.3 %.
+    assert missed / 150 < 0.104
+    assert used < 3 if follows == 0 else used > 140
+
+
+def test_without_a_loop_or_with_few_runs_nothing_is_taken_out():
+    runs = session(np.random.default_rng(4), blocks=3)
+    assert speed.speed_slope(runs.drop(columns="machine_speed")) is None
+    assert speed.speed_slope(runs.assign(machine_speed=np.nan)) is None
+    assert not speed.speed_slope(runs).is_used
