@@ -15,6 +15,7 @@
     s.plot(), s.findings[0].plot()   as pictures, as is bb.pooled("quick").plot()
     s.run("b01-oltp_point")          one run by the start of its id: log, evidence, checks
     bb.calibration()                 campaigns whose answer is known: how often and how far measuring errs
+    bb.logs("FOLDER")                logs of sysbench that you have: .runs, .effects, .caveats, .plot()
     bb.source("tidb-kubernetes")     a published document: cells, claims beside what was measured, audit
 
 Everything is read from what the pipeline left and nothing is written. Names complete with Tab, also those
@@ -32,6 +33,7 @@ _FUNCTIONS = {
     "calibration": "api.calibration",
     "columns": "api.columns",
     "effects": "api.catalogue",
+    "logs": "api.logs",
     "pooled": "api.meta_analysis",
     "record": "api.catalogue",
     "source": "api.catalogue",
@@ -43,6 +45,7 @@ _TYPES = {
     "Calibration": "api.calibration",
     "Claim": "api.source",
     "Finding": "api.study",
+    "Logs": "api.logs",
     "NotThere": "api.lookup",
     "Pooled": "api.meta_analysis",
     "Run": "api.run",

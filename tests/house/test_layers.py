@@ -15,11 +15,11 @@ BELOW = {
     "read": {"core"},
     "compare": {"core"},
     "measure": {"plan", "sites", "core"},
-    "logs": {"read", "compare", "core"},
-    "show": {"logs", "compare", "core"},
-    "api": {"plan", "read", "compare", "logs", "show", "core"},
+    "log_analysis": {"read", "compare", "core"},
+    "show": {"log_analysis", "compare", "core"},
+    "api": {"plan", "read", "compare", "log_analysis", "show", "core"},
     "evidence": {"measure", "plan", "read", "compare", "show", "sites", "core"},
-    "commands": {"evidence", "api", "measure", "plan", "read", "compare", "logs", "show", "sites", "core"},
+    "commands": {"evidence", "api", "measure", "plan", "read", "compare", "log_analysis", "show", "sites", "core"},
 }
 # What each room of `sites` may import: all that stands above it here. What lies loose in `sites` is shared by
 # all rooms and imports none but `processes`; `provision` alone stands on top.

@@ -31,6 +31,10 @@ WHOLE = ("complete", 2, 4594.02)
 ANSWERS = {
     "0.4.12-whole.txt": [("complete", 64, pytest.approx(35383.84, abs=0.01))],
     "appended-two-runs-of-one-arm.txt": [WHOLE, WHOLE],
+    "fileio-test.txt": [("truncated", 1, None)],
+    "memory-test.txt": [("complete", 1, None)],
+    "report-csv-lines.txt": [("complete", 2, 32590.94)],
+    "threads-leave.txt": [("complete", 4, 21399.05)],
     "cpu-test.txt": [("complete", 1, None)],
     "cut-in-the-middle.txt": [("truncated", 2, None)],
     "mutex-one-event.txt": [("complete", 1, None)],
@@ -52,6 +56,8 @@ SAMPLES = {
     "control": CONTROL,
     "0.4.12": (LOGS / "0.4.12-whole.txt").read_text(),
     "0.5": (LOGS / "folder-numbered-results-with-description/res13/sysbench.ro.4.res").read_text(),
+    "csv": (LOGS / "report-csv-lines.txt").read_text(),
+    "threads leave": (LOGS / "threads-leave.txt").read_text(),
     "json": (LOGS / "report-json-lines.txt").read_text(),
     **{name: corpus.case(name).out for name in (
         "00_baseline_ok", "12_rate_ok", "15_percentile99_histogram", "checkpoint_histogram", "hist_p95",
@@ -133,7 +139,8 @@ def content(text: str) -> list[str]:
 
 # Lines that sysbench itself may leave out, and blanks and brackets that say nothing.
 SILENT = {"00_baseline_ok": ["[ 6s ]"], "12_rate_ok": ["[ 3s ]"], "checkpoint_histogram": ["[ 5s ]"],
-          "v11_warmup_rate": ["[ 2s ]"], "json": ["]"], "control": ["[ 600s"]}  # fmt: skip
+          "v11_warmup_rate": ["[ 2s ]"], "json": ["]"], "control": ["[ 600s"],
+          "threads leave": ["[ 6s ]"]}  # fmt: skip
 
 
 def are_alike(first: str, second: str) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 from benchbook.core.util.errors import BenchbookError
-from benchbook.logs.comparison import judge_claim, read_logs
-from benchbook.logs.text import render_markdown, render_terminal
+from benchbook.log_analysis.comparison import judge_claim, read_logs
+from benchbook.log_analysis.text import render_markdown, render_terminal
 
 
 def report(
@@ -35,18 +36,19 @@ def report(
     keeps_series = any((html, csv, parquet))
     logs = read_logs(paths, by, globs, baseline, keeps_series)
     logs.claims = [(text, judge_claim(logs, text)) for text in claim] if logs.runs else []
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
     if json_:
-        from benchbook.logs.tables import as_document
+        from benchbook.log_analysis.tables import as_document
 
         print(json.dumps(as_document(logs), indent=2))
     else:
-        print(render_markdown(logs) if markdown else render_terminal(logs))
+        print(render_markdown(logs) if markdown else render_terminal(logs, width))
     if not logs.runs:
         print("benchbook: no run could be read; docs/logs.md says what is", file=sys.stderr)
         return 1
     written: list[Any] = []
     if csv or parquet:
-        from benchbook.logs.tables import write_tables
+        from benchbook.log_analysis.tables import write_tables
 
         written += write_tables(logs, csv, "csv") if csv else []
         written += write_tables(logs, parquet, "parquet") if parquet else []
@@ -55,7 +57,7 @@ def report(
 
         written.append(write_page(logs, html))
     if study:
-        from benchbook.logs.study_draft import write_study
+        from benchbook.log_analysis.study_draft import write_study
 
         written.append(write_study(logs, study))
     for path in written:

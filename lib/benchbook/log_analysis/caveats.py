@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchbook.read.log import SysbenchLog
 from benchbook.read.log_extraction import Output
@@ -140,6 +141,12 @@ def _of_series(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
         if at < seconds.size - 1 or tail > 2 * (log.header.interval_s or 1):
             yield "threads leave", int(lines[at]), text
     rates, seconds, lines = rates[: last_full + 1], seconds[: last_full + 1], lines[: last_full + 1]
+    idle = _idle_end(rates)
+    if idle > 1 and idle < rates.size:
+        mean = float(rates[:-idle].mean())
+        text = f"almost nothing from {seconds[-idle]:g} s to the end at {seconds[-1]:g} s, as when threads hang"
+        yield "late end", int(lines[-idle]), f"{text} in a last transaction; {mean:,.0f} qps before"
+        rates, seconds, lines = rates[:-idle], seconds[:-idle], lines[:-idle]
     if rates.size < FEWEST_INTERVALS:
         return
     usual = float(np.median(rates))
@@ -177,6 +184,14 @@ def _of_series(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
     spread = float(np.std(rates, ddof=1)) / float(np.mean(rates))
     if spread > UNSTEADY:
         yield "unsteady", int(lines[0]), f"intervals vary by {100 * spread:.0f} % (CV)"
+
+
+def _idle_end(rates: NDArray[np.float64]) -> int:
+    """How many of the last intervals have less than a tenth of the usual throughput."""
+    if not (rates > 0).any():
+        return 0
+    busy = np.flatnonzero(rates >= STALL_SHARE * np.median(rates[rates > 0]))
+    return int(rates.size - 1 - busy[-1])
 
 
 def caveats_of_set(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchbook.core.util import parallel
-from benchbook.logs.caveats import Caveat, caveats_of_log
+from benchbook.log_analysis.caveats import Caveat, caveats_of_log
 from benchbook.read.log import SysbenchLog, merged
 from benchbook.read.log_extraction import (
     MOST_BYTES,
@@ -228,6 +228,8 @@ def read_run(
     """The run of one output, or why it is none."""
     log, foreign = parse_output(output)
     line = output.numbers[0] if output.numbers else 1
+    if "SQL statistics" not in output.text and _name_of_test(output.text):
+        return LeftOut(path, line if line > 1 else None, _other_test(path, log, output))
     if log.status != "complete" or log.final is None or log.header.threads is None:
         return LeftOut(path, line if line > 1 else None, _reason(log, output))
     total, qps = log.final, log.final.queries_per_s
@@ -303,9 +305,13 @@ def _short(text: str) -> str:
     return text if len(text) <= 160 else f"{text[:157]}…"
 
 
+def _name_of_test(text: str) -> str | None:
+    return next((name for name, pattern in _OTHER_TESTS if re.search(pattern, text)), None)
+
+
 def _other_test(path: str, log: SysbenchLog, output: Output) -> str:
     text = f"{output.text}\n{output.before[-300:]}\n{os.path.basename(path)}"
-    name = next((name for name, pattern in _OTHER_TESTS if re.search(pattern, text)), None)
+    name = _name_of_test(text)
     rate = (log.final.events or 0) / (log.final.total_time_s or 1.0) if log.final else 0.0
     if name is None:
         return f"whole, but a test without SQL (mutex, threads or an own script): {rate:,.0f} events a second"

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from benchbook.core.util.errors import BenchbookError
-from benchbook.logs.comparison import read_logs
+from benchbook.log_analysis.comparison import read_logs
 from tests.read import synthetic
 
 
@@ -51,10 +51,10 @@ LAYOUTS = {
                   {"a": ["BEFORE", "AFTER"], "r": [1, 2], "t": [8, 16]},
                   ["GR-BEFORE-trial2", "GR-AFTER-trial2"], ["tpcc"], [8, 16], 2),
     "9 parent folder": ("{a}/oltp_point_select_{t}threads.log", {"a": ["polar", "rds"], "t": [8, 16]},
-                        ["polar", "rds"], ["oltp_point_select"], [8, 16], 1),
+                        ["polar", "rds"], ["point_select"], [8, 16], 1),
     "flat, all in the name": ("{a}_oltp_read_only_{t}_{r}.log",
                               {"a": ["base", "new"], "t": [1, 8], "r": [1, 2, 3]},
-                              ["base", "new"], ["oltp_read_only"], [1, 8], 3),
+                              ["base", "new"], ["read_only"], [1, 8], 3),
     "dots": ("{a}.rw.{t}.{r}.log", {"a": ["direct", "haproxy"], "t": [1, 8], "r": [1, 2]},
              ["direct", "haproxy"], ["read_write"], [1, 8], 2),
     "versions": ("mysql-{a}/thr_{t}/run_{r}.log", {"a": ["5.7.44", "8.0.36"], "t": [16, 32], "r": [1, 2]},

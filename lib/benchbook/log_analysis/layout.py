@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
 from benchbook.core.util.errors import BenchbookError
-from benchbook.logs.runs import LogRun
+from benchbook.log_analysis.runs import LogRun
 
 ROLES = ("arm", "workload", "threads", "repeat", "process", "date", "any")
 NEARLY_ALL = 0.9
@@ -46,11 +46,10 @@ _BASELINE = re.compile(
 _SHAPES = {"threads": r"\d+", "process": r"\d+", "arm": r".+?", "date": r"20\d\d[\d.:_T-]*"}
 _ENDINGS = re.compile(r"(?:\.(?:log|txt|out|res|md|gz|xz|zst|bz2))+$")
 _GENERIC = {"oltp", "select", "update", "insert", "delete"}
-# The names of sysbench's own scripts, by what people call them.
-_SCRIPTS = {
-    "ro": "read_only", "rw": "read_write", "wo": "write_only", "ps": "point_select", "tpc-c": "tpcc",
-    "oltp_ro": "oltp_read_only", "oltp_rw": "oltp_read_write", "oltp_wo": "oltp_write_only",
-}  # fmt: skip
+# What people call sysbench's own scripts; with `oltp_` before them or not they are the same.
+_SCRIPTS = {"ro": "read_only", "rw": "read_write", "wo": "write_only", "ps": "point_select", "tpc_c": "tpcc",
+            "readonly": "read_only", "readwrite": "read_write", "pointselect": "point_select",
+            "point_selects": "point_select"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,9 @@ class Layout:
             f"{min(repeats.values())} to {max(repeats.values())}")  # fmt: skip
         by = " ".join(f"--by '{pattern}'" for pattern in self.patterns[:3])
         arms = "arm" if len(self.arms) == 1 else "arms"
-        text = f"{len(self.arms)} {arms}, {levels} workloads and levels, {counted} runs each"
+        each = "one run each" if counted == "1" else f"{counted} runs each"
+        cells = f"{levels} {'level' if levels == 1 else 'levels'}"
+        text = f"{len(self.arms)} {arms}, {cells}, {each}"
         base = f" --baseline '{self.arms[0]}'" if len(self.arms) > 1 else ""
         return f"{text}: {by}{base}" if by else text
 
@@ -404,7 +405,16 @@ def _workload(run: LogRun, roles: Mapping[str, str]) -> str:
     words = roles.get("workload", "").split()
     if script and (not words or words[0].lower() in _GENERIC):
         words[:1] = [script]
-    return " ".join(_SCRIPTS.get(word.lower(), word) for word in words) or _by_mix(run)
+    return " ".join(map(_script, words)) or _by_mix(run)
+
+
+def _script(word: str) -> str:
+    """The name of a script, where a word is one."""
+    if _WORKLOAD.fullmatch(word) is None:
+        return word
+    name = word.lower().replace("-", "_")
+    bare = name.removeprefix("oltp_")
+    return _SCRIPTS.get(bare, bare)
 
 
 def _by_mix(run: LogRun) -> str:

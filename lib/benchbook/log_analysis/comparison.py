@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchbook.core.util.errors import BenchbookError, did_you_mean
-from benchbook.logs.caveats import Caveat, caveats_of_set
-from benchbook.logs.layout import Layout, tell_runs_apart
-from benchbook.logs.runs import LeftOut, LogRun, collect_runs, join_processes
+from benchbook.log_analysis.caveats import Caveat, caveats_of_set
+from benchbook.log_analysis.layout import Layout, tell_runs_apart
+from benchbook.log_analysis.runs import LeftOut, LogRun, collect_runs, join_processes
 
 LEVEL = 0.95
 SEEN_EFFECT = 0.05
@@ -353,7 +353,7 @@ def judge_claim(logs: LogSet, text: str) -> str:
         if "contradicted" in outcomes
         else "inconclusive"
     )
-    parts = [f"{place} {describe_change(change)}" for place, change in found]
+    parts = [f"{place} {change.effect:+.1%} ({describe_interval(change)})" for place, change in found]
     shown = "; ".join(parts[:6]) + ("; …" if len(parts) > 6 else "")
     ends = [f"{end:+.1%}" if end is not None else None for end in (band.low, band.high)]
     allowed = (
@@ -368,8 +368,8 @@ def _near(name: str, arms: Sequence[str]) -> str | None:
     return near[0] if len(near) == 1 else None
 
 
-def describe_change(change: Change) -> str:
-    """A change with its interval and n, or why it has none."""
+def describe_interval(change: Change) -> str:
+    """The interval of a change, or why there is none."""
     if change.low is None or change.high is None:
-        return f"{change.effect:+.1%} ({change.reason})"
-    return f"{change.effect:+.1%} [{change.low:+.1%}, {change.high:+.1%}], n = {change.n}"
+        return str(change.reason)
+    return f"{change.low:+.1%} to {change.high:+.1%}"

@@ -6,63 +6,91 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from benchbook.logs.comparison import Cell, LogSet, describe_change, needed_spread
+from benchbook.log_analysis.comparison import Cell, LogSet, describe_interval, needed_spread
 
 MOST_LINES = 3
 MOST_LEFT_OUT = 12
 
 
-def table_rows(logs: LogSet) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells of the comparison: a row a workload and level, a column an arm."""
-    several = len({workload for workload, _ in logs.rows}) > 1
-    headings = ["workload", "threads"] if several else ["threads"]
+Heading = tuple[str, str]
+
+
+def table_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
+    """Headings (arm and what of it) and cells: a row a workload and level, a group of columns an arm."""
+    has_several = len({workload for workload, _ in logs.rows}) > 1
+    headings = [("", "workload"), ("", "threads")] if has_several else [("", "threads")]
+    has_n = any(cell.n > 1 for cell in logs.cells)
+    tails = {run.percentile for run in logs.runs if run.percentile and run.percentile_ms is not None}
+    rank = tails.pop() if len(tails) == 1 else None
     for arm in logs.arms:
-        headings += [f"{arm}, qps"]
-        if arm != logs.arms[0]:
-            headings += [f"against {logs.arms[0]}"]
-    headings += [f"{arm}, ms" for arm in logs.arms]
+        names = ["qps", "n"] if has_n else ["qps"]
+        names += ["change", "95 %"] if arm != logs.arms[0] else []
+        headings += [(arm, name) for name in (*names, "ms", *([f"p{rank} ms"] if rank else []))]
     rows = []
     for workload, level in logs.rows:
-        cells = [logs.cell(workload, level, arm) for arm in logs.arms]
-        row = [workload, f"{level:,}"] if several else [f"{level:,}"]
-        for arm, cell in zip(logs.arms, cells, strict=True):
-            row.append(_rate(cell))
-            if arm != logs.arms[0]:
-                row.append(describe_change(cell.change) if cell and cell.change else "–")
-        rows.append(row + [_latency(cell) for cell in cells])
+        row = [workload, f"{level:,}"] if has_several else [f"{level:,}"]
+        for arm in logs.arms:
+            row += _cells(logs.cell(workload, level, arm), arm != logs.arms[0], has_n, rank)
+        rows.append(row)
     return headings, rows
 
 
-def _rate(cell: Cell | None) -> str:
+def _cells(cell: Cell | None, is_compared: bool, has_n: bool, rank: int | None) -> list[str]:
     if cell is None:
-        return "–"
-    return f"{_number(cell.mean('qps'))}" + (f" (n = {cell.n})" if cell.n > 1 else "")
+        return ["–"] * (2 + has_n + 2 * is_compared + (rank is not None))
+    cells = [_number(cell.mean("qps"))] + ([str(cell.n)] if has_n else [])
+    if is_compared:
+        change = cell.change
+        cells += ["–", "–"] if change is None else [f"{change.effect:+.1%}", describe_interval(change)]
+    cells.append(f"{cell.mean('avg_ms'):.2f}")
+    if rank is not None:
+        values = [run.percentile_ms for run in cell.runs]
+        known = [value for value in values if value is not None]
+        cells.append(f"{sum(known) / len(known):.2f}" if known and len(known) == len(values) else "–")
+    return cells
+
+
+def joined_headings(headings: Sequence[Heading]) -> list[str]:
+    """Headings of one line."""
+    return [f"{arm}: {name}" if arm else name for arm, name in headings]
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}" if value >= 10 else f"{value:.3g}"
 
 
-def _latency(cell: Cell | None) -> str:
-    if cell is None:
-        return "–"
-    tails = [
-        (run.percentile, run.percentile_ms)
-        for run in cell.runs
-        if run.percentile and run.percentile_ms is not None
-    ]
-    text = f"{cell.mean('avg_ms'):.2f}"
-    if len(tails) == cell.n and len({rank for rank, _ in tails}) == 1:
-        text += f", p{tails[0][0]} {sum(value or 0.0 for _, value in tails) / cell.n:.2f}"
-    return text
+def _table(logs: LogSet, width: int) -> list[str]:
+    """The comparison beside each other where it fits, else a row an arm."""
+    lines = [*_aligned(*table_rows(logs))]
+    if max(map(len, lines)) <= width or len(logs.arms) < 2:
+        return lines
+    headings: list[Heading] = []
+    rows: list[list[str]] = []
+    shared = 1 + (table_rows(logs)[0][1] == ("", "threads"))
+    wide, values = table_rows(logs)
+    names = list(dict.fromkeys(name for arm, name in wide if arm))
+    headings = [*wide[:shared], ("", "arm"), *(("", name) for name in _in_order(names))]
+    for row in values:
+        cells = dict(zip(wide, row, strict=True))
+        for arm in logs.arms:
+            own = [cells.get((arm, name), "") for name in _in_order(names)]
+            if own[0] != "–":
+                rows.append([*row[:shared], arm, *own])
+    return [*_aligned(headings, rows)]
 
 
-def render_terminal(logs: LogSet) -> str:
+def _in_order(names: Sequence[str]) -> list[str]:
+    """Names of columns with the change behind the throughput, whatever the baseline lacks."""
+    first = ("qps", "n", "change", "95 %")
+    return sorted(names, key=lambda name: first.index(name) if name in first else len(first))
+
+
+def render_terminal(logs: LogSet, width: int = 160) -> str:
     """The whole answer for a terminal."""
     parts = [*_opening(logs)]
     if logs.runs:
-        title = f"Queries a second{_of_workload(logs)}; latency in ms: mean, percentile; 95 % intervals"
-        parts += ["", title, *_aligned(*table_rows(logs))]
+        title = f"Queries a second{_of_workload(logs)}; means over runs; latency in ms"
+        parts += ["", title, *_table(logs, width)]
     parts += [f"\n{text}" for text in filter(None, [needed_spread(logs.cells)])]
     parts += ["", *(f"Claim {line}" for _, line in logs.claims)] if logs.claims else []
     if scaling := [*_scaling_lines(logs)]:
@@ -94,14 +122,20 @@ def _opening(logs: LogSet) -> Iterator[str]:
     yield f"Read as {logs.layout.sentence(logs.runs)}"
 
 
-def _aligned(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(text) for text in column) for column in zip(headings, *rows, strict=True)]
-    for row in (headings, *rows):
-        cells = [
-            text.rjust(width) if place else text.ljust(width)
-            for place, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield ("  " + "  ".join(cells)).rstrip()
+def _aligned(headings: Sequence[Heading], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip([name for _, name in headings], *rows, strict=True)]
+    arms, at = "", 0
+    while at < len(headings):
+        arm, first = headings[at][0], at
+        while at < len(headings) and headings[at][0] == arm:
+            at += 1
+        width = sum(widths[first:at]) + 2 * (at - first)
+        shown = arm if len(arm) <= width - 2 else f"{arm[: width - 3]}…"
+        arms += shown.rjust(width)
+    if len({arm for arm, _ in headings}) > 2:
+        yield arms.rstrip()
+    for row in ([name for _, name in headings], *rows):
+        yield "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _scaling_lines(logs: LogSet) -> Iterator[str]:
@@ -141,7 +175,7 @@ def render_markdown(logs: LogSet) -> str:
     parts = [*_opening(logs)]
     if logs.runs:
         headings, rows = table_rows(logs)
-        lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
+        lines = [joined_headings(headings), ["---", *["---:"] * (len(headings) - 1)], *rows]
         parts += [
             "",
             *("| " + " | ".join(re.sub(r"\|", r"\\|", cell) for cell in line) + " |" for line in lines),

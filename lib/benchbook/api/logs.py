@@ -1,0 +1,109 @@
+"""Logs of sysbench that somebody already has, as objects: the tables, pictures and doubts of a study."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import pandas as pd
+
+from benchbook.core.util.errors import NotThere
+from benchbook.log_analysis import tables
+from benchbook.log_analysis.comparison import judge_claim, read_logs
+from benchbook.log_analysis.text import render_terminal
+from benchbook.show import logs_page
+
+
+class Logs:
+    """All runs of some logs beside each other; shows its comparison in a notebook."""
+
+    def __init__(
+        self,
+        paths: list[str],
+        by: str | None,
+        arms: Mapping[str, str] | None,
+        baseline: str | None,
+    ) -> None:
+        self.read = read_logs(paths, by, [*(arms or {}).items()], baseline, keeps_series=True)
+        if not self.read.runs:
+            reasons = "; ".join(map(str, self.read.left_out[:3]))
+            raise NotThere(f"no run of sysbench in {', '.join(paths)}" + (f" ({reasons})" if reasons else ""))
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Arms in their order, the baseline first."""
+        return self.read.arms
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row a run; rates per second, latencies in ms."""
+        return tables.runs_table(self.read)
+
+    @property
+    def intervals(self) -> pd.DataFrame:
+        """One row a report line."""
+        return tables.intervals_table(self.read)
+
+    @property
+    def histograms(self) -> pd.DataFrame:
+        """One row a bucket of each run that printed a histogram."""
+        return tables.histograms_table(self.read)
+
+    @property
+    def effects(self) -> pd.DataFrame:
+        """One row a workload, level and arm: means, change as a fraction, its 95 % interval."""
+        return tables.effects_table(self.read)
+
+    @property
+    def caveats(self) -> pd.DataFrame:
+        """What could be wrong, one row each, with file and line."""
+        return pd.DataFrame(
+            [vars(caveat) for caveat in self.read.caveats], columns=["path", "line", "kind", "text"]
+        )
+
+    @property
+    def left_out(self) -> pd.DataFrame:
+        """Files, or parts of them, that are no run, and why."""
+        return pd.DataFrame([vars(part) for part in self.read.left_out], columns=["path", "line", "reason"])
+
+    @property
+    def scaling(self) -> object:
+        """Highest throughput, knee and scalability law of each arm."""
+        return logs_page.scaling_table(self.read)
+
+    @property
+    def read_as(self) -> str:
+        """How arms, threads and repetitions were found, as options that say it again."""
+        return self.read.layout.sentence(self.read.runs)
+
+    def judge(self, claim: str) -> str:
+        """Whether a claim such as "haproxy/direct = -5.8%" holds by these logs."""
+        return judge_claim(self.read, claim)
+
+    def plot(self) -> object:
+        """Throughput over threads, every run a point."""
+        return logs_page.throughput_picture(self.read)
+
+    def plot_latency(self) -> object:
+        """Mean latency over threads, of arms with three levels or more."""
+        return logs_page.latency_picture(self.read)
+
+    def plot_seconds(self) -> object:
+        """Throughput by seconds at the highest level; None without report lines."""
+        return logs_page.seconds_picture(self.read)
+
+    def _repr_html_(self) -> str:
+        return logs_page.comparison_table(self.read)._repr_html_()
+
+    def __repr__(self) -> str:
+        return render_terminal(self.read)
+
+
+def logs(
+    *paths: str | os.PathLike[str],
+    by: str | None = None,
+    arms: Mapping[str, str] | None = None,
+    baseline: str | None = None,
+) -> Logs:
+    """Read logs of files, folders and globs; `arms` maps names to globs, `by` is a pattern of paths."""
+    return Logs([os.fspath(path) for path in paths], by, arms, baseline)

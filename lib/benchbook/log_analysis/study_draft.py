@@ -1,0 +1,87 @@
+"""The study file that would measure the question of some logs, with what is left to fill in marked."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from benchbook.core.util.errors import BenchbookError
+from benchbook.log_analysis.comparison import LogSet
+
+TO_FILL = "# FILL IN"
+_KNOWN_SCRIPTS = (
+    "oltp_point_select", "oltp_read_only", "oltp_read_write", "oltp_write_only", "oltp_update_index",
+    "oltp_update_non_index", "oltp_insert", "oltp_delete", "select_random_points", "select_random_ranges",
+)  # fmt: skip
+LONGEST_RUN_S = 60
+
+
+def write_study(logs: LogSet, path: Path) -> Path:
+    """Write the draft; refuses to write over a file."""
+    if path.exists():
+        raise BenchbookError(f"--study {path}: the file is there already; write another name")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(draft_study(logs), encoding="utf-8")
+    return path
+
+
+def draft_study(logs: LogSet) -> str:
+    """Arms, workloads, threads and tables as the logs have them, on endpoints that others run."""
+    options = [run.options for run in logs.runs]
+    common = {
+        name: Counter(values).most_common(1)[0][0]
+        for name in ("driver", "tables", "table_size", "host", "port")
+        if (values := [own[name] for own in options if own.get(name)])
+    }
+    is_postgresql = common.get("driver") == "pgsql"
+    user = "user: bench, password_env: BENCH_PASSWORD"
+    host = common.get("host", "db.example.org")
+    port = common.get("port", "5432" if is_postgresql else "3306")
+    levels = sorted({run.level for run in logs.runs})
+    run_s = min(LONGEST_RUN_S, max(8, round(max(run.time_s for run in logs.runs))))
+    names = dict(zip(logs.arms, _names(logs.arms), strict=True))
+    lines = [
+        f'title: "{len(logs.arms)} arms of existing logs, measured in blocks"',
+        f'question: "How many queries a second does each arm serve?"  {TO_FILL}: yours',
+        "site:",
+        "  kind: existing",
+        f"  existing: {{host: {host}, port: {port}, database: sbtest, {user}}}  {TO_FILL}: yours",
+        f"engine: {{name: {'postgresql' if is_postgresql else 'mariadb'}}}  {TO_FILL}: yours",
+        "arms:  # the first is the baseline",
+    ]
+    for place, arm in enumerate(logs.arms):
+        own = next((run.options for run in logs.runs if run.arm == arm and run.options.get("host")), {})
+        if place == 0:
+            lines.append(f"  {names[arm]}: {{}}  # {arm}")
+            continue
+        endpoint = f"host: {own.get('host', f'{names[arm]}.example.org')}, port: {own.get('port', port)}"
+        lines.append(f"  {names[arm]}: {{endpoint: {{{endpoint}}}}}  {TO_FILL}: where {arm} answers")
+    lines += [f"aa: {{threads: [{levels[len(levels) // 2]}]}}  # the baseline against itself", "workloads:"]
+    workloads = list(dict.fromkeys(workload for workload, _ in logs.rows))
+    for workload, name in zip(workloads, _names(workloads), strict=True):
+        script = next(
+            (script for script in _KNOWN_SCRIPTS if re.sub(r"^oltp_", "", script) in workload), None
+        )
+        shown = f"{{script: {script}}}" if script else "{script: oltp_read_write}"
+        note = "" if script else f"  {TO_FILL}: the script of {workload}"
+        lines.append(f"  {name.replace('-', '_')}: {shown}{note}")
+    size = common.get("table_size", "100000")
+    note = "" if "table_size" in common else f"  {TO_FILL}: as the logs' tables were"
+    lines += [
+        f"dataset: {{tables: {common.get('tables', '1')}, table_size: {size}}}{note}",
+        f"threads: {levels}",
+        f"plan: {{blocks: 5, discard_s: {max(2, run_s // 4)}, run_s: {run_s}}}",
+        "claims: []",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _names(texts: list[str] | tuple[str, ...]) -> list[str]:
+    """Names that a study file takes, each another one."""
+    found: list[str] = []
+    for text in texts:
+        name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:30].strip("-") or "arm"
+        name = name if name[0].isalpha() else f"arm-{name}"
+        found.append(name if name not in found else f"{name}-{len(found) + 1}")
+    return found

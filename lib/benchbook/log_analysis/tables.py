@@ -1,0 +1,128 @@
+"""Tidy tables of logs: runs, intervals, histograms, and the comparison; for files, notebooks and pages."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchbook.core.util.histogram import value_of
+from benchbook.log_analysis.comparison import LogSet
+from benchbook.log_analysis.runs import SERIES, LogRun
+
+_OF_RUN = ("arm", "workload", "repeat", "processes", "version", "time_s", "events", "tps", "qps", "reads",
+           "writes", "other", "errors", "reconnects", "avg_ms", "max_ms", "percentile", "percentile_ms",
+           "interval_s", "rate", "path", "line")  # fmt: skip
+
+
+def run_id(run: LogRun) -> str:
+    """Name of a run in all tables: its file, and its place among the file's runs if it is not the first."""
+    return run.path if run.order == 1 else f"{run.path}#{run.order}"
+
+
+def runs_table(logs: LogSet) -> pd.DataFrame:
+    """One row a run; rates per second of the whole run, latencies in ms."""
+    rows = [
+        {"run_id": run_id(run), "threads": run.level,
+         **{name: getattr(run, name) for name in _OF_RUN},
+         **{f"option_{key}": value for key, value in run.options.items()}}
+        for run in logs.runs
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=None if rows else ["run_id", "threads", *_OF_RUN])
+
+
+def intervals_table(logs: LogSet) -> pd.DataFrame:
+    """One row a report line of each run."""
+    parts = [
+        pd.DataFrame({"run_id": run_id(run), **run.series}) for run in logs.runs if run.series is not None
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run_id", *SERIES])
+
+
+def histograms_table(logs: LogSet) -> pd.DataFrame:
+    """One row a bucket of each run that printed a histogram."""
+    parts = [
+        pd.DataFrame(
+            {"run_id": run_id(run), "latency_ms": value_of(run.histogram[0]), "count": run.histogram[1]}
+        )
+        for run in logs.runs
+        if run.histogram is not None
+    ]
+    return (
+        pd.concat(parts, ignore_index=True)
+        if parts
+        else pd.DataFrame(columns=["run_id", "latency_ms", "count"])
+    )
+
+
+def effects_table(logs: LogSet) -> pd.DataFrame:
+    """One row a workload, level and arm, with its change against the baseline as a fraction."""
+    return pd.DataFrame(_effects(logs))
+
+
+def _effects(logs: LogSet) -> list[dict[str, Any]]:
+    rows = []
+    for cell in logs.cells:
+        change = cell.change
+        rows.append(
+            {
+                "workload": cell.workload, "threads": cell.level, "arm": cell.arm, "n": cell.n,
+                "qps": cell.mean("qps"), "tps": cell.mean("tps"), "avg_ms": cell.mean("avg_ms"),
+                "variation": cell.variation, "effect": change.effect if change else None,
+                "low": change.low if change else None, "high": change.high if change else None,
+                "method": change.method if change else None, "reason": change.reason if change else None,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def write_tables(logs: LogSet, folder: Path, form: str) -> list[Path]:
+    """Write all tables into a folder as CSV or Parquet; returns their files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {
+        "runs": runs_table(logs), "intervals": intervals_table(logs), "histograms": histograms_table(logs),
+        "effects": effects_table(logs),
+    }  # fmt: skip
+    written = []
+    for name, table in tables.items():
+        path = folder / f"{name}.{form}"
+        if form == "csv":
+            table.to_csv(path, index=False)
+        else:
+            table.to_parquet(path, index=False)
+        written.append(path)
+    return written
+
+
+def as_document(logs: LogSet) -> dict[str, Any]:
+    """Everything as one document for other programs; what is not known is null."""
+    scaling = []
+    for series in logs.scaling:
+        law = None if series.law is None else {
+            "gamma_qps": series.law.gamma, "alpha": series.law.alpha, "beta": series.law.beta,
+            "peak_threads": series.law.peak_threads,
+        }  # fmt: skip
+        scaling.append({**asdict(series), "law": law})
+    runs = runs_table(logs)
+    records = runs.astype(object).where(runs.notna(), None).to_dict("records")
+    return {
+        "files": logs.files,
+        "files_without_sysbench": logs.silent_files,
+        "read_as": {
+            "patterns": list(logs.layout.patterns), "arms": list(logs.arms),
+            "is_paired": logs.layout.is_paired,
+        },
+        "runs": [{key: _plain(value) for key, value in record.items()} for record in records],
+        "effects": _effects(logs),
+        "scaling": scaling,
+        "claims": [{"claim": claim, "verdict": verdict} for claim, verdict in logs.claims],
+        "caveats": [asdict(caveat) for caveat in logs.caveats],
+        "left_out": [asdict(part) for part in logs.left_out],
+    }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

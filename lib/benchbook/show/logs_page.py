@@ -1,0 +1,145 @@
+"""Logs of sysbench as tables and pictures, and the page of them: no notebook is needed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from matplotlib.ticker import NullLocator
+from nbformat import v4
+
+from benchbook.log_analysis import tables
+from benchbook.log_analysis.comparison import LogSet, needed_spread
+from benchbook.log_analysis.text import joined_headings, table_rows
+from benchbook.show import figures, numbers, page, theme
+from benchbook.show.picture import Panel, Picture
+from benchbook.show.table import Column, Table, long, number
+
+MOST_SERIES = 40
+"""Runs whose seconds are drawn: more lines than that hide each other."""
+
+
+def comparison_table(logs: LogSet) -> Table:
+    """A row a workload and level, a column an arm."""
+    headings, rows = table_rows(logs)
+    names = joined_headings(headings)
+    columns = [Column(names[0]), *map(number, names[1:])]
+    caption = (
+        "Means over runs; change in queries a second with its 95 % interval over runs, never over seconds."
+    )
+    return Table("comparison", "Arms beside each other", columns, rows, caption, is_whole=True)
+
+
+def caveats_table(logs: LogSet) -> Table:
+    """What could be wrong, a row each, with file and line."""
+    rows = [(caveat.kind, caveat.text, f"{caveat.path}:{caveat.line}" if caveat.line else caveat.path)
+            for caveat in logs.caveats]  # fmt: skip
+    columns = [Column("what"), long("finding"), long("file and line")]
+    return Table("wrong", "What could be wrong", columns, rows, empty="Nothing was found.")
+
+
+def left_out_table(logs: LogSet) -> Table:
+    """Files, or parts of them, that are no run of sysbench on a database."""
+    rows = [(f"{part.path}:{part.line}" if part.line else part.path, part.reason) for part in logs.left_out]
+    return Table("left-out", "Left out", [long("file and line"), long("why")], rows)
+
+
+def scaling_table(logs: LogSet) -> Table:
+    """Highest throughput, knee and scalability law of each arm."""
+    rows = []
+    for series in logs.scaling:
+        law = series.law
+        text = f"not fitted: {series.refused}"
+        if law is not None:
+            peak = f", peak at {law.peak_threads:.0f} threads" if law.peak_threads else ""
+            text = f"contention {law.alpha:.3g}, coherency {law.beta:.2g}{peak}"
+        top = numbers.significant(max(series.qps), 4)
+        rows.append((series.arm, series.workload, top, series.peak_level, series.knee_level, text))
+    columns = [Column("arm"), Column("workload"), number("highest qps"), number("at threads"),
+               number("knee", meaning="First level within 5 % of the highest throughput."),
+               long("Universal Scalability Law")]  # fmt: skip
+    return Table("scaling", "Over threads", columns, rows)
+
+
+def latency_picture(logs: LogSet) -> Picture:
+    """Mean latency over threads, a panel a workload."""
+    panels = []
+    for workload in dict.fromkeys(series.workload for series in logs.scaling):
+        chosen = [series for series in logs.scaling if series.workload == workload]
+        with theme.style():
+            figure, axes = theme.canvas()
+            for series in chosen:
+                shade, mark = theme.colour(series.arm, logs.arms), theme.marker(series.arm, logs.arms)
+                axes.plot(series.levels, series.latency_ms, marker=mark, color=shade, markersize=4.5)
+            levels = sorted({level for series in chosen for level in series.levels})
+            axes.set(xscale="log", yscale="log", xlabel="threads", ylabel="mean latency, ms")
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.set_xticks(levels, [f"{level:,}" for level in levels])
+            axes.set(title=theme.short(workload))
+            theme.legend(figure, [series.arm for series in chosen], logs.arms)
+        told = [
+            f"{series.arm}: " + ", ".join(
+                f"{numbers.significant(ms)} ms at {level}"
+                for level, ms in zip(series.levels, series.latency_ms, strict=True)
+            )
+            for series in chosen
+        ]  # fmt: skip
+        panels.append(Panel(figure, f"{workload}, mean latency. {'; '.join(told)}."))
+    return Picture("latency", "Latency by threads", tuple(panels), "Both axes are logarithmic.")
+
+
+def throughput_picture(logs: LogSet) -> Picture:
+    """Throughput over threads, every run a point."""
+    return figures.qps(tables.runs_table(logs), logs.arms)
+
+
+def seconds_picture(logs: LogSet) -> Picture | None:
+    """Throughput by seconds of the runs at each workload's highest level; None where none printed them."""
+    runs = tables.runs_table(logs).assign(discard_s=0.0)
+    intervals = tables.intervals_table(logs)
+    intervals = intervals[intervals.qps.notna()].assign(is_discarded=False)
+    chosen = runs[runs.run_id.isin(set(intervals.run_id))]
+    if chosen.empty or len(chosen) > MOST_SERIES * chosen.workload.nunique():
+        return None
+    return figures.seconds(intervals, chosen, logs.arms)
+
+
+def parts(logs: LogSet) -> Iterator[object]:
+    """Everything that is shown of some logs, in its order."""
+    yield comparison_table(logs)
+    if len({run.level for run in logs.runs}) > 1:
+        yield throughput_picture(logs)
+    if logs.scaling:
+        yield latency_picture(logs)
+        yield scaling_table(logs)
+    if (picture := seconds_picture(logs)) is not None:
+        yield picture
+    yield caveats_table(logs)
+    if logs.left_out:
+        yield left_out_table(logs)
+
+
+def opening(logs: LogSet) -> str:
+    """What was read, and how, in Markdown."""
+    versions = ", ".join(sorted({run.version for run in logs.runs}))
+    lines = [
+        f"{numbers.count(len(logs.runs), 'run')} of sysbench {versions}, "
+        f"{numbers.count(logs.files, 'file')}.",
+        f"Read as `{logs.layout.sentence(logs.runs)}`.",
+        *(f"Claim {verdict}." for _, verdict in logs.claims),
+        needed_spread(logs.cells) or "",
+        "Logs can't show in which order runs were made, what else ran, which settings the servers had, or "
+        "what the servers counted themselves.",
+    ]
+    return "\n\n".join(filter(None, lines))
+
+
+def write_page(logs: LogSet, path: Path, title: str = "Logs of sysbench") -> Path:
+    """Write one page that needs no other file; returns it."""
+    cells = [v4.new_markdown_cell(f"# {title}\n\n{opening(logs)}")]
+    for part in parts(logs):
+        output = v4.new_output("display_data", {"text/html": part._repr_html_()})  # type: ignore[attr-defined]
+        cells.append(v4.new_code_cell("", outputs=[output], metadata={"tags": ["hide-input"]}))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page.html(v4.new_notebook(cells=cells), title), encoding="utf-8")
+    return path
