@@ -19,7 +19,8 @@ BELOW = {
     "show": {"log_analysis", "compare", "core"},
     "api": {"plan", "read", "compare", "log_analysis", "show", "core"},
     "evidence": {"measure", "plan", "read", "compare", "show", "sites", "core"},
-    "commands": {"evidence", "api", "measure", "plan", "read", "compare", "log_analysis", "show", "sites", "core"},
+    "commands": {"evidence", "api", "measure", "plan", "read", "compare", "log_analysis", "show", "sites"}
+    | {"core"},
 }
 # What each room of `sites` may import: all that stands above it here. What lies loose in `sites` is shared by
 # all rooms and imports none but `processes`; `provision` alone stands on top.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -42,7 +43,7 @@ def report(
 
         print(json.dumps(as_document(logs), indent=2))
     else:
-        print(render_markdown(logs) if markdown else render_terminal(logs, width))
+        _print(render_markdown(logs) if markdown else render_terminal(logs, width))
     if not logs.runs:
         print("benchbook: no run could be read; docs/logs.md says what is", file=sys.stderr)
         return 1
@@ -63,3 +64,11 @@ def report(
     for path in written:
         print(f"written: {path}", file=sys.stderr)
     return 0
+
+
+def _print(text: str) -> None:
+    try:
+        print(text)
+    except BrokenPipeError:
+        # Whoever reads has seen enough, as `head` does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -144,8 +144,9 @@ def _of_series(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
     idle = _idle_end(rates)
     if idle > 1 and idle < rates.size:
         mean = float(rates[:-idle].mean())
-        text = f"almost nothing from {seconds[-idle]:g} s to the end at {seconds[-1]:g} s, as when threads hang"
-        yield "late end", int(lines[-idle]), f"{text} in a last transaction; {mean:,.0f} qps before"
+        text = f"almost nothing from {seconds[-idle]:g} s to the end at {seconds[-1]:g} s"
+        text += f", as when threads hang in a last transaction; {mean:,.0f} qps before"
+        yield "late end", int(lines[-idle]), text
         rates, seconds, lines = rates[:-idle], seconds[:-idle], lines[:-idle]
     if rates.size < FEWEST_INTERVALS:
         return
