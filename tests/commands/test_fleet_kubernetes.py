@@ -1,5 +1,6 @@
 """A fleet in a cluster: a node for each session, one more attempt, and what goes wrong meanwhile."""
 
+import io
 import os
 import subprocess
 import tarfile
@@ -11,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from benchbook.commands import fleet, fleet_kubernetes
+from benchbook.commands import fleet, fleet_kubernetes, fleet_sessions
 from benchbook.commands import record as recording
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.sites.kube import api
@@ -40,6 +41,10 @@ def test_each_session_has_a_node_of_its_own_and_a_second_attempt(tmp_path: Path)
     ]  # fmt: skip
     (container,) = pod["containers"]
     assert container["securityContext"] == {"privileged": True}
+    # What its cluster takes away has not failed, autoscalers leave it, and the Job has an end.
+    assert spec["podFailurePolicy"]["rules"][0]["onPodConditions"] == [{"type": "DisruptionTarget"}]
+    assert "cluster-autoscaler.kubernetes.io/safe-to-evict" in spec["template"]["metadata"]["annotations"]
+    assert spec["activeDeadlineSeconds"] == 24 * 3600
     assert container["resources"] == {"requests": {"cpu": "4"}} and container["image"] == "bench:1"
 
 
@@ -63,7 +68,13 @@ class Stand:
     def __init__(self, looks: list[list[Any] | None], failed: str = "", packed: Sequence[str] = ()) -> None:
         self.looks, self.failed, self.packed, self.removed = looks, failed, packed, 0
         self.api = None
-        self.core = Space(list_namespaced_pod=self.pods, read_namespaced_pod_log=lambda name, _: f"in {name}")
+        self.completed = ""
+        nodes = [Space(metadata=Space(labels={"node.kubernetes.io/instance-type": "c2"}))] * 3
+        self.core = Space(
+            list_node=lambda **_: Space(items=nodes),
+            list_namespaced_pod=self.pods,
+            read_namespaced_pod_log=lambda name, _: f"in {name}",
+        )
 
     def pods(self, *_: str, **__: str) -> Any:
         found = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
@@ -79,13 +90,16 @@ class Stand:
             self.removed += 1
             return None
         if call.__name__ == "read_namespaced_job_status":
-            return Space(status=Space(failed_indexes=self.failed))
+            return Space(status=Space(failed_indexes=self.failed, completed_indexes=self.completed))
         options.pop("tail_lines", None)
         return call(*words, **options)
 
     def run(self, _: str, name: str, argv: list[str]) -> api.Done:
         is_there = argv[0] == "touch" or name in self.packed
-        return api.Done(int(not is_there), name.encode(), b"")
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo("data/record/tiny/2026-01-01T0000Z-abcd.tar.xz"))
+        return api.Done(int(not is_there), packed.getvalue(), b"")
 
 
 @pytest.fixture
@@ -98,7 +112,10 @@ def stood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Stand, i
         monkeypatch.setattr(fleet_kubernetes, "POLL_S", 0.01)
         monkeypatch.setattr(fleet_kubernetes.InCluster, "_send", lambda *_: None)
         place = fleet_kubernetes.Place(image="bench:1")
-        asked = (place, "tiny", "ab12", tmp_path / "tree.tar.gz", "true", "")
+        (tmp_path / "arrived").mkdir()
+        asked = (place, ["tiny"], "ab12", "true", "", tmp_path / "tree.tar.gz", tmp_path / "arrived")
+        monkeypatch.setattr("builtins.print", said.append)
+        monkeypatch.setattr(fleet_sessions.paths, "root", lambda: tmp_path)
         return fleet_kubernetes.InCluster(*asked, say=said.append).measure(sessions), said
 
     return measure
@@ -106,20 +123,26 @@ def stood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Stand, i
 
 def test_an_api_that_goes_away_is_waited_for_and_a_lost_session_made_once_more(stood, monkeypatch):
     recorded: list[str] = []
-    monkeypatch.setattr(recording, "take", lambda file: recorded.append(file.name) or f"took {file.name}")
+    line = "data/record/tiny/{}: took"
+    monkeypatch.setattr(recording, "take", lambda file: recorded.append(file.name) or line.format(file.name))
     first, again, other = pod("0", "a", "node1"), pod("0", "b", "node2"), pod("1", "c", "node3")
     looks = [[first, other], None, None, [first, other], [other], [again, other]]
     stand = Stand(looks, packed=("fleet-0-b", "fleet-1-c"))
     taken, said = stood(stand, 2)
     assert taken == 2 and stand.removed == 1
     # The archives are named by node and session.
-    assert sorted(recorded) == ["node2-session-0.tar.xz", "node3-session-1.tar.xz"]
+    assert sorted(recorded) == [
+        "node2-session-0-2026-01-01T0000Z-abcd.tar.xz", "node3-session-1-2026-01-01T0000Z-abcd.tar.xz"
+    ]  # fmt: skip
+    # Three equal nodes are one occasion, and what was begun in vain is counted.
+    assert said[0] == "2 sessions, 1 machine type: 1 occasion; equal machines in the same hours count once"
+    assert any("is lost, and the record has none to count it beside" in one for one in said)
     assert said.count("the cluster can't be reached; waits for it, the sessions go on") == 1
     assert "node2: session 0 begins, once more, after its end on node1" in said
-    assert "node3: session 1 is packed: 0 kB" in said and "node3: in fleet-1-c" in said
+    assert "node3: session 1 is packed: 10 kB" in said and "node3: in fleet-1-c" in said
 
 
-def test_sessions_that_are_refused_or_lost_twice_end_the_fleet_and_are_named(stood, monkeypatch):
+def test_sessions_that_are_refused_are_kept_and_those_lost_twice_are_named(stood, monkeypatch, tmp_path):
     def refuse(file: Path) -> str:
         raise BenchbookError(f"{file.name}: not recorded")
 
@@ -131,20 +154,37 @@ def test_sessions_that_are_refused_or_lost_twice_end_the_fleet_and_are_named(sto
     stand = Stand([[pod("0", "a", "node1"), waiting]], failed="1-2,5", packed=("fleet-0-a",))
     taken, said = stood(stand, 4)
     assert taken == 0 and stand.removed == 1
-    assert "node1: session 0: node1-session-0.tar.xz: not recorded" in said
+    (kept,) = (tmp_path / "arrived").iterdir()
+    assert f"{kept.name}: not recorded\n  kept: arrived/{kept.name}" in said
     assert "default: session 2 waits: Unschedulable: 0/2 nodes" in said
-    assert said[-1] == "lost or failed at the second attempt: session 1, 2, 5"
+    assert "lost or failed at the second attempt: session 1, 2, 5" in said
 
 
 def test_what_stops_a_fleet_removes_its_job(stood, monkeypatch):
-    def stop(_: Path) -> str:
+    def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(recording, "take", stop)
-    stand = Stand([[pod("0", "a", "node1")]], packed=("fleet-0-a",))
+    monkeypatch.setattr(fleet_kubernetes.InCluster, "_attend", stop)
+    stand = Stand([[pod("0", "a", "node1")]])
     with pytest.raises(KeyboardInterrupt):
         stood(stand, 1)
     assert stand.removed == 1
+
+
+def test_a_resumed_fleet_takes_what_had_arrived_and_waits_for_the_others_alone(stood, monkeypatch, tmp_path):
+    """Its Job is there, and one of its pods has ended since its archive was taken."""
+    monkeypatch.setattr(recording, "take", lambda file: f"data/record/tiny/{file.name}: took")
+    stand = Stand([[pod("1", "b", "node2")]], packed=("fleet-1-b",))
+    stand.completed = "0"
+    taken, said = stood(stand, 2)
+    assert taken == 1 and not [one for one in said if "session 0" in one]
+
+
+def test_a_pod_has_whole_cores_of_its_own_only_if_limits_say_so():
+    whole = {"cpu": "4", "memory": "8Gi"}
+    assert fleet_kubernetes.Place(image="b:1", resources={"limits": whole, "requests": whole}).is_guaranteed
+    for resources in ({}, {"requests": whole}, {"limits": {**whole, "cpu": "3500m"}}):
+        assert not fleet_kubernetes.Place(image="b:1", resources=resources).is_guaranteed
 
 
 @pytest.mark.parametrize("sent", [10, 20])
@@ -167,7 +207,7 @@ def of_group(group: int) -> list[str]:
 
 
 def test_a_pod_that_nobody_asks_for_ends_with_all_it_started(tmp_path: Path):
-    words = {"setup": "sleep 60", "study": "tiny", "words": "", "lease": 1}
+    words = {"setup": "sleep 60", "studies": "tiny", "words": "", "lease": 1}
     script = (
         fleet_kubernetes.SCRIPT.format(**words)
         .replace("/session", str(tmp_path))

@@ -85,6 +85,24 @@ def test_ctrl_c_ends_what_runs_on_the_hosts(rack):
     assert clones.wait_until(lambda: idle(host), 15), host.commands()
 
 
+def test_what_a_killed_fleet_began_goes_on_with_its_word_or_is_counted(rack):
+    clone, hosts, asked = rack
+    host = hosts.hosts["server1"]
+    for resumed in (True, False):
+        process = clone.start(*asked, "--sessions", "1")
+        assert clones.wait_until(lambda: len(runs(host)) >= 2, 300)
+        process.kill()
+        token = (host.folder / "lab/fleet/.fleet").read_text().strip()
+        assert clones.wait_until(lambda: idle(host), 30), host.commands()
+        words = ["--resume", token] if resumed else []
+        code, said = clone.run(*asked, "--sessions", "1", *words, timeout_s=600)
+        assert code == 0 and "1 of 1 session are recorded" in said.replace("sessions", "session"), said
+        assert ("server1: tiny: goes on" in said) == resumed
+        assert ("its fleet was gone before it was whole (server1)" in said) != resumed
+    index = YAML(typ="safe").load((clone.path / "data/record/index.yaml").read_text())["studies"]["tiny"]
+    assert len(index["not_recorded"]) == 1
+
+
 def test_more_sessions_than_hosts_are_refused_in_words(rack):
     clone, _, asked = rack
     code, said = clone.run(*asked, "--sessions", "4")

@@ -57,6 +57,15 @@ def test_the_pull_request_gets_answer_interval_and_reason(found: gate.Found):
     assert "- `before`: mariadb 10.11.6" in text
 
 
+def test_a_slowdown_within_the_margin_has_its_word_and_lets_through(found: gate.Found):
+    why = "the whole interval is above the margin"
+    within = Interval(20, 0.98, -0.012, -0.02, -0.004, 0.003, 19)
+    found.decisions[:] = [Decision("oltp_read_only", "after", "not slower", within, why, shows_slowdown=True)]
+    assert gate.EXIT[found.answer] == 0
+    assert gate_report.markdown(found).startswith("✅ **slower, within the margin** (oltp_read_only): −1.19")
+    assert gate_report.record(found)["word"] == "slower, within the margin"
+
+
 def test_the_figure_has_effect_and_margin_where_they_are(found: gate.Found):
     drawn, scale, _ = list(gate_report.figure(found.decisions[0], 0.03))[1:]
     # From −4.99 to 0 % in 61 letters: a letter is 0.083 %, −4.00 % is the 12th, −3.0 % the 24th.

@@ -1,45 +1,68 @@
 #!/bin/bash
 # A Kubernetes cluster of this machine alone, for the studies `cluster-*`: a real etcd, API server, controller manager,
-# scheduler, kubelet and kube-proxy on containerd. Any other cluster will do as well. Debian, root, Go 1.22 or newer.
+# scheduler, kubelet and kube-proxy on containerd. Any other cluster will do as well. Debian or Ubuntu, root, Go 1.22 or
+# newer, and 11 GB of disk for `build`, of which 1 GB stays.
 #
-#   one-machine.sh build              install Debian packages, compile Kubernetes (10 minutes, once)
+#   one-machine.sh build              install packages, compile Kubernetes and its kubectl (10 minutes, once)
 #   one-machine.sh up                 start the cluster; prints the path of its kubeconfig
 #   one-machine.sh node NAME          one node more, on the same cores, with the images that node1 has
 #   one-machine.sh lose NAME          take such a node's power; `node NAME` switches it on again
 #   one-machine.sh image NAME FOLDER  make an image of a folder (rootfs.sh) and load it, as localhost/NAME
 #   one-machine.sh name NAME OTHER    give the image localhost/NAME another name, such as docker.io/pingcap/pd:v5.0.0
 #   one-machine.sh status             nodes and pods
-#   one-machine.sh down               stop all that it started, remove its interfaces and its state; images stay
+#   one-machine.sh down               stop all that it started; remove its interfaces, state and images; put the kernel's
+#                                     settings and control groups back as they were. What `build` made stays in bin
 #
 # KUBE_DIR is its folder, /var/lib/benchbook-kube otherwise. The API listens on loopback; its token is in the kubeconfig.
 # Pods reach it by its Service. The kubelet listens on the machine's own address, and answers nobody but this API server;
 # CoreDNS listens there too, and answers nobody but pods and this machine.
 set -euo pipefail
 V=1.31.4; DNS=1.11.3
-D=${KUBE_DIR:-/var/lib/benchbook-kube}; B=$D/bin; export KUBECONFIG=$D/kubeconfig
+D=${KUBE_DIR:-/var/lib/benchbook-kube}; B=$D/bin; export KUBECONFIG=$D/kubeconfig PATH=$B:$PATH
 SOCK=$D/containerd/containerd.sock
 mkdir -p "$D"/{bin,etcd,certs,logs,kubelet,containerd,run}
-start() { local n=$1; shift; setsid "$@" >"$D/logs/$n.log" 2>&1 & echo $! >"$D/run/$n.pid"; }
+# What kubelet and containerd change of the kernel for everybody.
+SETTINGS="vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys
+  kernel.keys.root_maxbytes net.ipv4.ip_forward net.ipv4.conf.all.forwarding net.ipv4.conf.all.route_localnet"
+runs() { kill -0 "$(cat "$D/run/$1.pid" 2>/dev/null)" 2>/dev/null; }
+start() { # NAME COMMAND...; one that runs already stays
+  local n=$1; shift; ! runs "$n" || return 0
+  setsid "$@" >"$D/logs/$n.log" 2>&1 & echo $! >"$D/run/$n.pid"
+}
+storage() { buildah --root "$D/buildah" --runroot "$D/run/buildah" "$@"; }
 
 build() {
+  local free; free=$(df -Pk "$D" | awk 'NR==2{print int($4/1048576)}')
+  [ "$free" -ge 11 ] || { echo "$D: $free GB are free, and building Kubernetes takes 11; set KUBE_DIR" >&2; exit 1; }
   apt-get update -qq
   apt-get install -y -qq -o DPkg::Lock::Timeout=300 --no-install-recommends etcd-server etcd-client containerd runc \
-    containernetworking-plugins buildah debootstrap conntrack iptables iproute2 ethtool socat >/dev/null
+    containernetworking-plugins buildah debootstrap conntrack iptables iproute2 ethtool socat \
+    gcc libc6-dev openssl $(command -v go >/dev/null || echo golang-go) >/dev/null
+  case $(go env GOVERSION) in go1.[0-9].*|go1.1[0-9]*|go1.20*|go1.21*)
+    echo "$(go env GOVERSION): Kubernetes $V needs Go 1.22 or newer; put one into the PATH" >&2; exit 1 ;;
+  esac
+  export GOCACHE=$D/go-build
   local src=$D/src; mkdir -p "$src"; cd "$src"
   printf 'module kubebin\ngo 1.22.0\n' >go.mod
   local mod; mod=$(go mod download -json k8s.io/kubernetes@v$V | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
   { echo "module kubebin"; grep -v '^module ' "$mod/go.mod" |
       sed -E "s#=> ./staging/src/(k8s.io/[a-z-]+)#=> \1 v0.${V#1.}#"; echo "require k8s.io/kubernetes v$V"; } >go.mod
   cp -f "$mod/go.sum" go.sum; chmod u+w go.sum
-  for c in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy; do
+  for c in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl; do
     go build -mod=mod -ldflags="-s -w -X k8s.io/component-base/version.gitVersion=v$V -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=31" \
       -o "$B/$c" "k8s.io/kubernetes/cmd/$c"; echo "built $c"
   done
   cd "$(go mod download -json github.com/coredns/coredns@v$DNS | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')"
   go build -trimpath -buildvcs=false -ldflags='-s -w' -o "$B/coredns" . && echo "built coredns"
+  rm -rf "$D/go-build" "$src"
+  command -v kubectl | grep -qvxF "$B/kubectl" || echo "kubectl is $B/kubectl"
 }
 
 up() {
+  if [ ! -f "$D/before" ]; then
+    for k in $SETTINGS; do echo "$k=$(sysctl -n "$k")"; done >"$D/before"
+    find /sys/fs/cgroup -type d | sort >"$D/cgroups"
+  fi
   cd "$D"; local ip; ip=$(ip -4 -o addr show scope global | awk 'NR==1{split($4,a,"/");print a[1]}')
   [ -f sa.key ] || { openssl genrsa -out sa.key 2048 2>/dev/null; openssl rsa -in sa.key -pubout -out sa.pub 2>/dev/null; }
   # The kubelet knows its API server by this certificate.
@@ -160,14 +183,14 @@ lose() {
 
 image() { # NAME ROOTFS_DIR
   local name=$1 root=$2 c; export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
-  c=$(buildah from scratch); buildah copy -q "$c" "$root" / >/dev/null
-  [ "$name" = pause:1 ] && buildah config --entrypoint '["/pause"]' "$c"
-  buildah commit -q "$c" "localhost/$name" >/dev/null; rm -f "$D/image.tar"
-  buildah push -q "localhost/$name" "oci-archive:$D/image.tar:localhost/$name"
+  c=$(storage from scratch); storage copy -q "$c" "$root" / >/dev/null
+  [ "$name" = pause:1 ] && storage config --entrypoint '["/pause"]' "$c"
+  storage commit -q "$c" "localhost/$name" >/dev/null; rm -f "$D/image.tar"
+  storage push -q "localhost/$name" "oci-archive:$D/image.tar:localhost/$name"
   for s in "$SOCK" "$D"/nodes/*/containerd/containerd.sock; do
     [ ! -S "$s" ] || ctr -a "$s" -n k8s.io image import "$D/image.tar"
   done
-  buildah rm "$c" >/dev/null
+  storage rm "$c" >/dev/null
 }
 
 pause() {
@@ -193,10 +216,14 @@ down() {
   grep -oE " $D/[^ ]+" /proc/mounts | sort -r | xargs -r -n1 umount -l 2>/dev/null || true
   ip link del cni0 2>/dev/null || true
   iptables-save | grep -vE 'KUBE-|CNI-' | iptables-restore || true
-  for n in "$D"/nodes/*/; do
-    [ ! -d "$n" ] || find /sys/fs/cgroup -depth -type d -path "*/$(basename "$n")*" -exec rmdir {} + 2>/dev/null || true
-  done
-  rm -rf "$D"/{etcd,kubelet,kubeconfig,tokens.csv} "$D"/nodes/*/{kubelet,certs,logs}
+  # Control groups that came meanwhile: those of its nodes, pods and containers, the innermost first.
+  if [ -f "$D/cgroups" ]; then
+    find /sys/fs/cgroup -type d | sort | comm -13 "$D/cgroups" - |
+      grep -E "/(kubepods|k8s\.io|$(ls "$D/nodes" 2>/dev/null | paste -sd'|'))(/|$)" | sort -r |
+      xargs -r rmdir 2>/dev/null || true
+  fi
+  if [ -f "$D/before" ]; then xargs -r sysctl -q -w <"$D/before" || true; fi
+  rm -rf "$D"/{etcd,kubelet,kubeconfig,tokens.csv,containerd,nodes,buildah,pause,image.tar,before,cgroups,run,logs}
 }
 
 case ${1:-} in

@@ -9,6 +9,7 @@ import argparse
 import errno
 import importlib
 import io
+import os
 import sys
 import tomllib
 import traceback
@@ -17,12 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchbook.core.study import study_variants
 from benchbook.core.util import process_env
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.sites.processes import signal_handling
 
 KNOWN = Path(__file__).with_name("commands.toml")
-TYPES: dict[str, Callable[[str], Any]] = {"path": Path, "int": int, "float": float}
+PIPE_CLOSED = 141
+"""The exit code of a program that SIGPIPE ends, as shells tell it."""
+TYPES: dict[str, Callable[[str], Any]] = {"path": Path, "file": Path, "int": int, "float": float}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,14 +40,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as error:
         # Words that can't be read are no answer either.
         raise SystemExit(error.code and known.get(asked, {}).get("failed", error.code)) from None
-    name, run = given.pop("command"), given.pop("run")
+    name = given.pop("command")
     # What is said stands in a file or a pipe at once, too.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     process_env.close()
     with signal_handling.Command(name, known[name].get("holds", False)) as command:
-        code = _run(known[name], partial(run, **given), command)
+        code = _run(known[name], partial(_call, known[name], given), command)
     return signal_handling.STOPPED if command.is_stopped else code
+
+
+def _call(known: Mapping[str, Any], given: dict[str, Any]) -> object:
+    """Result of a command; its module, which may be heavy, is imported once its words are no mistake."""
+    passed_on = given.get("words", ())
+    named = passed_on[1:2] if passed_on[:1] == ["--study"] else given.get("study") or ()
+    for study in [named] if isinstance(named, str) else named:
+        study_variants.require_study(study)
+    for word, about in known.get("takes", {}).items():
+        file = given.get(word.lstrip("-"))
+        if about.get("type") == "file" and file is not None and not file.exists():
+            raise BenchbookError(f"{file}: no such file")
+    return _imported(known)(**given)
+
+
+def _imported(known: Mapping[str, Any]) -> Callable[..., object]:
+    room, _, called = known["run"].partition(".")
+    function: Callable[..., object] = getattr(importlib.import_module(f"benchbook.commands.{room}"), called)
+    return function
 
 
 def _run(known: Mapping[str, Any], run: Callable[[], object], command: signal_handling.Command) -> int:
@@ -57,6 +80,10 @@ def _run(known: Mapping[str, Any], run: Callable[[], object], command: signal_ha
         return 0
     except KeyboardInterrupt:
         return signal_handling.STOPPED
+    except BrokenPipeError:
+        # Whoever read us, such as `head`, has enough; what Python still has for it goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
     except BaseException as error:
         code = _said(error)
         if command.is_stopped:
@@ -95,15 +122,13 @@ def _parser(known: Mapping[str, Any], asked: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=one["about"], description=one["about"], **form)
         if name != asked:
             continue
-        room, _, called = one["run"].partition(".")
-        module = importlib.import_module(f"benchbook.commands.{room}")
-        made.set_defaults(run=getattr(module, called), **one.get("given", {}))
+        made.set_defaults(**one.get("given", {}))
         for word, about in one.get("takes", {}).items():
-            kind: dict[str, Any] = {"type": TYPES[about.pop("type")]} if "type" in about else {}
-            made.add_argument(word, **about, **kind)
+            kind: dict[str, Any] = {"type": TYPES[about["type"]]} if "type" in about else {}
+            made.add_argument(word, **(about | kind))
         # What follows from the installed engines stands in no file.
-        if hasattr(module, "options"):
-            module.options(made)
+        if "options" in one:
+            _imported({"run": one["options"]})(made)
     return parser
 
 

@@ -5,7 +5,10 @@ Each host gets this clone's commit, sets itself up, and measures by `benchbook s
 
 from __future__ import annotations
 
+import contextlib
+import json
 import queue
+import re
 import secrets
 import shlex
 import shutil
@@ -13,6 +16,7 @@ import socket
 import subprocess
 import tarfile
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -22,14 +26,16 @@ from pathlib import Path
 import fabric
 import paramiko
 
-from benchbook.commands import fleet_kubernetes, rebuild_record
+from benchbook.commands import fleet_kubernetes, fleet_sessions, rebuild_record
 from benchbook.commands import record as recording
+from benchbook.core.artifacts import record
 from benchbook.core.study import inventory, load
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.validation_errors import validate
 from benchbook.core.util import paths, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, SiteError
 from benchbook.core.util.plural import count
+from benchbook.evidence.sessions import minute
 from benchbook.sites.hosts.host import close, connect
 
 LOST = (OSError, EOFError, paramiko.SSHException)
@@ -40,36 +46,68 @@ WAIT_S = 7200
 BASE = (
     'b={folder}; [ -n "$b" ] || b=$([ "$(id -u)" = 0 ] && echo /var/lib/benchbook || echo "$HOME/.benchbook")'
 )
+PROCESSOR = r"sed -nE 's/^(vendor_id|cpu family|model|model name|stepping)\s*: //p;/^$/q' /proc/cpuinfo"
+# What lets a clone leave out what it does not check out.
+SERVING = "git -c uploadpack.allowFilter=true -c uploadpack.allowAnySHA1InWant=true upload-pack"
 SCRIPT = Path(__file__).with_name("fleet.sh").read_text(encoding="utf-8")
 
 
-def run(study: str, on: Path, sessions: int | None, setup: str, anyway: bool) -> int:
+def run(
+    study: Sequence[str], on: Path, sessions: int | None, setup: str, anyway: bool, resume: str | None
+) -> int:
     """Measure on all hosts at once and record what comes back; return an exit code."""
-    load.to_measure(study)
     place = _cluster(on)
     targets = inventory.read(on, str(on)) if place is None else {}
     most = len(targets) if place is None else MOST
     due = sessions or (most if place is None else 1)
-    wrong = [f"{study}: {reason}" for reason in recording.edited(study)]
+    wrong = [reason for name in study for reason in _unfit(name)]
     if not 1 <= due <= most:
         wrong.append(
             f"--sessions: {due}: {on} has {count(most, 'host')}, and a second session in the "
             f"same hours is no occasion of its own; write 1 to {most}"
         )
+    if resume is not None and not re.fullmatch(r"[0-9a-f]{8}", resume):
+        wrong.append(f"--resume: {resume}: no fleet's; write the word that the fleet printed first")
     if wrong:
         raise InputErrors(wrong)
+    for name in study:
+        recording.must_fit(name, recording.size() + due * _archive_bytes(name), "ask for fewer sessions")
+    token = resume or secrets.token_hex(4)
+    print(f"fleet {token}: whatever ends it, `--resume {token}` with the same words goes on")
+    asked = (tuple(study), token, setup, "--anyway" if anyway else "")
     with tempfile.TemporaryDirectory(prefix="benchbook-fleet-") as folder:
-        tree, token = pack(Path(folder) / "tree.tar.gz"), secrets.token_hex(4)
-        asked = (study, token, tree, setup, "--anyway" if anyway else "")
+        tree = pack(Path(folder) / "tree.tar.gz")
         if place is not None:
-            taken = fleet_kubernetes.InCluster(place, *asked).measure(due)
+            taken = fleet_kubernetes.InCluster(
+                place, *asked, tree=tree, folder=fleet_sessions.arrived(token)
+            ).measure(due)
         else:
-            taken = OnHosts(*asked, targets=[*targets.values()]).measure(due)
-    print(f"{taken} of {count(due, 'session')} are recorded; {recording.COMMIT}")
-    if taken and (pooled := rebuild_record.study(study)) is not None:
-        told = [one.headline for contrast in pooled.contrasts for one in contrast.told]
-        print("\n".join([f"{study}, over {count(len(pooled.sessions), 'session')}:", *told]))
-    return int(taken < due)
+            taken = OnHosts(*asked, tree=tree, targets=[*targets.values()]).measure(due)
+    with contextlib.suppress(OSError):
+        fleet_sessions.arrived(token).rmdir()
+    print(f"{taken} of {count(due * len(study), 'session')} are recorded; {recording.COMMIT}")
+    for name in study if taken else ():
+        if (pooled := rebuild_record.study(name)) is not None:
+            headlines = [level.headline for contrast in pooled.contrasts for level in contrast.told]
+            print("\n".join([f"{name}, over {count(len(pooled.sessions), 'session')}:", *headlines]))
+    return int(taken < due * len(study))
+
+
+def _unfit(name: str) -> list[str]:
+    """Reasons why a study is not sent out."""
+    study = load.to_measure(name)
+    if study.site.kind != "local":
+        return [
+            f"{paths.study(name).shown}: site.kind: {study.site.kind}: each host of a fleet measures on "
+            f"itself; name a study of kind local, or run this one with `make repro STUDY={name}`"
+        ]
+    return [f"{name}: {reason}" for reason in recording.edited(name)]
+
+
+def _archive_bytes(name: str) -> int:
+    """Size of the largest recorded archive of a study, which further ones are likely to have; 0 if none."""
+    sizes = [file.stat().st_size for file in record.archives() if file.parent.name == name]
+    return max(sizes, default=0)
 
 
 def _cluster(file: Path) -> fleet_kubernetes.Place | None:
@@ -80,13 +118,13 @@ def _cluster(file: Path) -> fleet_kubernetes.Place | None:
 
 @dataclass
 class OnHosts:
-    """A fleet's sessions on hosts; `tree` is this clone's commit, packed, and archives come beside it."""
+    """A fleet's sessions on hosts; `tree` is this clone's commit, packed."""
 
-    study: str
+    studies: Sequence[str]
     token: str
-    tree: Path
     setup: str
     words: str
+    tree: Path
     targets: Sequence[Target]
     free: queue.SimpleQueue[Target] = field(default_factory=queue.SimpleQueue)
     open: dict[str, fabric.Connection] = field(default_factory=dict)
@@ -94,6 +132,9 @@ class OnHosts:
 
     def measure(self, sessions: int) -> int:
         """Measure so many sessions and take them into the record as they come; return how many were."""
+        with ThreadPoolExecutor(len(self.targets)) as threads:
+            models = [*threads.map(_processor, self.targets)]
+        print(fleet_sessions.foresee(sessions, models, "processor model"))
         for target in self.targets:
             self.free.put(target)
         taken = 0
@@ -102,8 +143,7 @@ class OnHosts:
             try:
                 for done in as_completed(due):
                     try:
-                        print(recording.take(done.result()))
-                        taken += 1
+                        taken += fleet_sessions.take_brought(done.result(), self.studies)
                     except BenchbookError as error:
                         print(error)
             finally:
@@ -113,7 +153,7 @@ class OnHosts:
                     close(connection)
         return taken
 
-    def _session(self) -> Path:
+    def _session(self) -> fleet_sessions.Brought:
         """Measure one session on a free host, once more where the host is lost: on another if one is free."""
         target = self.free.get()
         try:
@@ -127,41 +167,64 @@ class OnHosts:
         try:
             return self._on(again)
         except LOST as error:
-            told = error or type(error).__name__
-            raise SiteError(f"{again.name}: its session is lost, at the second attempt: {told}") from None
+            reason = error or type(error).__name__
+            raise SiteError(f"{again.name}: its session is lost, at the second attempt: {reason}") from None
 
-    def _on(self, target: Target) -> Path:
+    def _on(self, target: Target) -> fleet_sessions.Brought:
         if self.is_over:
             raise SiteError(f"{target.name}: stopped")
         connection = connect(target)
         self.open[target.name] = connection
-        own = connection.transport.sock
-        if isinstance(own, socket.socket):
+        endpoint = connection.transport.sock
+        if isinstance(endpoint, socket.socket):
             # A host that answers no keepalive for so long is lost.
             patience_ms = round(1000 * target.patience_s)
-            own.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms)
+            endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms)
         try:
             asked = BASE.format(folder=shlex.quote(target.folder or ""))
             base = connection.run(f'{asked}; mkdir -p "$b" && echo "$b"', hide=True, in_stream=False).stdout
             base = base.strip()
             connection.put(str(self.tree), f"{base}/fleet-{self.token}.tar.gz")
-            named = {"token": self.token, "study": self.study, "setup": self.setup, "words": self.words}
-            self._run(connection, target, SCRIPT.format(base=shlex.quote(base), wait=WAIT_S, **named))
-            recorded = f"{base}/fleet/data/record/{self.study}"
-            with connection.sftp() as sftp:
-                (name,) = [one for one in sftp.listdir(recorded) if one.endswith(".tar.xz")]
-                file = self.tree.with_name(f"{target.name}-{name}")
-                sftp.get(f"{recorded}/{name}", str(file))
-            return file
+            named = {"token": self.token, "setup": self.setup, "words": self.words, "wait": WAIT_S}
+            named |= {"studies": shlex.join(self.studies), "lease": round(target.lease_s)}
+            self._run(connection, target, SCRIPT.format(base=shlex.quote(base), **named))
+            return self._fetch(connection, target, base)
         finally:
             self.open.pop(target.name, None)
             close(connection)
+
+    def _fetch(self, connection: fabric.Connection, target: Target, base: str) -> fleet_sessions.Brought:
+        """Fetch a host's archives, and what other fleets left there; it forgets what has arrived."""
+        brought = fleet_sessions.Brought()
+        folders = [f"{base}/kept", *(f"{base}/fleet/data/record/{study}" for study in self.studies)]
+        with connection.sftp() as sftp:
+            for folder in folders:
+                listed: list[str] = []
+                with contextlib.suppress(FileNotFoundError):
+                    listed = sorted(sftp.listdir(folder))
+                for name in listed:
+                    if name.endswith(".tar.xz"):
+                        file = fleet_sessions.arrived(self.token) / f"{target.name}-{name}"
+                        sftp.get(f"{folder}/{name}", str(file))
+                        sftp.posix_rename(f"{folder}/{name}", f"{folder}/{name}.taken")
+                        brought.archives.append(file)
+                    elif name.endswith(".json"):
+                        with sftp.open(f"{folder}/{name}") as note:
+                            begun = minute(str(json.load(note)["begun_utc"]))
+                        study = name.partition(".")[0]
+                        why = f"its fleet was gone before it was whole ({target.name})"
+                        missed = record.NotRecorded(begun=begun, processor=_processor(target), why=why)
+                        brought.lost.append((study, missed))
+                        sftp.remove(f"{folder}/{name}")
+        return brought
 
     def _run(self, connection: fabric.Connection, target: Target, script: str) -> None:
         """Run the session to its end and pass on what it says; EOFError where its host is lost."""
         channel, last = connection.transport.open_session(), ""
         channel.set_combine_stderr(True)
         channel.exec_command(f"sh -c {shlex.quote(script)}")
+        words = threading.Thread(target=_keep_lease, args=(channel, target.lease_s / 3), daemon=True)
+        words.start()
         with channel.makefile("r") as lines:
             for line in lines:
                 if line.strip():
@@ -174,15 +237,49 @@ class OnHosts:
             raise SiteError(f"{target.name}: no session; it ended with {code}: {last}")
 
 
+def _keep_lease(channel: paramiko.Channel, every_s: float) -> None:
+    """Say a word to a host's session now and then, until it or its connection has ended."""
+    with contextlib.suppress(*LOST):
+        while not channel.exit_status_ready():
+            channel.sendall(b".")
+            channel.status_event.wait(every_s)
+
+
+def _processor(target: Target) -> str:
+    """Model of a host's processor as sessions tell models apart; empty where the host is not reached."""
+    try:
+        connection = connect(target)
+    except (*LOST, BenchbookError):
+        return ""
+    try:
+        told = connection.run(PROCESSOR, hide=True, in_stream=False, warn=True).stdout
+        return " ".join(told.split()) or "not known"
+    finally:
+        close(connection)
+
+
 def pack(file: Path) -> Path:
-    """Pack this clone's commit with its git, without history and recorded archives; return the file."""
+    """Pack this clone's commit with its git, without history and without recorded archives; the file."""
     tree = file.with_name("tree")
-    subprocess.run(
-        ["git", "clone", "-q", "--depth", "1", f"file://{paths.root()}", str(tree)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    shutil.rmtree(tree / "data" / "record", ignore_errors=True)
-    with tarfile.open(file, "w:gz", compresslevel=1) as tar:
+    # Of what is left out git keeps the names, so that the tree is not an edited one.
+    filtered = ("--depth=1", "--no-checkout", "--filter=blob:none", "-u", SERVING)
+    for words in (
+        ("clone", "-q", *filtered, f"file://{paths.root()}", str(tree)),
+        (
+            "-C",
+            str(tree),
+            "sparse-checkout",
+            "set",
+            "--no-cone",
+            "/*",
+            "!/data/record/",
+            "!/tests/",
+            "!/docs/",
+        ),
+        ("-C", str(tree), "checkout", "-q"),
+    ):
+        subprocess.run(["git", *words], check=True, capture_output=True)
+    with tarfile.open(file, "w:gz", compresslevel=6) as tar:
         tar.add(tree, ".")
     shutil.rmtree(tree)
     return file

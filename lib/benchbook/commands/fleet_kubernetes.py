@@ -8,21 +8,26 @@ asked any more ends by itself.
 from __future__ import annotations
 
 import copy
+import io
 import shlex
+import tarfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from kubernetes import client
 from pydantic import Field
 
-from benchbook.commands import record as recording
+from benchbook.commands import fleet_sessions
+from benchbook.core.artifacts.record import NotRecorded
 from benchbook.core.study import study_variants
 from benchbook.core.study.study_base import Model
 from benchbook.core.util import yaml_file
-from benchbook.core.util.errors import BenchbookError, SiteError
+from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.api import LOST, Away, Cluster, wait_for
 from benchbook.sites.kube.placement import MANAGER
@@ -35,7 +40,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 AWAY_S, LEASE_S = 600, 3600
 GONE_S = 120
 SOON = ("ContainerCreating", "PodInitializing", "phase Pending")
-ASK = "touch /session/asked; cat /session/session.tar.xz 2>/dev/null"
+ASK = "touch /session/asked; cat /session/sessions.tar 2>/dev/null"
 # What a lost connection leaves of it never takes its name.
 TAKE = 'p=/session/tree.$$; head -c {0} >$p; [ "$(wc -c <$p)" -eq {0} ] && mv $p /session/tree.tar.gz'
 SCRIPT = Path(__file__).with_name("fleet_pod.sh").read_text(encoding="utf-8")
@@ -51,11 +56,20 @@ class Place(Model):
     context: str | None = None
     """Context of the kubeconfig; null takes its current one."""
     resources: dict[str, dict[str, str]] = Field({}, examples=[{"requests": {"cpu": "4"}}])
-    """Requests and limits of a pod."""
+    """Requests and limits of a pod. Alike, of whole cores and with memory, nobody takes cores from it."""
+    hours: int = Field(24, ge=1, le=720, examples=[24])
+    """Longest time of the Job in hours; then the cluster ends it, whoever asks."""
     pod: dict[str, Any] = Field({}, examples=[{"nodeSelector": {"pool": "c2"}}])
     """More of a pod, as Kubernetes has it: nodeSelector, tolerations, volumes and so on; null takes out."""
     container: dict[str, Any] = Field({}, examples=[{"securityContext": {"privileged": True}}])
     """More of its container, such as volumeMounts and securityContext."""
+
+    @property
+    def is_guaranteed(self) -> bool:
+        """Whether a pod gets whole cores of its own under a static CPU manager: QoS Guaranteed."""
+        limits = self.resources.get("limits", {})
+        is_whole = limits.get("cpu", "").isdigit() and "memory" in limits
+        return is_whole and self.resources.get("requests", limits) == limits
 
 
 def manifest(place: Place, token: str, sessions: int, script: str) -> dict[str, Any]:
@@ -65,8 +79,8 @@ def manifest(place: Place, token: str, sessions: int, script: str) -> dict[str, 
     template, labels = spec["template"], {"app.kubernetes.io/managed-by": MANAGER, LABEL: token}
     made.update(metadata={"name": f"fleet-{token}", "namespace": place.namespace, "labels": labels})
     spec.update(dict.fromkeys(("completions", "parallelism", "maxFailedIndexes"), sessions))
-    spec.update(ttlSecondsAfterFinished=LEASE_S)
-    template.update(metadata={"labels": labels})
+    spec.update(ttlSecondsAfterFinished=LEASE_S, activeDeadlineSeconds=3600 * place.hours)
+    template["metadata"].update(labels=labels)
     pod = template["spec"]
     apart = {"labelSelector": {"matchLabels": {LABEL: token}}, "topologyKey": "kubernetes.io/hostname"}
     pod.update(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}})
@@ -83,11 +97,12 @@ class InCluster:
     """A fleet's sessions in a cluster; `tree` is this clone's commit, packed."""
 
     place: Place
-    study: str
+    studies: Sequence[str]
     token: str
-    tree: Path
     setup: str
     words: str
+    tree: Path
+    folder: Path
     say: Callable[[str], None] = print
     cluster: Cluster = field(init=False)
     batch: client.BatchV1Api = field(init=False)
@@ -95,49 +110,72 @@ class InCluster:
     sent: set[str] = field(default_factory=set)
     last: dict[str, str] = field(default_factory=dict)
     nodes: dict[str, str] = field(default_factory=dict)
-    ended: dict[str, bool] = field(default_factory=dict)
+    began: dict[str, NotRecorded] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
 
     def measure(self, sessions: int) -> int:
         """Measure so many sessions and take them into the record as they end; return how many were."""
         self.cluster = Cluster(self.place.context)
         self.batch = client.BatchV1Api(self.cluster.api)
         self.job = (f"fleet-{self.token}", self.place.namespace)
-        named = {"study": shlex.quote(self.study), "setup": self.setup, "words": self.words, "lease": LEASE_S}
-        self.cluster.apply(manifest(self.place, self.token, sessions, SCRIPT.format(**named)))
-        try:
-            self._attend_all(sessions)
-        finally:
-            self._remove()
-        return sum(self.ended.values())
+        self.say(fleet_sessions.foresee(sessions, self._machine_types(), "machine type"))
+        if not self.place.is_guaranteed:
+            self.say("pods share cores: resources.limits has no whole cores and memory, alike in requests")
+        named = {"studies": shlex.join(self.studies), "setup": self.setup, "words": self.words}
+        script = SCRIPT.format(**named, lease=LEASE_S)
+        self.cluster.apply(manifest(self.place, self.token, sessions, script))
+        # What has arrived is recorded beside: nobody waits for it longer than a lease.
+        with ThreadPoolExecutor(1) as recorder:
+            taken = [recorder.submit(self._take, [file]) for file in sorted(self.folder.glob("*.tar.xz"))]
+            try:
+                self._attend_all(sessions, lambda files: taken.append(recorder.submit(self._take, files)))
+            finally:
+                self._remove()
+        return sum(one.result() for one in taken)
 
-    def _attend_all(self, sessions: int) -> None:
-        """Attend to the pods until each session is recorded, refused or lost."""
-        lost: set[str] = set()
-        while len(self.ended.keys() | lost) < sessions:
+    def _take(self, files: Sequence[Path]) -> int:
+        return fleet_sessions.take_brought(fleet_sessions.Brought([*files]), self.studies)
+
+    def _machine_types(self) -> list[str]:
+        """Machine type of each node that pods may go to; none where rights don't show them."""
+        selector = ",".join(f"{key}={value}" for key, value in self.place.pod.get("nodeSelector", {}).items())
+        try:
+            found = self.cluster.ask(self.cluster.core.list_node, label_selector=selector).items
+        except SiteError:
+            return []
+        known = (node.metadata.labels or {} for node in found)
+        return [labels.get("node.kubernetes.io/instance-type", "not known") for labels in known]
+
+    def _attend_all(self, sessions: int, take: Callable[[list[Path]], object]) -> None:
+        """Attend to the pods until the archives of each session have arrived, or it is lost."""
+        over: set[str] = set()
+        while len(self.ended | over) < sessions:
             time.sleep(POLL_S)
             for pod in self._pods():
                 try:
-                    file = self._attend(pod)
+                    files = self._attend(pod)
                 except (SiteError, *LOST) as error:
                     # A pod that is lost meanwhile is made again by the Job.
                     self._tell(pod, str(error))
                     continue
-                if file is None:
-                    continue
-                index = pod.metadata.annotations[INDEX]
-                try:
-                    self.say(recording.take(file))
-                    self.ended[index] = True
-                except BenchbookError as error:
-                    self.ended[index] = False
-                    self._tell(pod, f"session {index}: {error}")
+                if files:
+                    self.ended.add(pod.metadata.annotations[INDEX])
+                    take(files)
             status = self._ask(self.batch.read_namespaced_job_status, *self.job).status
-            lost = numbers(status.failed_indexes or "") - self.ended.keys()
+            lost = numbers(status.failed_indexes or "") - self.ended
+            # Before a resumed fleet some had been taken already.
+            over = lost | numbers(status.completed_indexes or "")
+        for index in lost & self.began.keys():
+            self._count_lost(index)
         if lost:
             self.say(f"lost or failed at the second attempt: session {', '.join(sorted(lost, key=int))}")
 
-    def _attend(self, pod: Any) -> Path | None:
-        """Send a pod what it lacks and pass on what it says; return its archive once it is there."""
+    def _count_lost(self, index: str) -> None:
+        for study in self.studies:
+            self.say(fleet_sessions.count_lost(study, self.began[index]))
+
+    def _attend(self, pod: Any) -> list[Path]:
+        """Send a pod what it lacks and pass on what it says; return its archives once they are there."""
         space, name, node = self.place.namespace, pod.metadata.name, pod.spec.node_name
         index, uid = pod.metadata.annotations[INDEX], pod.metadata.uid
         if pod.metadata.deletion_timestamp is not None or pod.status.phase != "Running":
@@ -147,19 +185,33 @@ class InCluster:
         elif uid not in self.sent:
             self._send(name)
             again = f", once more, after its end on {self.nodes[index]}" if index in self.nodes else ""
+            if again:
+                self._count_lost(index)
             self.sent.add(uid)
             self.nodes[index] = node
+            begun, why = datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"), f"its pod on {node} was lost"
+            self.began[index] = NotRecorded(begun=begun, processor="not known", why=why)
             self._tell(pod, f"session {index} begins{again}")
         else:
             read = self.cluster.core.read_namespaced_pod_log
             self._tell(pod, str(self.cluster.ask(read, name, space, tail_lines=1)).strip())
             found = self.cluster.run(space, name, ["sh", "-c", ASK])
             if found.code == 0:
-                file = self.tree.with_name(f"{node}-session-{index}.tar.xz")
-                file.write_bytes(found.out)
+                files = self._unpack(found.out, f"{node}-session-{index}")
                 self._tell(pod, f"session {index} is packed: {len(found.out) / 1e3:.0f} kB")
-                return file
-        return None
+                return files
+        return []
+
+    def _unpack(self, packed: bytes, name: str) -> list[Path]:
+        """Write the archives that a pod packed into the fleet's folder; that is when they have arrived."""
+        files = []
+        with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+            for member in tar:
+                held = tar.extractfile(member)
+                if held is not None:
+                    files.append(self.folder / f"{name}-{Path(member.name).name}")
+                    files[-1].write_bytes(held.read())
+        return files
 
     def _tell_unready(self, pod: Any) -> None:
         """Say what a pod waits for that does not come by itself, and the last lines of one that failed."""

@@ -1,4 +1,4 @@
-# A session in a pod; what stands in braces is filled in (commands/fleet_kubernetes.py).
+# A session of each study in a pod; what stands in braces is filled in (commands/fleet_kubernetes.py).
 set -eu
 mkdir -p /session/fleet
 cd /session/fleet
@@ -8,6 +8,7 @@ until [ -e /session/tree.tar.gz ]; do sleep 1; done
 tar xzf /session/tree.tar.gz --no-same-owner
 {setup}
 export PATH="$PWD/.venv/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin" BENCHBOOK_ROOT="$PWD" PYTHONPATH="$PWD/lib"
-benchbook session {study} {words}
-mv data/record/{study}/*.tar.xz /session/session.tar.xz
+for study in {studies}; do benchbook session $study {words}; done
+tar cf /session/sessions.part data/record/*/*Z-*.tar.xz
+mv /session/sessions.part /session/sessions.tar
 until [ -e /session/taken ]; do sleep 1; done

@@ -80,6 +80,11 @@ class Found:
         """The answer to all questions together."""
         return noninferiority.together(self.decisions) if self.decisions else "undecided"
 
+    @property
+    def word(self) -> str:
+        """That answer as readers see it."""
+        return noninferiority.word_of_all(self.decisions) if self.decisions else "undecided"
+
 
 def run(
     study: str,

@@ -19,9 +19,7 @@ MARKS = {"not slower": "✅", "slower": "❌", "undecided": "❔"}
 
 def line(one: Decision, margin: float) -> str:
     """Return one decision as a line: answer, effect with interval and level, blocks, reason."""
-    return (
-        f"{one.workload}: {one.treatment}: {one.answer}: {effect(one)}; margin {percent(-margin)}; {one.why}"
-    )
+    return f"{one.workload}: {one.treatment}: {one.word}: {effect(one)}; margin {percent(-margin)}; {one.why}"
 
 
 def effect(one: Decision) -> str:
@@ -39,7 +37,7 @@ def headline(found: Any) -> str:
     """Return the answer as a sentence."""
     asked = found.asked
     return (
-        f"{asked.name}: {found.answer} (margin {percent(-asked.margin)} QPS, "
+        f"{asked.name}: {found.word} (margin {percent(-asked.margin)} QPS, "
         f"baseline {asked.study.baseline}, "
         f"{found.blocks} blocks with {found.run_s} s of each arm, {found.spent_s / 60:.1f} minutes, "
         f"{found.voided} runs voided; {found.ended})"
@@ -132,12 +130,13 @@ def record(found: Any) -> dict[str, Any]:
     return {
         "study": found.asked.name,
         "answer": found.answer,
+        "word": found.word,
         "margin": found.asked.margin,
         "minutes": found.asked.minutes,
         "blocks": found.blocks,
         "run_s": found.run_s,
         "decisions": [
-            {key: getattr(one, key) for key in ("workload", "treatment", "answer", "why")}
+            {key: getattr(one, key) for key in ("workload", "treatment", "answer", "word", "why")}
             | {key: getattr(one.interval, key) for key in ("n", "level", "effect", "low", "high")}
             for one in found.decisions
         ],

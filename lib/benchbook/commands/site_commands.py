@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from benchbook.core.study import load
@@ -64,6 +65,10 @@ def down(purge: bool, loaded: str | None) -> int | str:
         return "\n".join(told) or f"{loaded}: its servers are no others'; `make down` stops them"
     from benchbook.sites.topology import teardown
 
+    if at_work := teardown.owners_at_work(lab_root(paths.root())):
+        print("\n".join(["a command of this clone is at work:", *(f"  {command}" for command in at_work)]))
+        if sys.stdin.isatty() and input("End it and its servers? [y/N] ").strip().lower() not in ("y", "yes"):
+            return "nothing was stopped"
     report = teardown.down(lab_root(paths.root()), purge=purge)
     print("\n".join([str(report), *clusters_left(lab_root(paths.root()))]))
     return 0 if report.is_clean else 1

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.commands import site_commands
-from benchbook.core.artifacts import meta_analysis
 from benchbook.core.published import source
 from benchbook.core.study import load, study_variants
 from benchbook.core.study.study import Study
@@ -43,12 +42,14 @@ def check() -> str:
 
 def plan(study: str, manifests: bool) -> int:
     """Print a study's schedule, what it takes, and what can't be made here; return an exit code."""
+    of = load.to_measure(study)
+    # A study with a mistake is refused before what takes long to import.
     from benchbook import sites
     from benchbook.compare.meta import sample_size
+    from benchbook.core.artifacts import meta_analysis
     from benchbook.plan import schedule
     from benchbook.sites.topology import feasibility
 
-    of = load.to_measure(study)
     kind = sites.kind(of)
     if manifests and (written := kind.manifests(study, of)):
         print(written)

@@ -66,6 +66,11 @@ def test_a_slowdown_within_the_margin_is_never_called_slower():
     # 2 % with a half width of 1.3 %: shown, estimate within the margin, and the interval reaches beyond it.
     assert answer(-0.02, 0.015, 10, is_over=True) == "undecided"
     assert answer(-0.02, 0.005, 20, is_over=True) == "not slower"
+    words = [
+        decide(blocks(spread(-0.02, one, 20)), MARGIN, LOOKS, is_over=True).word for one in (0.005, 0.025)
+    ]
+    assert words == ["slower, within the margin", "slower, perhaps beyond the margin"]
+    assert decide(blocks(spread(0.0, 0.005, 20)), MARGIN, LOOKS).word == "not slower"
 
 
 def test_noise_is_no_slowdown():

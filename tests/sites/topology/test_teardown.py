@@ -74,7 +74,11 @@ def test_after_a_kill_nothing_of_a_lab_stays_unless_its_owner_is_at_work(open_fo
     process.write_pidfile(lab.pidfile("owner"), process.Child("owner", owner.pid, started, lab.token))
     teardown.after_kill(lab.folder)
     assert server.poll() is None and owner.poll() is None
+    # Whoever asks for everything to be stopped is told of it first.
+    (at_work,) = teardown.owners_at_work(lab.folder)
+    assert at_work.startswith(f"pid {owner.pid}: ")
     owner.kill()
     owner.wait()
+    assert teardown.owners_at_work(lab.folder) == []
     teardown.after_kill(lab.folder)
     assert server.wait(timeout=10) == -15 and not lab.pidfile("owner").exists()

@@ -29,6 +29,15 @@ class Decision:
     answer: Answer
     interval: Interval
     why: str
+    shows_slowdown: bool = False
+
+    @property
+    def word(self) -> str:
+        """The answer as readers see it; a slowdown that is shown and not beyond the margin is named."""
+        return _WORDS.get(self.answer, self.answer) if self.shows_slowdown else self.answer
+
+
+_WORDS = {"not slower": "slower, within the margin", "undecided": "slower, perhaps beyond the margin"}
 
 
 def decide(
@@ -63,6 +72,13 @@ def together(decisions: Sequence[Decision]) -> Answer:
     return "not slower" if answers == {"not slower"} else "undecided"
 
 
+def word_of_all(decisions: Sequence[Decision]) -> str:
+    """The answer to all questions as readers see it."""
+    answer = together(decisions)
+    words = [one.word for one in decisions if one.answer == answer]
+    return next((word for word in words if word != answer), answer)
+
+
 def _at(ratios: BlockRatios, margin: float, level: float, is_last: bool) -> Decision:
     interval, allowed = block_interval(ratios.ratios, level), math.log1p(-margin)
     found, why = _answer(interval, allowed, is_last)
@@ -72,7 +88,9 @@ def _at(ratios: BlockRatios, margin: float, level: float, is_last: bool) -> Deci
     if second is not None and found != "undecided" and _answer(second, allowed, is_last)[0] != found:
         found = "undecided"
         why = "the interval that believes nothing about the shape of the noise does not decide it"
-    return Decision(ratios.workload, ratios.treatment, found, interval, why)
+    ends = [one.log_high for one in (interval, second) if one is not None]
+    is_shown = not ratios.refusal and all(end is not None and tolerance.is_below(end, 0) for end in ends)
+    return Decision(ratios.workload, ratios.treatment, found, interval, why, is_shown)
 
 
 def _answer(interval: Interval, allowed: float, is_last: bool) -> tuple[Answer, str]:

@@ -19,7 +19,7 @@ from benchbook.core.study.validation_errors import in_place, validate
 from benchbook.core.util import paths, source_files, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 
-TAKEN = ("calibration", "published", "record", "recorded", "review", "site")
+TAKEN = ("calibration", "fleet", "published", "record", "recorded", "review", "site")
 """Folders of `data` that are no study's."""
 
 
@@ -57,9 +57,7 @@ def _document(name: str) -> yaml_file.Document:
     whole = study_variants.origin(name) if name not in written else None
     if whole is not None:
         return study_variants.document(name, whole)
-    if name not in written:
-        near = did_you_mean(Path(name).stem, sorted(written))
-        raise InputErrors([f"studies: {name}: no such study; {near}"])
+    study_variants.require_study(name)
     if wrong := list(_twice({name: written[name]})):
         raise InputErrors(wrong)
     where = paths.study(name)

@@ -16,6 +16,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from benchbook.core.util import paths, yaml_file
+from benchbook.core.util.errors import InputErrors, did_you_mean
 
 SECTION = "sizes"
 WIDTH = 4096
@@ -46,6 +47,14 @@ def origin(name: str, written: Mapping[str, Sequence[Path]] | None = None) -> st
     near = [study for study in written if name.startswith(f"{study}-")]
     closest_first = sorted(near, key=len, reverse=True)
     return next((study for study in closest_first if name in names(study, written[study][0])), None)
+
+
+def require_study(name: str) -> None:
+    """Refuse a name that no study file and none of its sizes has: InputErrors with the nearest one."""
+    written = paths.study_files()
+    if name not in written and origin(name, written) is None:
+        near = did_you_mean(Path(name).stem, sorted(written))
+        raise InputErrors([f"studies: {name}: no such study; {near}"])
 
 
 def document(name: str, study: str) -> yaml_file.Document:

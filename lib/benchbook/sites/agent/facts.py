@@ -69,6 +69,9 @@ def facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[s
         "transparent_hugepages": first(r"\[(\w+)\]", read(SYS / "kernel/mm/transparent_hugepage/enabled")),
         "swappiness": number("/proc/sys/vm/swappiness"),
         "somaxconn": number("/proc/sys/net/core/somaxconn"),
+        # A kubelet or a container runtime changes these two for everybody, and may leave them so.
+        "overcommit_memory": number("/proc/sys/vm/overcommit_memory"),
+        "ip_forward": number("/proc/sys/net/ipv4/ip_forward"),
         "clocksource": read(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
         "disk": disk(folder),
         "group_limits": control_groups.limits(os.getpid()),

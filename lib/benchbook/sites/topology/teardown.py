@@ -89,6 +89,12 @@ def down(lab_root: Path, purge: bool = False) -> Report:
     return report
 
 
+def owners_at_work(lab_root: Path) -> list[str]:
+    """Commands of other processes that work in the labs below a folder now, each with its id."""
+    owners = _owners(lab_root, find_labs(lab_root))
+    return [f"pid {owner.pid}: {procfs.command(owner.pid)}" for owner in owners if owner.is_alive]
+
+
 def after_kill(lab: Path) -> None:
     """Take down what a process that was killed left of a lab; nothing where its owner is at work."""
     if not any(owner.is_alive for owner in _owners(lab, find_labs(lab))):

@@ -1,0 +1,68 @@
+"""Sessions that a fleet brings home: archives until they are recorded, and what was begun in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchbook.commands import record as recording
+from benchbook.core.artifacts import record
+from benchbook.core.util import paths
+from benchbook.core.util.errors import BenchbookError
+from benchbook.core.util.plural import count
+
+
+@dataclass
+class Brought:
+    """What a host has for the record: archives, also of earlier fleets, and sessions that are not whole."""
+
+    archives: list[Path] = field(default_factory=list)
+    lost: list[tuple[str, record.NotRecorded]] = field(default_factory=list)
+
+
+def arrived(token: str) -> Path:
+    """Folder for a fleet's archives from their arrival until they are recorded; refused ones stay there."""
+    folder = paths.root() / "data" / "fleet" / token
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def foresee(sessions: int, models: Sequence[str], what: str) -> str:
+    """Line on the occasions that sessions on machines of these models make, before anything is spent."""
+    kinds = {model for model in models if model}
+    away = sum(1 for model in models if not model)
+    least = min(sessions, max(1, len(kinds)))
+    lines = f"{count(sessions, 'session')}, {count(len(kinds), what)}: {count(least, 'occasion')}"
+    if least < sessions:
+        lines += "; equal machines in the same hours count once"
+    return lines + (f" ({count(away, 'machine')} not reached)" if away else "")
+
+
+def take_brought(brought: Brought, studies: Sequence[str]) -> int:
+    """Record what was brought, and count what was begun in vain; how many of `studies` were taken."""
+    taken = 0
+    for file in brought.archives:
+        try:
+            line = recording.take(file)
+        except BenchbookError as error:
+            print(f"{error}\n  kept: {file.relative_to(paths.root())}")
+            continue
+        file.unlink()
+        print(line)
+        taken += any(line.startswith(f"data/record/{study}/") for study in studies)
+    for study, missed in brought.lost:
+        print(count_lost(study, missed))
+    return taken
+
+
+def count_lost(study: str, missed: record.NotRecorded) -> str:
+    """Count a session that was begun elsewhere among the `not_recorded` of its study; a line on it."""
+    index = record.read()
+    known = index.studies.get(study)
+    if known is None:
+        return f"{study}: the session of {missed.begun} is lost, and the record has none to count it beside"
+    if missed.begun not in {other.begun for other in known.not_recorded}:
+        listed = tuple(sorted((*known.not_recorded, missed), key=lambda other: other.begun))
+        record.write(index.with_study(study, known.model_copy(update={"not_recorded": listed})))
+    return f"{study}: the session of {missed.begun} is counted as not recorded: {missed.why}"

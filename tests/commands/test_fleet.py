@@ -1,0 +1,114 @@
+"""What a fleet's script does on a host: its lease, and what another fleet left there."""
+
+import os
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from benchbook.commands import fleet, fleet_sessions
+from benchbook.core.artifacts import record
+from benchbook.core.util import paths
+from benchbook.core.util.errors import InputErrors
+
+ARCHIVE = "2026-01-01T0000Z-abcd.tar.xz"
+
+
+def script(base: Path, token: str, **other: object) -> list[str]:
+    with tarfile.open(base / f"fleet-{token}.tar.gz", "w:gz"):
+        pass
+    words = {"base": base, "token": token, "wait": 5, "setup": "exit 0", "studies": "tiny", "words": ""}
+    return ["sh", "-c", fleet.SCRIPT.format(**(words | {"lease": 60} | other))]
+
+
+def run(base: Path, token: str) -> list[str]:
+    """Begin a fleet whose set-up ends it; what it kept of the one before."""
+    read, write = os.pipe()
+    process = subprocess.Popen(script(base, token), stdin=read, start_new_session=True)
+    assert process.wait(timeout=20) in (0, -15)
+    os.close(write)
+    os.close(read)
+    return sorted(file.name for file in (base / "kept").iterdir())
+
+
+def test_the_next_fleet_finds_what_another_one_measured_and_did_not_fetch(tmp_path: Path):
+    assert run(tmp_path, "aaaaaaaa") == []
+    study, recorded = tmp_path / "fleet/data/tiny", tmp_path / "fleet/data/record/tiny"
+    for folder in (study / "raw" / "b01", recorded):
+        folder.mkdir(parents=True)
+    (study / "session.json").write_text('{"begun_utc": "2026-01-01T00:00:00Z"}')
+    # The same fleet, once more: nothing is moved.
+    assert run(tmp_path, "aaaaaaaa") == [] and (study / "raw" / "b01").is_dir()
+    # Another one: the session is not whole.
+    assert run(tmp_path, "bbbbbbbb") == ["tiny.aaaaaaaa.json"] and not study.exists()
+    for folder in (study / "raw" / "b01", recorded):
+        folder.mkdir(parents=True)
+    (study / "session.json").write_text("{}")
+    (recorded / ARCHIVE).write_text("whole")
+    assert run(tmp_path, "cccccccc") == [ARCHIVE, "tiny.aaaaaaaa.json"]
+    # One that was fetched is neither kept nor counted.
+    for folder in (study / "raw" / "b01", recorded):
+        folder.mkdir(parents=True)
+    (study / "session.json").write_text("{}")
+    (recorded / f"{ARCHIVE}.taken").write_text("whole")
+    assert run(tmp_path, "dddddddd") == [ARCHIVE, "tiny.aaaaaaaa.json"]
+
+
+def test_a_session_ends_when_its_lease_is_over_though_its_connection_stands(tmp_path: Path):
+    read, write = os.pipe()
+    command = script(tmp_path, "aaaaaaaa", setup="sleep 60", lease=1)
+    began = time.monotonic()
+    process = subprocess.Popen(command, stdin=read, start_new_session=True)
+    # A word now and then keeps it.
+    for _ in range(6):
+        time.sleep(0.4)
+        os.write(write, b".")
+    assert process.poll() is None
+    assert process.wait(timeout=20) != 0 and time.monotonic() - began < 30
+    os.close(write)
+
+
+def test_occasions_are_named_before_anything_is_sent():
+    one = ["AMD 25 17"] * 50
+    assert fleet_sessions.foresee(50, one, "processor model").startswith(
+        "50 sessions, 1 processor model: 1 occasion; equal machines"
+    )
+    assert fleet_sessions.foresee(2, ["a", "b", ""], "processor model") == (
+        "2 sessions, 2 processor models: 2 occasions (1 machine not reached)"
+    )
+
+
+def test_a_session_that_was_begun_in_vain_is_counted_once():
+    missed = record.NotRecorded(begun="2026-01-01T00:00Z", processor="x", why="its fleet was gone")
+    before = record.read()
+    written = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record, "write", written.append)
+        assert "is counted as not recorded: its fleet was gone" in fleet_sessions.count_lost("quick", missed)
+        patch.setattr(record, "read", lambda: written[0])
+        fleet_sessions.count_lost("quick", missed)
+    assert len(written) == 1
+    counted = written[0].studies["quick"].not_recorded
+    assert len(counted) == len(before.studies["quick"].not_recorded) + 1
+
+
+def test_a_study_of_another_kind_of_site_is_refused_before_it_is_sent(tmp_path: Path):
+    file = tmp_path / "hosts.yaml"
+    file.write_text("hosts: {a: {host: 192.0.2.1, roles: [client]}}\n")
+    with pytest.raises(InputErrors, match=r"site\.kind: kubernetes: each host of a fleet measures on itself"):
+        fleet.run(["cluster-network"], file, 1, "true", anyway=False, resume=None)
+
+
+def test_the_commit_that_is_sent_is_whole_for_git_and_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", f"file://{paths.root()}", str(clone)], check=True)
+    monkeypatch.setattr(fleet.paths, "root", lambda: clone)
+    packed = fleet.pack(tmp_path / "tree.tar.gz")
+    assert packed.stat().st_size < 4_000_000
+    with tarfile.open(packed) as tar:
+        tar.extractall(tmp_path / "there", filter="data")
+    status = ["git", "-C", str(tmp_path / "there"), "status", "--short"]
+    assert subprocess.run(status, capture_output=True, text=True, check=True).stdout == ""
+    assert not (tmp_path / "there" / "data" / "record").exists()
