@@ -282,7 +282,9 @@ fill_venv() {
   # Python compiles what it loads as it goes, unless it is told to keep none of it.
   if [ "$pages" = 1 ] && [ -z "${PYTHONDONTWRITEBYTECODE-}" ]; then : >$uncompiled; else compile; fi
   say 'installing benchbook itself, as a link to lib/'
-  $pip install --no-deps --no-build-isolation --no-index --editable .
+  LC_ALL=C.UTF-8 $pip install --no-deps --no-build-isolation --no-index --editable .
+  # Python reads this file in the letters of the locale, and C has none of a path with an umlaut.
+  for link in .venv/lib/python3.*/site-packages/__editable__.benchbook-*.pth; do echo ../../../../lib >"$link"; done
 }
 
 compile() {

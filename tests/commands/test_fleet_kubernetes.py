@@ -190,7 +190,7 @@ def test_a_pod_has_whole_cores_of_its_own_only_if_limits_say_so():
 @pytest.mark.parametrize("sent", [10, 20])
 def test_a_commit_that_arrives_in_part_is_none(sent: int, tmp_path: Path):
     into = fleet_kubernetes.TAKE.format(20).replace("/session", str(tmp_path))
-    done = subprocess.run(["sh", "-c", into], input=bytes(sent), timeout=10)
+    done = subprocess.run(["sh", "-c", into], input=bytes(sent), timeout=60)
     assert (tmp_path / "tree.tar.gz").exists() == (done.returncode == 0) == (sent == 20)
 
 
@@ -216,5 +216,5 @@ def test_a_pod_that_nobody_asks_for_ends_with_all_it_started(tmp_path: Path):
     with tarfile.open(tmp_path / "tree.tar.gz", "w:gz"):
         pass
     started = subprocess.Popen(["sh", "-c", script], start_new_session=True)
-    assert started.wait(timeout=10) != 0
+    assert started.wait(timeout=60) != 0
     assert beside.gone(lambda: of_group(started.pid)) == []

@@ -107,7 +107,7 @@ def lab() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def site(lab: Path, make_study: Callable[..., Study], book: Book) -> Iterator[Any]:
-    """The site with its data prepared; when it is closed, nothing of it is left five seconds later."""
+    """The site with its data prepared; when it is closed, nothing of it is left some seconds later."""
     lock = lab.parent / "machine.lock"
     study = make_study()
     with pytest.MonkeyPatch.context() as patch:

@@ -215,7 +215,7 @@ class Scene:
         assert {folder.plan()["arm"] for folder in valid} == set(arms)
 
     def assert_nothing_left(self) -> None:
-        """Check that five seconds later only this lab's server and proxy run, and nothing is in force."""
+        """Check that some seconds later only this lab's server and proxy run, and nothing is in force."""
         up = {pid for arm in self.study.arms for pids in self.site.monitored(arm).values() for pid in pids}
         left = leftovers.after(
             lambda: leftovers.of(self.site.lab.folder, (), up) + leftovers.mounts(self.base)

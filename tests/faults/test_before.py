@@ -146,19 +146,24 @@ def test_a_full_disk_of_the_database_is_noticed(scene: Callable[..., Scene], inj
 
 
 @needs_root
-def test_a_repository_that_cannot_be_written_is_told_before_anything_starts(tmp_path, inject):
-    inject("F49", "the repository mounted read-only")
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [("stage provision quick", "data/quick/notebooks: "), ("repro", "/.dvc: "), ("pages", "/.dvc: ")],
+)
+def test_a_repository_that_cannot_be_written_is_told_before_anything_starts(words, place, tmp_path, inject):
+    inject("F49", f"the repository mounted read-only, benchbook {words}")
     (tmp_path / "studies").mkdir()
     (tmp_path / "lab").mkdir()
     shutil.copy(ROOT / "studies" / "quick.yaml", tmp_path / "studies")
     shutil.copytree(ROOT / "data" / "published", tmp_path / "data" / "published")
-    (tmp_path / "params.yaml").write_text("studies: [quick]\nsources: []\nanalysis: {}\nlimits: {}\n")
+    (tmp_path / "params.yaml").write_text(
+        "studies: {quick: studies/quick.yaml}\nsources: []\nanalysis: {}\nlimits: {}\n"
+    )
     shell = (
         f"mount --bind '{tmp_path}' '{tmp_path}' && mount -o remount,ro,bind '{tmp_path}' && "
-        f"exec '{sys.executable}' -m benchbook.commands.cli stage provision quick"
+        f"exec '{sys.executable}' -m benchbook.commands.cli {words}"
     )
     environment = os.environ | {"BENCHBOOK_ROOT": str(tmp_path), "BENCHBOOK_LAB_DIR": str(tmp_path / "lab")}
-    began = time.monotonic()
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", shell],
         env=environment,
@@ -167,9 +172,8 @@ def test_a_repository_that_cannot_be_written_is_told_before_anything_starts(tmp_
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    assert "data/quick/notebooks: cannot be written: Read-only file system; look at" in done.stderr
+    assert place in done.stderr and "Read-only file system; look at its owner" in done.stderr
     assert "Traceback" not in done.stderr
-    assert time.monotonic() - began < 20
     assert leftovers.of(tmp_path) == []
 
 

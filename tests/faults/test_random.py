@@ -19,6 +19,7 @@ import pytest
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.read import validity
+from benchbook.sites.processes import procfs
 from benchbook.sites.topology import teardown
 from tests import rooms
 from tests.faults import leftovers
@@ -189,3 +190,30 @@ def test_killed_at_random_nothing_is_stopped_lost_or_mixed(clone, inject, book):
         assert len({folder.manifest().attempt for folder in folders}) == 1, "made at different times"
         assert len({folder.text(run_folder.TURNS) for folder in folders}) == 1, "turns of different groups"
     print(f"{len(struck.killed)} kills: {', '.join(struck.killed)}; {len(planned)} groups, all whole")
+
+
+def test_killed_in_any_stage_the_same_command_goes_on_to_the_end(clone, inject, book):
+    """Each stage is forced, so that data are loaded and copied, put back and measured each time."""
+    rng, words = random.Random(SEED), ("benchbook", "repro", "-f", "analyze@tiny")
+    begun = time.monotonic()
+    code, said = clone.run(*words, timeout_s=1200)
+    assert code == 0, said
+    lasts_s = time.monotonic() - begun
+    for number in range(KILLS):
+        process, after_s = clone.start(*words), rng.uniform(1.0, lasts_s)
+        signum = rng.choice((signal.SIGTERM, signal.SIGKILL, signal.SIGHUP))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(after_s)
+        there = [process.pid, *(pid for pids in victims(process, clone).values() for pid in pids)]
+        struck = rng.choice(there)
+        what = f"{procfs.program(struck)} ended with {signum.name} after {after_s:.1f} s of all stages"
+        inject("F68", what)
+        print(f"{number + 1} of {KILLS}: {what}", flush=True)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(struck, signum)
+        process.communicate(timeout=600)
+        left = leftovers.after(lambda: look(clone), 20.0)
+        book.orphans += left
+        assert left == []
+        code, said = clone.run(*words, timeout_s=1200)
+        assert code == 0, f"{what}, and the same command ended with {code}: {said}"

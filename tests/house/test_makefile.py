@@ -103,7 +103,7 @@ def test_what_make_started_ends_with_make(tmp_path: Path, signum: signal.Signals
         assert make.stdout is not None
         pid = int(make.stdout.readline())
         make.send_signal(signum)
-        assert beside.gone(lambda: [pid] if procfs.is_alive(pid) else [], 10) == []
+        assert beside.gone(lambda: [pid] if procfs.is_alive(pid) else []) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("find"), reason="needs root, to play sudo")

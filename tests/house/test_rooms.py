@@ -59,7 +59,7 @@ def test_one_that_is_alone_waits_for_the_others_and_they_for_it(monkeypatch, tmp
 def test_a_part_of_a_test_is_alone_and_two_such_do_not_wait_for_each_other(monkeypatch, tmp_path):
     monkeypatch.setattr(rooms.tempfile, "gettempdir", lambda: str(tmp_path))
     order: list[str] = []
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     def measure(name: str) -> None:
         with rooms.machine(alone=False):

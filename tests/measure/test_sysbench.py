@@ -158,7 +158,7 @@ def test_the_real_sysbench_knows_every_option(script: str, tmp_path: Path):
     argv = sysbench.run(endpoint, planned(script, discard_s=0, run_s=1, threads=1))
     argv[argv.index("--events=0")] = "--events=5"
     dry = [argv[0], "--mysql-dry-run=on", *argv[1:]]
-    taken = subprocess.run(dry, capture_output=True, text=True, timeout=10)
+    taken = subprocess.run(dry, capture_output=True, text=True, timeout=60)
     assert taken.returncode == 0, taken.stdout + taken.stderr
     bogus = subprocess.run(
         [*dry[:-1], "--no-such-option=1", "run"], capture_output=True, text=True, timeout=10

@@ -32,7 +32,7 @@ def measured(open_folder):
         said, _ = process.communicate()
     before = {path.name: _digest(path) for path in clone.runs()}
     assert len(before) >= GROUP, said
-    assert wait_until(lambda: not clone.processes(), 5), "something of ours lived on after SIGKILL of dvc"
+    assert wait_until(lambda: not clone.processes(), 60), "something of ours lived on after SIGKILL of dvc"
     code, said = clone.run("dvc", "repro")
     assert code == 0, said
     return clone, before, said

@@ -21,7 +21,7 @@ def killed_after_a_group(clone: Clone, *argv: str) -> str:
     finally:
         process.kill()
         said, _ = process.communicate()
-    assert wait_until(lambda: not clone.processes(), 5)
+    assert wait_until(lambda: not clone.processes(), 60)
     return said
 
 

@@ -72,7 +72,7 @@ def test_a_fifo_or_a_link_is_named_at_once_and_nothing_waits_for_it(tmp_path, pl
     # The checks that run-matrix asks see it too, and do not wait either.
     refused = tidy.read_study(raw, void, schedule)["refused"].to_pylist()
     assert [(row["status"], "symbolic link" in row["reasons"]) for row in refused] == [("broken", True)]
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60, "a FIFO keeps its reader waiting for ever"
 
 
 def test_a_note_in_void_that_is_a_fifo_is_named_at_once(tmp_path):

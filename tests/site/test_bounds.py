@@ -196,6 +196,11 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         lambda: member("made/manifest.json", manifest({f"{PLACE}{i}": 200 * MB for i in range(9)})) + END,
         "its manifest lists 1887 MB, more than the 64 MB",
     ),
+    "99,000 empty files": (
+        "gz",
+        lambda: member("made/manifest.json", manifest({f"{PLACE}{i}": b"" for i in range(99_000)})) + END,
+        "its manifest lists 99000 files, more than the",
+    ),
     "a size of 8 GB in a header": (
         "raw",
         lambda: bomb(zeros(8**11 - 1), 100 * MB),
@@ -222,13 +227,6 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         "gz",
         lambda: member("made/manifest.json", b" " * 17_000_000) + END,
         "does not begin with",
-    ),
-    "a manifest of 100,001 files": (
-        "gz",
-        lambda: (
-            member("made/manifest.json", manifest({f"{PLACE[:-12]}{i}/o": 0 for i in range(100_001)})) + END
-        ),
-        "100001 files, at most 100000",
     ),
     "deep JSON in a file": (
         "gz",

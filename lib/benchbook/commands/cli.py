@@ -85,9 +85,10 @@ def _run(known: Mapping[str, Any], run: Callable[[], object], command: signal_ha
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except BaseException as error:
-        code = _said(error)
+        # What it says of parts that were ended by the same signal is no news.
         if command.is_stopped:
             return signal_handling.STOPPED
+        code = _said(error)
         if code is None and ("failed" not in known or not isinstance(error, Exception)):
             raise
         if code is None:
@@ -104,6 +105,9 @@ def _said(error: BaseException) -> int | None:
         place = error.filename or "which one is not known"
         told = f"benchbook: no space left on the disk ({place}); what was complete is kept: "
         told += "free some space, run it again"
+    elif isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        told = f"benchbook: {error.filename}: {error.strerror}; look at its owner, mode and mount (after "
+        told += "`sudo make`, `sudo chown -R $USER .` helps)"
     elif not isinstance(error, BenchbookError):
         return None
     print(told, file=sys.stderr)

@@ -25,7 +25,7 @@ import psutil
 from benchbook.commands import pages as made
 from benchbook.commands import studies, terminal_summary
 from benchbook.core.study import load
-from benchbook.core.util import git, paths, yaml_file
+from benchbook.core.util import git, paths, process_env, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.plan import schedule
 from benchbook.sites.machine import facts as machine
@@ -134,6 +134,7 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
         return code, False
     # Nobody waits half a minute for an answer that stands.
     print("\nThe pages that it leads to are being made …")
+    process_env.hide()
     return made.make(with_record=False), False
 
 

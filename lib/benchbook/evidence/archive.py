@@ -43,6 +43,8 @@ FOLDERS = ("raw", "void", "pilots", paths.APPLIED)
 # to fill a disk shrinks to a thousandth and less.
 MOST_BYTES, MOST_OF_ONE, MOST_FILES = 8_000_000_000, 256_000_000, 100_000
 MOST_RATIO, ALWAYS_BYTES = 100, 64_000_000
+# Ours take 217 bytes a file and more; thousands of empty ones would keep every later step busy.
+LEAST_PACKED, ALWAYS_FILES = 50, 1000
 # Room that must be left beside what is unpacked, for the tables that are made of it.
 ROOM_BYTES = 200_000_000
 MOST_NAME = 400
@@ -125,6 +127,12 @@ def unpack(archive: Path, into: Path, names: Sequence[str] = ()) -> Contents:
     with opened(archive) as (members, allowed):
         manifest, text = _first(next(members, None))
         study, listed = manifest.study, manifest.files
+        most = min(MOST_FILES, ALWAYS_FILES + archive.stat().st_size // LEAST_PACKED)
+        if len(listed) > most:
+            raise BenchbookError(
+                f"its manifest lists {len(listed)} files, more than the {most} that an archive of this size "
+                "can honestly hold; nothing was unpacked"
+            )
         if wrong := list(_misplaced(listed, study)):
             first = "\n  ".join(wrong[:20])
             raise BenchbookError(f"the manifest is not one that Benchbook writes:\n  {first}")
@@ -220,9 +228,6 @@ def _first(member: Member | None) -> tuple[Manifest, bytes]:
 
 def _misplaced(listed: dict[str, Listed], study: str) -> Iterator[str]:
     """Yield what can't be unpacked as it is named: places outside an archive's, or twice the same."""
-    if len(listed) > MOST_FILES:
-        yield f"{len(listed)} files, at most {MOST_FILES}"
-        return
     seen: dict[str, str] = {}
     for name, one in listed.items():
         folded = unicodedata.normalize("NFKC", name).casefold()
@@ -236,9 +241,9 @@ def _misplaced(listed: dict[str, Listed], study: str) -> Iterator[str]:
             yield f"{name}: the same name as {seen[folded]} where upper and lower case are one"
         seen[folded] = name
     for name in seen:
-        above = {str(folder) for folder in PurePosixPath(name).parents} & set(seen)
-        if above:
-            yield f"{seen[name]}: {seen[above.pop()]} is a file already, so it can't be a folder"
+        for folder in map(str, PurePosixPath(name).parents):
+            if folder in seen:
+                yield f"{seen[name]}: {seen[folder]} is a file already, so it can't be a folder"
 
 
 def is_place(name: str, study: str) -> bool:

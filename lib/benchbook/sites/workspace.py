@@ -230,7 +230,11 @@ def open_lab(folder: Path) -> Lab:
     folder = Path(os.path.abspath(folder))
     marker = folder / "lab.json"
     try:
+        new = [path for path in folder.parents if not path.exists()]
         folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        # A umask of 077 closes them to the server's user.
+        for path in new:
+            path.chmod(0o711)
         if not marker.exists() and {path.name for path in folder.iterdir()} - {"lab.json.tmp"}:
             raise SiteError(f"{folder}: not empty and not a lab; name a new folder in BENCHBOOK_LAB_DIR")
         folder.chmod(0o711)

@@ -64,11 +64,12 @@ def test_only_stages_that_connect_have_the_password(clone, name, is_there, monke
 
 def test_commands_that_connect_to_nothing_run_without_it(clone: Path) -> None:
     program = (
-        "import os; from benchbook.commands import cli, studies; "
-        "studies.check = lambda: print('THEIR_WORD' in os.environ) or 0; cli.main(['check'])"
+        "import os, pathlib; from benchbook.commands import cli, studies; "
+        "own = lambda: b's3cret' in pathlib.Path('/proc/self/environ').read_bytes(); before = own(); "
+        "studies.check = lambda: print('THEIR_WORD' in os.environ, before, own()) or 0; cli.main(['check'])"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert said.stdout == "False\n", said.stderr
+    assert said.stdout == "False True False\n", said.stderr
 
 
 @pytest.mark.parametrize(("umask", "then"), [("000", "022"), ("002", "022"), ("077", "077"), ("027", "027")])

@@ -209,7 +209,7 @@ def test_when_nobody_comes_back_all_ends_with_the_lease(agents: Agents):
     agents.ok("hello")  # renews it
     time.sleep(1.0)
     assert procfs.is_alive(pid), "the lease was renewed"
-    assert gone(pid, 10) and gone(book["pid"], 10)
+    assert gone(pid, 20) and gone(book["pid"], 20)
     assert not (agents.base / "mine" / "agent.sock").exists()
     assert "the lease is over" in (agents.base / "mine" / "agent.log").read_text()
 
@@ -218,7 +218,7 @@ def test_nothing_outlives_the_agent_itself(agents: Agents):
     book = agents.serve()["ok"]
     pid = agents.begin("run", "sleep", "60")["pid"]
     os.kill(book["pid"], signal.SIGKILL)
-    assert gone(pid, 10)
+    assert gone(pid, 20)
 
 
 def test_end_finds_its_own_by_their_environment_and_leaves_others_alone(agents: Agents):
@@ -390,14 +390,14 @@ def test_whatever_goes_wrong_while_a_host_starts_a_program_it_is_ended(listening
     listening.ready = ready  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         listening.ensure()
-    assert gone(started[0], 10) and listening.child is None
+    assert gone(started[0], 20) and listening.child is None
 
 
 def test_a_program_on_a_host_that_ends_before_the_answer_is_written_went_by_itself(tmp_path: Path):
     class Slow(Jobs):
         def signal(self, name: str, signum: int) -> None:
             super().signal(name, signum)
-            gone(self.get(name).pid, 10)
+            gone(self.get(name).pid, 20)
 
     mine = Slow(tmp_path, TOKEN)
     job = mine.start("run", ["sleep", "60"], tmp_path / "out")
@@ -411,7 +411,7 @@ def test_a_program_on_a_host_that_ends_before_the_answer_is_written_went_by_itse
     assert machine.stop(job, 5.0)  # type: ignore[arg-type]
     assert machine.stop(job, 5.0), "asked for again after a lost connection"  # type: ignore[arg-type]
     other = mine.start("other", ["true"], tmp_path / "out")
-    assert gone(other.pid, 10)
+    assert gone(other.pid, 20)
     assert not machine.stop(other, 5.0), "it had ended before"  # type: ignore[arg-type]
 
 

@@ -19,5 +19,5 @@ def rack() -> Iterator[Rack]:
 def all_is_as_it_was(rack: Rack) -> Iterator[None]:
     """After each test nothing runs on the hosts but sshd, whatever the test did."""
     yield
-    assert not beside.gone(lambda: leftovers(rack), 15)
+    assert not beside.gone(lambda: leftovers(rack))
     assert not any(host.listening() for host in rack.hosts.values())

@@ -383,7 +383,7 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     owner.stdout.close()
-    assert beside.gone(lambda: teardown.find_processes(folder, {token}), 5) == []
+    assert beside.gone(lambda: teardown.find_processes(folder, {token})) == []
     left = runtime.present(token, folder / "run")
     assert {words.split()[0] for words in left} == {
         "rule",

@@ -56,7 +56,7 @@ def test_an_interrupt_while_nothing_is_ready_stops_all(monkeypatch: pytest.Monke
 
 
 def test_ends_happen_at_once_and_each_is_told():
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     def end() -> int:
         return both.wait()

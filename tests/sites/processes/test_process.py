@@ -169,7 +169,7 @@ time.sleep(60)
     owner.kill()
     owner.wait()
     owner.stdout.close()
-    assert not beside.gone(lambda: procfs.is_alive(pid), 5)
+    assert not beside.gone(lambda: procfs.is_alive(pid))
 
 
 # A process of its own, in a session of its own: this one's precedence is not touched.
@@ -237,7 +237,7 @@ def test_several_begin_at_one_moment_whenever_they_were_started(tmp_path: Path):
         names = [psutil.Process(child.pid).name() for child in children]
     assert names == ["sleep"] * 3, "the same process"
     begun = [child.begun_s for child in children]
-    assert all(child.popen.wait(timeout=10) == 0 for child in children)
+    assert all(child.popen.wait(timeout=60) == 0 for child in children)
     assert all(at <= one < at + 0.5 for one in begun)
     # They were started 0.4 s apart, the last 0.8 s after the first.
     assert max(begun) - min(begun) < 0.4
@@ -247,7 +247,7 @@ def test_one_whose_moment_has_passed_begins_at_once(tmp_path: Path):
     (tmp_path / "begun-0").write_text("1.0")
     before = time.monotonic()
     child = started(tmp_path, 0, before - 60)
-    assert child.popen.wait(timeout=10) == 0
+    assert child.popen.wait(timeout=60) == 0
     assert before < child.begun_s < time.monotonic(), "an older note is not taken for its own"
 
 
@@ -267,5 +267,5 @@ def test_one_that_waits_dies_with_its_owner(tmp_path: Path):
         time.sleep(0.3)
         assert waiting.is_running()
         one.kill()
-    assert not beside.gone(lambda: waiting.is_running() and waiting.status() != psutil.STATUS_ZOMBIE, 5)
+    assert not beside.gone(lambda: waiting.is_running() and waiting.status() != psutil.STATUS_ZOMBIE)
     assert not (tmp_path / "begun").read_text()

@@ -25,7 +25,7 @@ def test_a_name_with_brackets_and_spaces_does_not_shift_the_fields(tmp_path: Pat
 
 def test_a_zombie_is_not_alive_and_has_no_say() -> None:
     popen = subprocess.Popen(["/bin/true"])
-    beside.until(lambda: procfs.stat(popen.pid).state == "Z", 5)
+    beside.until(lambda: procfs.stat(popen.pid).state == "Z")
     assert not procfs.is_alive(popen.pid)
     assert popen.pid not in procfs.descendants(os.getpid())
     popen.wait()
@@ -44,7 +44,7 @@ def test_descendants_are_found_through_sessions_parents_first() -> None:
         return [pid for pid in procfs.descendants(os.getpid()) if pid not in before]
 
     with subprocess.Popen(["setsid", "--fork", "--wait", "sleep", "60"]) as popen:
-        beside.until(lambda: len(new()) >= 2, 5)
+        beside.until(lambda: len(new()) >= 2)
         found = new()
         for pid in reversed(found):
             os.kill(pid, 9)

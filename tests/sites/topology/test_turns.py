@@ -90,7 +90,7 @@ def group(tmp_path: Path) -> Iterator[Group]:
 
 def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group: Group):
     group.start(a=BURN, b=BURN)
-    assert group.clock().wait(20) == 0
+    assert group.clock().wait(60) == 0
     told = group.told()
     taken = told["turns"]
     active = {name: sum(end - begin for arm, begin, end in taken if arm == name) / 1e6 for name in "ab"}
@@ -116,10 +116,10 @@ def test_who_has_started_leaves_the_cores_to_those_that_have_not(group: Group):
     may_start = group.folder / "may_start"
     group.start(a=BURN, b=LATE.format(str(may_start)))
     running = group.clock(whole_s=5.0)
-    assert beside.until(lambda: group.state("a") in "Tt", 5)
+    assert beside.until(lambda: group.state("a") in "Tt")
     assert (group.folder / "b.log").read_bytes() == b"" and group.state("b") not in "Tt"
     may_start.touch()
-    assert running.wait(20) == 0
+    assert running.wait(60) == 0
     assert {arm for arm, *_ in group.told()["turns"]} == {"a", "b"}
     assert group.nobody_is_stopped()
 
@@ -130,7 +130,7 @@ def test_events_are_counted_by_arm_in_what_is_discarded(group: Group):
     in_place = "EVENTS.update(dict.fromkeys(EVENTS, (SOFTWARE, 1)))\n"
     books.write_text(Path(taskstats.__file__).read_text(encoding="utf-8") + in_place, encoding="utf-8")
     group.start(a=BURN, b=BURN)
-    assert group.clock(books=str(books)).wait(20) == 0
+    assert group.clock(books=str(books)).wait(60) == 0
     told = group.told()
     for name in "ab":
         seen = told["counted"][name]["client"]
@@ -141,7 +141,7 @@ def test_events_are_counted_by_arm_in_what_is_discarded(group: Group):
 
 def test_a_turn_begins_when_the_last_thread_of_the_one_before_stands_still(group: Group):
     group.start(a=MANY, b=MANY)
-    assert group.clock(whole_s=2.0).wait(20) == 0
+    assert group.clock(whole_s=2.0).wait(60) == 0
     told = group.told()
     for name in "ab":
         # A dozen threads take some milliseconds to stop: within them nobody's turn goes on.
@@ -227,7 +227,7 @@ def test_a_client_that_is_continued_by_a_stranger_is_seen(group: Group):
     group.start(a=BURN, b=BURN)
     # The clock waits half a second for one that never stands still, and then goes on: 2.2 s for an ABBA.
     running = group.clock(whole_s=5.0)
-    assert beside.until(lambda: group.state("a") == "T", 10)
+    assert beside.until(lambda: group.state("a") == "T")
     while running.poll() is None:
         os.kill(group.burners["a"].pid, signal.SIGCONT)
         time.sleep(0.01)
@@ -237,9 +237,9 @@ def test_a_client_that_is_continued_by_a_stranger_is_seen(group: Group):
 def test_a_client_that_ends_ends_the_turns_and_the_others_go_on(group: Group):
     group.start(a=BURN, b=DIE_AFTER)
     running = group.clock()
-    assert running.wait(20) == 3
+    assert running.wait(60) == 3
     assert group.told()["gone"] == group.burners["b"].pid
-    assert beside.until(group.nobody_is_stopped, 5)
+    assert beside.until(group.nobody_is_stopped)
 
 
 @pytest.mark.parametrize("after_s", [0.3, 1.3, 2.0])
@@ -249,8 +249,8 @@ def test_a_clock_that_is_asked_to_end_lets_all_go_on(group: Group, after_s: floa
     time.sleep(after_s)
     running.terminate()
     # It may not have come so far as to answer the signal itself.
-    assert running.wait(10) in (1, -signal.SIGTERM)
-    assert beside.until(group.nobody_is_stopped, 5)
+    assert running.wait(60) in (1, -signal.SIGTERM)
+    assert beside.until(group.nobody_is_stopped)
 
 
 def test_parts_that_serve_every_arm_are_never_stopped():

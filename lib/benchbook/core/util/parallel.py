@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import connection
 from typing import Any
+
+from benchbook.core.util.errors import BenchbookError
 
 # Below so many tasks one process has done them before others have started.
 WORTH_IT = 200
@@ -43,7 +47,8 @@ def each(tasks: int, cores: int | None = None) -> Iterator[Each]:
 def processes(number: int | None = None) -> Iterator[Submit]:
     """Yield what hands a function and its arguments to so many processes (None: as many as there are cores).
 
-    With one it is done at once, in this process. The processes start with the first task.
+    With one it is done at once, in this process. The processes start with the first task. BenchbookError if
+    one of them is killed, as the kernel does where memory runs out.
     """
     number = number or len(os.sched_getaffinity(0))
     if number < 2:
@@ -51,8 +56,23 @@ def processes(number: int | None = None) -> Iterator[Submit]:
         return
     # Not forked: a notebook's kernel has threads, and a fork copies their locks but not them.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(number, context, initializer=end_with_parent) as pool:
-        yield pool.submit
+    try:
+        with ProcessPoolExecutor(number, context, initializer=end_with_parent) as pool:
+            yield partial(_submitted, pool)
+    except BrokenProcessPool:
+        raise BenchbookError(
+            "a process that worked for this one was killed, by the kernel where memory ran out (`dmesg` says "
+            "so) or by hand; what was complete is kept, and the same command goes on"
+        ) from None
+
+
+def _submitted(pool: ProcessPoolExecutor, *task: Any, **named: Any) -> Future[Any]:
+    """Hand a task over; the process that starts for it does not hear Ctrl-C, which its parent answers."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        return pool.submit(*task, **named)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _at_once(function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:

@@ -1,11 +1,12 @@
 """What this process has from its parent: passwords in its environment, and the mode of new files.
 
 A study may name the variable that holds an account's password. A program that doesn't need it takes it out of
-its environment before it starts another one.
+its environment before it starts another one, and out of its own memory that the kernel shows as `environ`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 from collections.abc import Iterable
@@ -34,9 +35,19 @@ def hide(needed: Iterable[str] = ()) -> None:
     """
     kept = set(needed)
     for name in named() - kept:
+        if name in os.environ:
+            _overwrite_value(name)
         value = os.environ.pop(name, None)
         if value:
             _hidden[name] = value
+
+
+def _overwrite_value(name: str) -> None:
+    """Overwrite a variable's value where this process got it; the interpreter has a copy."""
+    libc = ctypes.CDLL(None)
+    libc.getenv.restype = ctypes.c_void_p
+    if place := libc.getenv(os.fsencode(name)):
+        ctypes.memset(place, 0, len(os.fsencode(os.environ[name])))
 
 
 def password(name: str) -> str:

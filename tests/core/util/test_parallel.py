@@ -1,0 +1,31 @@
+"""Workers that are ended cost no traceback, and do not hear what is meant for their parent."""
+
+import os
+import signal
+
+import pytest
+
+from benchbook.core.util import parallel
+from benchbook.core.util.errors import BenchbookError
+
+
+def end() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def blocked() -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_worker_that_memory_ran_out_for_is_told_in_words():
+    with (
+        pytest.raises(BenchbookError, match=r"was killed, by the kernel where memory ran out .* goes on$"),
+        parallel.processes(2) as submit,
+    ):
+        submit(end).result()
+
+
+def test_ctrl_c_is_the_parents_alone():
+    with parallel.processes(2) as submit:
+        assert submit(blocked).result()
+    assert not blocked()
