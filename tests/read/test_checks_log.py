@@ -84,6 +84,17 @@ def test_the_last_queue_line_may_be_cut_off_and_no_other():
         assert len([*checks_log.work(cut, LIMITS)]) == 2
 
 
+def test_threads_that_leave_in_time_are_a_fault_and_after_it_they_explain_a_late_end():
+    out = synthetic.output().replace("[ 6s ] thds: 4", "[ 6s ] thds: 3").replace("[ 7s ] thds: 4", "[ 7s ] thds: 1")
+    run = corpus.healthy(out, synthetic.planned(run_s=5))
+    assert run.log.status == "complete"
+    assert [*checks_log.intervals(run, LIMITS)] == ["3 threads of 4 at second 6"]
+    late = corpus.healthy(out, synthetic.planned(run_s=3))
+    assert [*checks_log.duration(late, LIMITS)] == [
+        "total time 7.0000 s, asked 5 s: 3 of 4 threads were in a last transaction"
+    ]
+
+
 def test_at_a_rate_a_second_of_waiting_is_latency_and_a_second_of_nothing_is_not():
     """A server that stands still while transactions queue is what a latency finding is about."""
     run = rated(400, queue=24)

@@ -1,4 +1,4 @@
-"""Logs of sysbench that somebody already has, as objects: the tables, pictures and doubts of a study."""
+"""Existing logs of sysbench as objects: the tables, pictures and doubts of a study."""
 
 from __future__ import annotations
 

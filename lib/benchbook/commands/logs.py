@@ -70,5 +70,5 @@ def _print(text: str) -> None:
     try:
         print(text)
     except BrokenPipeError:
-        # Whoever reads has seen enough, as `head` does.
+        # The reader of the pipe, such as `head`, ended first.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

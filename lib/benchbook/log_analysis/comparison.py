@@ -14,7 +14,7 @@ from typing import Any
 
 from benchbook.core.util.errors import BenchbookError, did_you_mean
 from benchbook.log_analysis.caveats import Caveat, caveats_of_set
-from benchbook.log_analysis.layout import Layout, tell_runs_apart
+from benchbook.log_analysis.layout import Layout, identify_runs
 from benchbook.log_analysis.runs import LeftOut, LogRun, collect_runs, join_processes
 
 LEVEL = 0.95
@@ -131,9 +131,9 @@ def read_logs(
     baseline: str | None = None,
     keeps_series: bool = False,
 ) -> LogSet:
-    """Runs of some paths, told apart and compared; see `tell_runs_apart` for the options."""
+    """Runs of some paths, identified and compared; see `identify_runs` for the options."""
     collection = collect_runs(paths, keeps_series)
-    runs, layout = tell_runs_apart(collection.runs, collection.texts, by, arm_globs, baseline)
+    runs, layout = identify_runs(collection.runs, collection.texts, by, arm_globs, baseline)
     runs = join_processes(runs)
     order = {arm: place for place, arm in enumerate(layout.arms)}
     runs.sort(key=lambda run: (run.workload, run.level, order[run.arm], run.repeat, run.path, run.line))

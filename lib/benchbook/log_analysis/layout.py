@@ -54,7 +54,7 @@ _SCRIPTS = {"ro": "read_only", "rw": "read_write", "wo": "write_only", "ps": "po
 
 @dataclass(frozen=True)
 class Layout:
-    """How runs were told apart: patterns that say it again, arms in their order, the baseline first."""
+    """How runs were identified: patterns that say it again, arms in their order, the baseline first."""
 
     patterns: tuple[str, ...]
     arms: tuple[str, ...]
@@ -100,7 +100,7 @@ class _Name:
         return [self.path[end:start] for end, start in zip(ends, starts, strict=True)]
 
 
-def tell_runs_apart(
+def identify_runs(
     runs: Sequence[LogRun],
     texts: Mapping[str, str],
     by: str | None = None,

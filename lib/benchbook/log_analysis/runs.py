@@ -1,7 +1,7 @@
 """Runs read from files of any kind, and a line for each file that holds none.
 
 Files are read in several processes where there are many. What a run needs of its log is kept as plain
-numbers, so that ten thousand fit; the seconds are kept where somebody wants to look at them.
+numbers, so that ten thousand fit; the seconds are kept on request.
 """
 
 from __future__ import annotations

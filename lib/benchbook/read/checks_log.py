@@ -101,12 +101,19 @@ def duration(run: Evidence, limits: Limits) -> Iterator[str]:
     apart = started_apart_s(run) if run.is_in_turns else 0.0
     late = _overrun(discard + length, limits) + (AFTER_TURNS_S + apart if run.is_in_turns else 0.0)
     if not discard + length <= total <= discard + length + late:
-        yield f"total time {total:.4f} s, asked {discard + length} s"
+        yield f"total time {total:.4f} s, asked {discard + length} s{_hanging(run, discard + length)}"
     waited = interleaving.round_seconds(run.planned) + apart if run.is_in_turns else 0.0
     for block in run.log.checkpoints:
         latest = discard + _overrun(discard, limits) + waited
         if block.total_time_s is None or not discard <= block.total_time_s <= latest:
             yield f"the discard took {block.total_time_s} s, asked {discard} s"
+
+
+def _hanging(run: Evidence, end_s: float) -> str:
+    """What report lines after the end say of threads that were in a last transaction."""
+    seconds, threads = run.log.intervals.column("second"), run.log.intervals.column("threads")
+    late = threads[(seconds > end_s) & (threads < (run.log.header.threads or 0))]
+    return f": {late[0]:.0f} of {run.log.header.threads} threads were in a last transaction" if late.size else ""
 
 
 def intervals(run: Evidence, limits: Limits) -> Iterator[str]:
@@ -123,6 +130,11 @@ def intervals(run: Evidence, limits: Limits) -> Iterator[str]:
     step = run.plan.get("interval_s", 1)
     if not step:
         return
+    # The last line may be printed while threads leave in time.
+    seconds, threads = run.log.intervals.column("second"), run.log.intervals.column("threads")
+    left = (threads < (run.log.header.threads or 0)) & (seconds < sum(run.clock_s))
+    if left.any():
+        yield f"{threads[left][0]:.0f} threads of {run.log.header.threads} at second {seconds[left][0]:g}"
     due, got = sum(run.clock_s) // step, len(run.log.intervals)
     if got not in (due, due - 1):
         yield f"{got} report lines, {due} or {due - 1} expected"

@@ -14,7 +14,7 @@ from typing import Any
 Lines = tuple[tuple[str, str | re.Pattern[str], str], ...]
 Fields = dict[str, Any]
 
-# Numbers as sysbench formats them; none has more digits than a 64-bit counter. What is below zero is told
+# Numbers as sysbench formats them; none has more digits than a 64-bit counter. What is below zero is named
 # as such later, but zero has no sign, which a number would lose.
 N = r"(?!-0)-?\d{1,18}"
 X = r"(?!-0\.00)-?\d{1,18}\.\d{2}|-?inf|-?nan"

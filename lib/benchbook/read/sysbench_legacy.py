@@ -1,7 +1,7 @@
 """The lines of sysbench 0.4, 0.5 and the 1.0 that came before its release, in today's terms.
 
 From the sources of 0.4.12 and 0.5 (sysbench/sysbench.c, sysbench/db_driver.c, sysbench/tests/oltp/sb_oltp.c).
-Blank lines say nothing here: nobody runs these versions in a study of ours.
+Blank lines say nothing here: no study runs these versions.
 """
 
 from __future__ import annotations
