@@ -9,7 +9,7 @@ import time
 from benchmarks.table import Row, machine, show
 
 PARTS = (
-    *("precision", "live", "harness", "pipeline", "pages", "parse", "storage"),
+    *("precision", "live", "harness", "pipeline", "pages", "record", "parse", "storage"),
     *("engine_settings", "gates"),
 )
 

@@ -74,9 +74,7 @@ def main(root: Path, names: list[str]) -> None:
 
     found = {}
     for name in names:
-        where = record.places(name)
-        entry = record.read().studies[name].sessions[where.session_id]
-        _, refused, differs = sessions.from_raw(where, entry, root / name)
+        refused, differs = sessions.from_raw(record.read().newest(name), root / name)
         found[name] = [*refused, *differs]
     print(json.dumps(found))
 

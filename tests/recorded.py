@@ -11,6 +11,7 @@ def entry(**more: Any) -> record.Entry:
         "measured": "2026-01-01T00:00Z", "answer": "made up",
         "machine": {"processor": "made up", "cores": 2, "site": "local"},
         "design": "0" * 12, "methods": {}, "seed": 1, "commit": "", "runs": 1, "blocks": 1, "minutes": 1,
-        "registered": "made up", "bytes": 1, "sha256": "0" * 64, "made": {"runs": "1 rows"},
+        "registered": "made up", "bytes": 1, "sha256": "0" * 64,
+        "tables": "0" * 64, "columns": "0", "results": "0" * 64, "logs": "",
     }  # fmt: skip
     return record.Entry(**{**made_up, **more})

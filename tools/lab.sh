@@ -11,7 +11,7 @@ browser=''
 if [ -z "${DISPLAY-}${WAYLAND_DISPLAY-}" ] && [ "$(uname -s)" != Darwin ]; then browser=--no-browser; fi
 export JUPYTER_PREFER_ENV_PATH=1 PYTHONHASHSEED=0 PYDEVD_DISABLE_FILE_VALIDATION=1
 # A bare clone has nothing measured; the explorations then run on what is recorded, once that is unpacked.
-if [ -f data/record/index.yaml ] && [ ! -d data/recorded ]; then
+if [ -d data/record/quick ] && [ ! -d data/recorded ]; then
   echo 'unpacking the recorded studies, once: half a minute' >&2
   benchbook remake || echo 'the record could not be unpacked; JupyterLab opens without it' >&2
 fi

@@ -85,12 +85,12 @@ def test_a_session_that_was_begun_in_vain_is_counted_once():
     before = record.read()
     written = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record, "write", written.append)
+        patch.setattr(record, "write_study", lambda _, study: written.append(study))
         assert "is counted as not recorded: its fleet was gone" in fleet_sessions.count_lost("quick", missed)
-        patch.setattr(record, "read", lambda: written[0])
+        patch.setattr(record, "read", lambda: record.Index(studies={"quick": written[0]}))
         fleet_sessions.count_lost("quick", missed)
     assert len(written) == 1
-    counted = written[0].studies["quick"].not_recorded
+    counted = written[0].not_recorded
     assert len(counted) == len(before.studies["quick"].not_recorded) + 1
 
 

@@ -24,34 +24,35 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     monkeypatch.setattr(sessions, "from_raw", make)
-    monkeypatch.setattr(sessions, "taken", lambda *given: make(*given)[:2])
+    monkeypatch.setattr(sessions, "check_archive", lambda session, root: [])
     monkeypatch.setattr(rebuild_record, "pool", pool)
     monkeypatch.setattr(record_pages, "render", render)
-    monkeypatch.setattr(sessions, "doubled", lambda index: ())
     shutil.copytree(tree.ROOT / "notebooks", tmp_path / "notebooks")
     for name, session in (("ant", FIRST), ("ant", NEXT), ("bee", FIRST)):
         files.write_text(paths.recorded(name, session).archive, f"what {name} measured")
+        files.write_text(paths.recorded(name, session).results, "{}")
     write({})
     return tmp_path
 
 
-def write(more: dict[str, object]) -> None:
-    """Write the index, with something else about the newest session of `ant`."""
+def write(more: dict[str, object], newest: tuple[str, str] = ("ant", NEXT)) -> None:
+    """Write the index, with something else about the newest session of a study."""
     index = record.Index()
     for name, session in (("ant", FIRST), ("ant", NEXT), ("bee", FIRST)):
-        changed = more if (name, session) == ("ant", NEXT) else {}
+        changed = more if (name, session) == newest else {}
         index = index.with_session(name, "made up", session, entry(**changed))
     record.write(index)
 
 
-def make(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> tuple[dict, list[str], list[str]]:
+def make(session: record.RecordedSession, root: Path) -> tuple[list[str], list[str]]:
+    where = session.where
     files.write_json(where.findings, {"of": where.archive.read_text()})
     is_other = "other" in where.archive.read_text()
-    return {}, [], ["qps: 1 in the archive, 2 here"] if is_other else []
+    return [], ["qps: 1 in the archive, 2 here"] if is_other else []
 
 
 def pool(name: str, index: record.Index) -> bool:
-    made = " ".join(paths.recorded(name, one).findings.read_text() for one in index.studies[name].sessions)
+    made = index.newest(name).where.findings.read_text()
     found = compared.pool(name, brought(-0.3 if "turned" in made else 0.3))
     found.model_copy(update={"title": made}).write(record.places(name).pooled)
     return True
@@ -91,6 +92,7 @@ def test_only_the_sessions_that_something_changed_of_are_made_again(root, capsys
 def test_a_page_is_rendered_again_when_its_answer_turns_in_another_study(root, capsys):
     made(capsys)
     paths.recorded("bee", FIRST).archive.write_text("turned")
+    write({"doubts": ("turned",)}, ("bee", FIRST))
     rebuild_record.run()
     told = capsys.readouterr().out
     assert f"record 1 of 1: bee {FIRST}" in told

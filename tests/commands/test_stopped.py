@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core.artifacts import record
 from benchbook.sites.processes import procfs
 from benchbook.sites.topology import teardown
 from tests import beside, rooms
@@ -53,14 +52,8 @@ def clone(open_folder: Path) -> Iterator[Clone]:
     found = make(open_folder / "stopped")
     found.study(blocks=2, port=PORT)
     shutil.rmtree(found.path / "data" / "record", ignore_errors=True)
-    index = record.Index(
-        **{"studies": {name: one for name, one in record.read().studies.items() if name in STUDIES}}
-    )
     for name in STUDIES:
         shutil.copytree(ROOT / "data" / "record" / name, found.path / "data" / "record" / name)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BENCHBOOK_ROOT", str(found.path))
-        record.write(index)
     for argv in (["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
         subprocess.run(["git", *argv], cwd=found.path, check=True, capture_output=True)
     yield found

@@ -1,23 +1,18 @@
 """README, CONTRIBUTING and CHANGELOG say what is there, name everything that is, and examples come out so."""
 
 import doctest
-import json
 import re
-import tarfile
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from benchbook.compare.meta import meta_analysis
 from benchbook.core.artifacts import record
-from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study.params import Params
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_base import described
-from benchbook.core.util import paths
 from tests.house import tree
 
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
@@ -68,25 +63,17 @@ def test_every_target_is_explained_where_help_finds_it():
     assert targets() - {"help"} <= set(explained)
 
 
-def held(file: Path, name: str) -> dict[str, Any]:
-    """Return a file of the study's folder as a recorded session holds it."""
-    with tarfile.open(file) as archive:
-        member = next(one for one in archive if one.name.endswith(f"/{name}") and one.name.count("/") == 3)
-        return dict(json.load(archive.extractfile(member)))  # type: ignore[arg-type]
-
-
 def test_the_finding_in_readme_is_what_the_sessions_of_the_record_say_together():
     """One session's answer holds for an hour of one machine."""
     quoted = re.findall(r"^> (.*)$", page("README.md"), re.M)
     known = record.read().studies["quick"]
     brought = [
         meta_analysis.brought(
-            *(one, entry.measured, entry.design, Findings.model_validate(held(file, "findings.json"))),
-            facts=held(file, "facts.json")["arms"],
-            superseded=entry.superseded,
+            *(session.id, session.entry.measured, session.entry.design, session.results.findings),
+            facts=session.results.facts.arms,
+            superseded=session.entry.superseded,
         )
-        for one, entry in known.sessions.items()
-        for file in [paths.recorded("quick", one).archive]
+        for session in record.read().sessions("quick")
     ]
     made = meta_analysis.pool("quick", brought, known.sessions[known.newest].design)
     said = [found.headline.replace("\xa0", " ") for one in made.contrasts for found in one.levels]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -15,7 +16,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import benchbook as bb
 from benchbook.compare.meta.meta_analysis import pool
+from benchbook.core.artifacts import effects as dataset
 from benchbook.core.artifacts import meta_analysis as core
+from benchbook.core.artifacts import record as index
 from benchbook.core.util import paths
 from benchbook.read import validity
 from tests.compare.sessions import finding, part, session, sessions
@@ -193,7 +196,7 @@ def test_a_voided_attempt_says_why_it_was_set_aside():
         (lambda: bb.study("not_yet").runs, "data/not_yet/tidy is not there yet; make repro STUDY=not_yet"),
         (lambda: bb.study("not_yet").findings, "make repro STUDY=not_yet"),
         (lambda: bb.study("not_yet").schedule, "schedule.csv is not there yet"),
-        (lambda: bb.effects("not_yet"), "not_yet: no effects yet; run `make pages` first"),
+        (lambda: bb.effects("not_yet"), "not_yet: no effects yet; `make repro` measures a study"),
         (lambda: bb.effects("two_arms"), "two_arms: no such study; did you mean two-arms?"),
         (lambda: bb.study("two-arms").between("haproxy", "x", "y"), "x: not in this study"),
         (lambda: bb.study("not_yet").run("b01"), "there is no run; make repro STUDY=not_yet"),
@@ -255,18 +258,21 @@ def test_looking_at_a_study_is_quick():
     assert time.process_time() - start < 5
 
 
-def test_all_effects_are_one_table_with_both_ends_in_one_unit(monkeypatch):
-    """Two recorded sessions, log ratios 0.1 and 0.2 (+10.5, +22.1 %), beside one here that lost a fifth."""
-    together = pool("two-arms", sessions(0.1, 0.2))
-    monkeypatch.setattr(core, "of", lambda name: together if name == "two-arms" else None)
+def test_all_effects_are_one_table_with_both_ends_in_one_unit(monkeypatch, tmp_path):
+    """Beside what was measured here, which lost a fifth, every recorded session, from the Parquet dataset."""
+    monkeypatch.setattr(dataset, "refresh", lambda: tmp_path)
+    monkeypatch.setattr(index, "read", lambda: SimpleNamespace(studies={"two-arms": None}))
+    for name, effect in (("two-arms", 0.105), ("other", 0.221)):
+        recorded = {"session": "20260101T0000Z-0001", "treatment": "haproxy", "effect": effect, "low": 0.1}
+        (tmp_path / f"study={name}").mkdir()
+        pd.DataFrame([recorded | {"threads": 4}]).to_parquet(tmp_path / f"study={name}" / "effects.parquet")
     table = bb.effects()
     here = table[(table["session"] == "here") & (table["treatment"] == "haproxy")]
     assert here["effect"].tolist() == pytest.approx([-0.2, -0.2], abs=0.01)
     assert here["threads"].isna().tolist() == [True, False]
     recorded = table[table["session"] != "here"]
-    assert set(recorded["session"]) == {one.id for one in together.sessions}
-    assert {0.105, 0.221} <= set(recorded["effect"].round(3))
-    assert (table["low"].dropna() <= table["effect"][table["low"].notna()]).all()
+    assert recorded["effect"].tolist() == [0.221, 0.105] and set(recorded["study"]) == {"two-arms", "other"}
+    assert 0.105 in {*bb.effects("two-arms").effect} and 0.221 not in {*bb.effects("two-arms").effect}
 
 
 def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch):
@@ -307,8 +313,9 @@ def test_an_effect_under_two_workloads_is_compared_block_by_block():
 
 
 def test_a_record_that_is_not_made_yet_says_what_makes_it(tmp_path):
-    (tmp_path / "data" / "record").mkdir(parents=True)
-    shutil.copy(tree.ROOT / "data" / "record" / "index.yaml", tmp_path / "data" / "record")
+    here = Path("data") / "record" / "quick"
+    (tmp_path / here).mkdir(parents=True)
+    shutil.copy(tree.ROOT / here / "index.json", tmp_path / here)
     with paths.at(tmp_path):
         shown = bb.record()["quick"]
         assert repr(shown) == "quick: recorded, but not made from its raw logs yet; run `make pages` first"

@@ -140,7 +140,7 @@ def make(into: Path) -> Clone:
     clone = Clone(path, into / "lab")
     (path / "params.yaml").write_text(PARAMS, encoding="utf-8")
     (path / "data" / "record").mkdir()
-    (path / "data" / "record" / "index.yaml").write_text("studies: {}\n", encoding="utf-8")
+    (path / "data" / "record" / ".gitkeep").touch()
     clone.study()
     for argv in (
         ["init", "-q"],

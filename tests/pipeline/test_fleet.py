@@ -1,5 +1,6 @@
 """A fleet of hosts: each measures its own session, a lost host costs its own alone, Ctrl-C ends them all."""
 
+import json
 import signal
 import sys
 import tempfile
@@ -8,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
 from tests import rooms
 from tests.pipeline import clone as clones
@@ -66,7 +66,7 @@ def test_a_lost_host_costs_its_own_session_and_one_that_comes_back_goes_on(rack)
     for one in threads:
         one.join()
     assert process.returncode == 1, said
-    index = YAML(typ="safe").load((clone.path / "data/record/index.yaml").read_text())["studies"]["tiny"]
+    index = json.loads((clone.path / "data/record/tiny/index.json").read_text())
     assert len(index["sessions"]) == 2, said
     assert "server2: tiny: goes on" in said and "server3: lost: " in said
     assert "server3: its session is lost, at the second attempt" in said
@@ -99,7 +99,7 @@ def test_what_a_killed_fleet_began_goes_on_with_its_word_or_is_counted(rack):
         assert code == 0 and "1 of 1 session are recorded" in said.replace("sessions", "session"), said
         assert ("server1: tiny: goes on" in said) == resumed
         assert ("its fleet was gone before it was whole (server1)" in said) != resumed
-    index = YAML(typ="safe").load((clone.path / "data/record/index.yaml").read_text())["studies"]["tiny"]
+    index = json.loads((clone.path / "data/record/tiny/index.json").read_text())
     assert len(index["not_recorded"]) == 1
 
 

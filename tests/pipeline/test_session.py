@@ -1,7 +1,8 @@
 """A session against a real MariaDB: killed in the middle it goes on and is recorded; given up it counts."""
 
+import json
+
 import pytest
-from ruamel.yaml import YAML
 
 from tests.pipeline.clone import Clone, make, wait_until
 
@@ -11,7 +12,7 @@ GROUP = 2
 
 
 def recorded(clone: Clone) -> dict:
-    return YAML(typ="safe").load((clone.path / "data/record/index.yaml").read_text())["studies"]
+    return json.loads((clone.path / "data/record/tiny/index.json").read_text())
 
 
 def killed_after_a_group(clone: Clone, *argv: str) -> str:
@@ -38,7 +39,7 @@ def test_what_was_begun_goes_on_and_ends_in_the_record_or_among_those_that_are_n
     code, said = clone.run("benchbook", "session", "--anyway", "--minutes", "1")
     assert code == 0 and "tiny: started before, goes on" in said, said
     assert f"4 runs planned, {GROUP} there already" in said and {*before} <= {*clone.runs()}
-    (session,) = recorded(clone)["tiny"]["sessions"]
+    (session,) = recorded(clone)["sessions"]
     assert (clone.path / f"data/record/tiny/{session}.tar.xz").is_file()
 
     # What is recorded makes room: the next session draws its own seed and keeps no run.
@@ -46,7 +47,7 @@ def test_what_was_begun_goes_on_and_ends_in_the_record_or_among_those_that_are_n
     assert "a session begins" in said and not {*before} & {*clone.runs()}
     code, said = clone.run("benchbook", "session", "--give-up", "tiny", "--because", "The host went away.")
     assert code == 0, said
-    (missed,) = recorded(clone)["tiny"]["not_recorded"]
+    (missed,) = recorded(clone)["not_recorded"]
     assert missed["why"] == "The host went away." and missed["begun"] in said
     code, said = clone.run("benchbook", "session", "--give-up", "tiny", "--because", "Again.")
     assert code == 2 and "no session of it was started here and is not at its end" in said

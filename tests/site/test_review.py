@@ -1,11 +1,9 @@
 """What a reviewer sees: notebooks by cell, keys with both values, findings side by side."""
 
-import io
 import json
 import os
 import shutil
 import subprocess
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -118,18 +116,16 @@ def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):
         base = clone / "data" / "record"
         entries = {}
         for place, one in enumerate(brought):
-            file = base / "made" / f"{one.session.id}.tar.xz"
-            content = {"findings": one.findings.plain, "facts": {"arms": one.facts}}
-            packed = {
-                f"made/data/made/{name}.json": json.dumps(text).encode() for name, text in content.items()
-            }
-            archived(file, packed)
+            file = base / "made" / f"{one.session.id}.json"
+            facts = {"study": "made", "arms": one.facts}
+            results = {"findings": one.findings.plain, "facts": facts, "design": {}}
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(results))
             entries[one.session.id] = {
                 "measured": one.session.measured, "design": one.session.design,
                 "machine": {"cores": 2, "processor": f"P{place}"},
             }  # fmt: skip
-        index = {"studies": {"made": {"title": "Made", "sessions": entries}}}
-        (base / "index.yaml").write_text(json.dumps(index))
+        (base / "made" / "index.json").write_text(json.dumps({"title": "Made", "sessions": entries}))
 
     both = sessions(-0.2, -0.16)
     record(both[:1])
@@ -142,15 +138,6 @@ def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):
     assert "made" in added.get_text() and "added" in added.get_text()
     row = page.find(id="record-made").find_next("tbody").find("tr").get_text(" ").replace("\xa0", " ")
     assert "(1 session)" in row and "(2 sessions)" in row and "(sessions)" in row
-
-
-def archived(file: Path, content: dict[str, bytes]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(file, "w:xz") as tar:
-        for name, text in content.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(text)
-            tar.addfile(member, io.BytesIO(text))
 
 
 def test_a_new_section_is_one_row_and_a_changed_value_another():

@@ -6,7 +6,11 @@ import re
 import shutil
 import subprocess
 import tarfile
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -70,7 +74,11 @@ def test_the_index_says_what_was_recorded_where_and_how_it_can_be_checked(at: Pa
     assert entry.sha256 == files.sha256(packed) and entry.bytes == packed.stat().st_size
     assert session.startswith("20260105T") and "2 cores of made up" in entry.machine.told
     assert entry.registered.startswith("Held: ") and "HAProxy" in entry.answer
-    assert set(entry.made) == set(schemas.SCHEMAS)
+    assert set(index.read().studies["made"].columns[entry.columns]) == set(schemas.SCHEMAS)
+    assert len(entry.logs.split()) == 15
+    results = packed.with_suffix("").with_suffix(".json")
+    assert entry.results == files.sha256(results)
+    assert index.results(index.places("made"), entry).findings == Findings.read(paths.study("made").findings)
 
 
 def test_recording_one_does_not_keep_the_next_from_being_recorded(at: Path):
@@ -151,29 +159,25 @@ def test_one_changed_digit_in_a_raw_log_is_refused_by_name(broken: Path):
 def test_another_archive_than_the_recorded_one_is_refused(broken: Path):
     repacked(broken, lambda _, content: content, mtime=7)
     (found,) = rebuild_record.run()
-    assert "not the archive of index.yaml: its sha256 begins" in found
+    assert "not the archive of index.json: its sha256 begins" in found
 
 
 def test_archives_and_index_name_each_other(at: Path):
     session, entry = only(index.read())
     gone = index.Index().with_session("gone", "Gone", session, entry)
-    first, second = sessions.strangers(gone)
-    assert f"data/record/made/{session}.tar.xz: not in index.yaml" in first
-    assert f"there is no data/record/gone/{session}.tar.xz" in second
+    first, second, _ = sessions.strangers(gone)
+    assert f"data/record/made/{session}.tar.xz: not in index.json" in first
+    assert f"there is no data/record/gone/{session}.json" in second
 
 
 def test_a_session_is_refused_under_another_name_and_named_where_it_lies_twice(at: Path):
-    session, _ = only(index.read())
+    session, entry = only(index.read())
     packed = index.places("made").archive
     with pytest.raises(InputErrors, match=f"it is the session {session}"):
         record.take(packed)
-    other = packed.with_name("20260106T0000Z-0000.tar.xz")
-    shutil.copyfile(packed, other)
-    try:
-        (found,) = sessions.doubled(index.read())
-        assert f"made/{other.name}: has runs of data/record/made/{session}.tar.xz" in found
-    finally:
-        other.unlink()
+    both = index.read().with_session("made", "Made", "20260106T0000Z-0000", entry)
+    (found,) = sessions.doubled(both)
+    assert f"made/20260106T0000Z-0000.tar.xz: has runs of data/record/made/{session}.tar.xz" in found
 
 
 def test_what_does_not_follow_from_its_archive_in_an_entry_is_named(broken: Path):
@@ -182,8 +186,8 @@ def test_what_does_not_follow_from_its_archive_in_an_entry_is_named(broken: Path
     index.write(index.read().with_session("made", "Made", session, entry.model_copy(update=wrong)))
     told, shown = "\n".join(rebuild_record.run()), index.places("made").report.read_text()
     for key, value in wrong.items():
-        assert f"{key}: index.yaml says {value}" in told
-        assert f"{key}: index.yaml says {value}, its raw files" in shown
+        assert f"{key}: index.json says {value}" in told
+        assert f"{key}: index.json says {value}, its raw files" in shown
 
 
 def test_a_value_that_came_out_otherwise_is_named_and_its_page_says_so(broken, tmp_path, monkeypatch):
@@ -264,7 +268,7 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
     as_recorded = f"made {session}: as recorded"
     assert record.rewrite() == as_recorded
     _of_another_code(broken, tmp_path / "root", monkeypatch)
-    with pytest.raises(BenchbookError, match=r"not the archive of index\.yaml; take it from git"):
+    with pytest.raises(BenchbookError, match=r"not the archive of index\.json; take it from git"):
         record.rewrite()
     packed = index.places("made").archive
     changed = entry.model_copy(update={"sha256": files.sha256(packed)})
@@ -273,12 +277,12 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
     assert f"made {session}: written again by the present code:" in told
     assert "findings.json: blocks.complete" in told
     _, fresh = only(index.read())
-    assert (fresh.made, fresh.measured, fresh.commit) == (entry.made, entry.measured, entry.commit)
+    assert (fresh.tables, fresh.measured, fresh.commit) == (entry.tables, entry.measured, entry.commit)
     assert fresh.sha256 == files.sha256(packed)
     assert record.rewrite() == as_recorded
     other = fresh.model_copy(update={"seed": fresh.seed + 1})
     index.write(index.read().with_session("made", "Made", session, other))
-    with pytest.raises(BenchbookError, match=r"seed: .*index\.yaml says otherwise than its raw files"):
+    with pytest.raises(BenchbookError, match=r"seed: .*index\.json says otherwise than its raw files"):
         record.rewrite()
 
 
@@ -324,7 +328,7 @@ def test_a_session_is_superseded_with_a_reason_unless_nothing_would_be_left(brok
     with pytest.raises(InputErrors, match="nothing of made would be left; record another session first"):
         record.supersede(session, "It never was cold.")
     told = record.supersede(session, "It never was cold.", ["haproxy"])
-    assert told.endswith(f"made: haproxy of {session} is superseded: It never was cold.")
+    assert told.endswith(f"made/index.json: haproxy of {session} is superseded: It never was cold.")
     _, entry = only(index.read())
     assert entry.is_pooled and entry.superseded.arms == ("haproxy",)
     found = rebuild_record.study("made")
@@ -337,10 +341,90 @@ def test_a_session_is_superseded_with_a_reason_unless_nothing_would_be_left(brok
     assert index.read().studies["made"].newest == session
 
 
+class Served(SimpleHTTPRequestHandler):
+    """A folder over HTTP that takes files too, as remotes of DVC are."""
+
+    def do_PUT(self) -> None:
+        file = Path(self.translate_path(self.path))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)) or self._chunks()
+        file.write_bytes(body)
+        self.send_response(201)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_POST = do_PUT
+
+    def _chunks(self) -> bytes:
+        parts = []
+        while size := int(self.rfile.readline(), 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(params=["folder", "http"])
+def remote(request: pytest.FixtureRequest, broken: Path, tmp_path: Path) -> Iterator[Path]:
+    """The folder of a DVC remote of the clone, reached as a folder or by a real HTTP server."""
+    clone, folder = broken.parents[3], tmp_path / "remote"
+    folder.mkdir()
+    (clone / ".dvc").mkdir(exist_ok=True)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Served, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = str(folder) if request.param == "folder" else f"http://127.0.0.1:{server.server_port}"
+        config = f"[core]\n    remote = store\n    analytics = false\n['remote \"store\"']\n    url = {url}\n"
+        (clone / ".dvc" / "config").write_text(config)
+        yield folder
+        server.shutdown()
+    shutil.rmtree(clone / ".dvc")
+
+
+def test_an_archive_goes_to_the_remote_and_comes_back_only_as_it_was(remote: Path, broken: Path):
+    session, entry = only(index.read())
+    whole = broken.read_bytes()
+    assert record.to_remote().startswith("0 archives"), "the newest stays, so that pages need no network"
+    later = entry.model_copy(update={"measured": "2026-01-06T00:00Z", "logs": ""})
+    index.write(index.read().with_session("made", "Made", "20260106T0000Z-0000", later))
+    assert record.to_remote().startswith("1 archive ")
+    (sent,) = [file for file in remote.rglob("*") if file.is_file()]
+    assert not broken.exists() and sent.read_bytes() == whole
+    assert sent.relative_to(remote).as_posix() == f"benchbook/{entry.sha256[:2]}/{entry.sha256[2:]}.tar.xz"
+    assert record.fetch([session]) == "1 archive fetched and checked, 0 were here"
+    assert broken.read_bytes() == whole
+    broken.unlink()
+    sent.write_bytes(whole[:-1] + b"x")
+    with pytest.raises(BenchbookError, match="its bytes are others"):
+        record.fetch([session])
+    sent.unlink()
+    with pytest.raises(BenchbookError, match="the remote has no such archive"):
+        record.fetch([session])
+    with pytest.raises(InputErrors, match="--fetch: gone: no such session or study"):
+        record.fetch(["gone"])
+    assert not broken.exists() and not list(broken.parent.glob(".*"))
+
+
+def test_what_the_record_can_not_take_is_refused_before_and_kept_after(broken, tmp_path, monkeypatch):
+    packed = shutil.copyfile(broken, tmp_path / "theirs.tar.xz")
+    monkeypatch.setattr(record, "size", lambda: record.MOST_BYTES - 100)
+    told = "would make the record larger than the 40 MB that a clone carries; `benchbook record --to-remote`"
+    assert told in str(record.capacity_problem(101)) and record.capacity_problem(100) is None
+    assert "3 archives of" in str(record.capacity_problem(50, 3))
+    index.write(index.Index())
+    with pytest.raises(
+        BenchbookError, match=r"The archive is kept: data/refused/theirs-[0-9a-f]{8}\.tar\.xz"
+    ):
+        record.take(packed)
+    (kept,) = (paths.root() / "data" / "refused").iterdir()
+    assert kept.read_bytes() == packed.read_bytes()
+
+
 def test_a_retired_study_stays_readable_and_keeps_its_reason(broken: Path):
-    assert (
-        record.retire("made", "quick asks it.") == "data/record/index.yaml: made is retired: quick asks it."
-    )
+    told = record.retire("made", "quick asks it.")
+    assert told == "data/record/made/index.json: made is retired: quick asks it."
     session, entry = only(index.read())
     index.write(index.read().with_session("made", "Made", session, entry))
     assert index.read().studies["made"].retired == "quick asks it."
@@ -385,9 +469,9 @@ def test_what_stands_behind_the_word_of_who_recorded_is_named(at: Path, tmp_path
 def test_an_earlier_session_is_named_too_where_its_entry_does_not_follow(broken, tmp_path, key, wrong):
     """Earlier sessions are not made again, and pooled by what their entries say."""
     _, entry = only(index.read())
-    where = index.places("made")
-    assert sessions.taken(where, entry, tmp_path / "as-recorded")[1] == []
-    changed = entry.model_copy(update={key: wrong})
-    _, named = sessions.taken(where, changed, tmp_path / "changed")
+    whole = index.read().newest("made")
+    assert sessions.check_archive(whole, tmp_path / "as-recorded") == []
+    changed = replace(whole, entry=entry.model_copy(update={key: wrong}))
+    named = sessions.check_archive(changed, tmp_path / "changed")
     told = {"measured": "session", "methods": "design"}.get(key, key)
-    assert any(f"{told}: index.yaml says" in text for text in named)
+    assert any(f"{told}: index.json says" in text for text in named)

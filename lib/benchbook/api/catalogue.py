@@ -12,7 +12,7 @@ from benchbook.api.columns import documented, frame_html
 from benchbook.api.lookup import Named, NotThere
 from benchbook.api.source import Source
 from benchbook.api.study import Study
-from benchbook.core.artifacts import meta_analysis as core
+from benchbook.core.artifacts import effects as dataset
 from benchbook.core.artifacts import record as index
 from benchbook.core.util import paths, source_files
 from benchbook.core.util.errors import BenchbookError
@@ -91,38 +91,37 @@ def study(name: str) -> Study:
 
 
 def effects(study: str | None = None) -> pd.DataFrame:
-    """Return a row for each contrast, session and thread level; `threads` is missing over all of them.
+    """A row for each contrast, session and thread level; `threads` is missing over all of them.
 
     Effects and both ends are fractions (-0.12 is 12 % less), shown in per cent. `session` is `here` for what
-    was measured in this clone. NotThere where there is nothing yet, with the command that brings it.
+    was measured in this clone. Of recorded studies all sessions are there, read from the Parquet dataset in
+    `data/effects`, with the machine of each and whether it is pooled. NotThere where there is nothing yet.
     """
     asked = [studies()[study]] if study is not None else list(studies())
-    rows = [row for one in asked for row in _of(one)]
-    if not rows:
+    own = [row for one in asked for row in _measured_here(one)]
+    frames = [pd.DataFrame(own)] if own else []
+    if index.read().studies:
+        recorded = pd.read_parquet(dataset.refresh()).astype({"study": object})
+        frames.append(recorded if study is None else recorded[recorded.study == study])
+    found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    if found.empty:
         which = f"{asked[0].name}: no effects" if len(asked) == 1 else "no effects"
-        raise NotThere(f"{which} yet; run `make pages` first, which makes the recorded ones, or `make repro`")
-    return documented("effects", pd.DataFrame(rows).astype({"threads": "Int64"}))
+        raise NotThere(f"{which} yet; `make repro` measures a study")
+    return documented("effects", found.astype({"threads": "Int64"}))
 
 
-def _of(study: Study) -> Iterator[dict[str, Any]]:
-    if study.is_analyzed and not study.is_recorded:
-        for found in study.everything:
-            parts = [{**found.data.plain, "threads": None}, *(level.plain for level in found.data.levels)]
-            yield from (_row(study.name, found.data, part, HERE) for part in parts)
-    recorded = core.of(study.name)
-    for contrast in filter(None, (recorded.aa, *recorded.contrasts)) if recorded else ():
-        for level in (contrast.whole, *contrast.levels):
-            parts = [{**seen.model_dump(), "threads": level.threads} for seen in level.seen]
-            yield from (_row(study.name, contrast, part, part["session"]) for part in parts)
-
-
-def _row(study: str, of: Any, part: dict[str, Any], session: str) -> dict[str, Any]:
-    return {
-        "study": study,
-        **{key: getattr(of, key) for key in ("workload", "treatment", "baseline", "metric")},
-        "session": session,
-        **{key: part.get(key) for key in ("threads", "effect", "low", "high", "level", "n", "label")},
-    }
+def _measured_here(study: Study) -> Iterator[dict[str, Any]]:
+    if not study.is_analyzed or study.is_recorded:
+        return
+    for found in study.everything:
+        finding = found.data
+        for part in ({**finding.plain, "threads": None}, *(level.plain for level in finding.levels)):
+            yield {
+                "study": study.name,
+                **{key: getattr(finding, key) for key in dataset.OF_CONTRAST},
+                **{key: part.get(key) for key in (*dataset.NUMBERS, "threads", "n", "label")},
+                **{"session": HERE, "is_pooled": False},
+            }
 
 
 def source(name: str) -> Source:

@@ -190,8 +190,10 @@ def record() -> str:
         made.mkdir()
         packed = [pack(part, made / f"{name}.tar.xz") for name, part in parts(whole)]
         size = sum(file.stat().st_size for file in packed)
-        others = recording.size() - sum(file.stat().st_size for file in calibration_store.archives())
-        recording.must_fit("calibration", others + size, "take campaigns out of data/calibration")
+        there = sum(file.stat().st_size for file in calibration_store.archives())
+        if why := recording.capacity_problem(size - there):
+            remedy = "take campaigns out of data/calibration"
+            raise BenchbookError(f"calibration: not recorded: {why}; or {remedy}")
         files.write_text(made / calibration_store.table_file().name, table_text(packed))
         shutil.rmtree(target, ignore_errors=True)
         made.replace(target)

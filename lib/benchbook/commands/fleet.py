@@ -70,8 +70,9 @@ def run(
         wrong.append(f"--resume: {resume}: no fleet's; write the word that the fleet printed first")
     if wrong:
         raise InputErrors(wrong)
-    for name in study:
-        recording.must_fit(name, recording.size() + due * _archive_bytes(name), "ask for fewer sessions")
+    most_bytes = max(map(recording.archive_bytes, study), default=0)
+    if why := recording.capacity_problem(most_bytes, due * len(study)):
+        raise InputErrors([f"fleet: {why}; or ask for fewer sessions"])
     token = resume or secrets.token_hex(4)
     print(f"fleet {token}: whatever ends it, `--resume {token}` with the same words goes on")
     asked = (tuple(study), token, setup, "--anyway" if anyway else "")
@@ -102,12 +103,6 @@ def _unfit(name: str) -> list[str]:
             f"itself; name a study of kind local, or run this one with `make repro STUDY={name}`"
         ]
     return [f"{name}: {reason}" for reason in recording.edited(name)]
-
-
-def _archive_bytes(name: str) -> int:
-    """Size of the largest recorded archive of a study, which further ones are likely to have; 0 if none."""
-    sizes = [file.stat().st_size for file in record.archives() if file.parent.name == name]
-    return max(sizes, default=0)
 
 
 def _cluster(file: Path) -> fleet_kubernetes.Place | None:

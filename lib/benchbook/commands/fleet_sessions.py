@@ -46,7 +46,7 @@ def take_brought(brought: Brought, studies: Sequence[str]) -> int:
         try:
             line = recording.take(file)
         except BenchbookError as error:
-            print(f"{error}\n  kept: {file.relative_to(paths.root())}")
+            print(error)
             continue
         file.unlink()
         print(line)
@@ -58,11 +58,10 @@ def take_brought(brought: Brought, studies: Sequence[str]) -> int:
 
 def count_lost(study: str, missed: record.NotRecorded) -> str:
     """Count a session that was begun elsewhere among the `not_recorded` of its study; a line on it."""
-    index = record.read()
-    known = index.studies.get(study)
+    known = record.read().studies.get(study)
     if known is None:
         return f"{study}: the session of {missed.begun} is lost, and the record has none to count it beside"
     if missed.begun not in {other.begun for other in known.not_recorded}:
         listed = tuple(sorted((*known.not_recorded, missed), key=lambda other: other.begun))
-        record.write(index.with_study(study, known.model_copy(update={"not_recorded": listed})))
+        record.write_study(study, known.model_copy(update={"not_recorded": listed}))
     return f"{study}: the session of {missed.begun} is counted as not recorded: {missed.why}"

@@ -92,7 +92,7 @@ def _all(root: Path) -> str:
     """Return the same for the pages about everything, and what they read of each study."""
     data, folders = root / "data", ("studies", "reports", "data/record/calibration")
     # Not the raw files of the record: what is shown of them lies in these, some of which are always written.
-    patterns = ("*/*.json", "record/index.yaml", "recorded/*/*.json", "recorded/*/*/data/*/*.json")
+    patterns = ("*/*.json", "record/*/index.json", "recorded/*/*.json", "recorded/*/*/data/*/*.json")
     read = [file for pattern in patterns for file in data.glob(pattern) if file.name != MADE]
     seen = [file for folder in folders for file in (root / folder).rglob("*")]
     return _sources(root) + _looks(root, seen) + files.sha256_all(root, read)

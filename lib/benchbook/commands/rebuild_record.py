@@ -1,7 +1,7 @@
 """The record made again where something changed: sessions, and a page for each study.
 
-The newest session of a study is made from its raw files; of earlier ones what their archives hold is taken.
-`make record-again` makes all of them from their raw files.
+The newest session of a study is made from its raw files. Of an earlier one git has the results; its archive
+is held against them where it is in the clone. `make record-again` makes all of them from their raw files.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ import hashlib
 import json
 import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import as_completed
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import Field
 
 from benchbook.commands import code_fingerprint
 from benchbook.core.artifacts import meta_analysis, record
-from benchbook.core.artifacts.artifact import Document, Facts
-from benchbook.core.artifacts.findings import Findings
+from benchbook.core.artifacts.artifact import Document
 from benchbook.core.artifacts.meta_analysis import Pooled
+from benchbook.core.artifacts.record import RecordedSession
 from benchbook.core.util import files, parallel, paths
 from benchbook.core.util.errors import BenchbookError
 
@@ -29,10 +30,8 @@ from benchbook.core.util.errors import BenchbookError
 TRAITS = "sites/traits"
 FLOORS = ("core", "read", "compare", "show", "evidence", TRAITS)
 NOTEBOOKS = ("07_report", "runs")
-# In the folder of a session: what it was made with, and how it came out.
+# In the folder of a study: what its sessions and its page were made with, and how they came out.
 MADE = "made.json"
-# In the folder of a study: what its page was rendered from.
-SHOWN = "shown.json"
 _SHOWN = 5
 
 
@@ -48,6 +47,7 @@ class Outcome(Document):
 
     refused: list[str] = Field(default_factory=list)
     differs: list[str] = Field(default_factory=list)
+    state: str = ""
 
     @property
     def all(self) -> list[str]:
@@ -56,11 +56,11 @@ class Outcome(Document):
 
 
 class Made(Document):
-    """How a session came out, its design in its parts, and the digests of what it was made with."""
+    """Of each session of a study how it came out, and what its pooled results and its page were made with."""
 
-    outcome: Outcome
-    design: dict[str, Any]
-    state: dict[str, str]
+    sessions: dict[str, Outcome] = Field(default_factory=dict)
+    pooled: str = ""
+    page: str = ""
 
 
 def command(write: bool) -> int | str:
@@ -89,83 +89,139 @@ def make(submit: parallel.Submit) -> list[str]:
     for folder in (base(), *_pages()):
         folder.mkdir(parents=True, exist_ok=True)
     _forget(index)
-    there = [one for name in index.studies for one in _there(name, index)]
-    due = [one for one in there if not _stands(*one, index, made_with)]
+    made = {name: _kept(name) for name in index.studies}
+    due = _due(list(index.sessions()), made, made_with)
     # The largest first, so that all processes end at about the same time.
-    due.sort(key=lambda one: (one[1] != index.studies[one[0]].newest, -_runs(index.studies[one[0]]), *one))
-    tasks = {submit(_one, *one, made_with): one for one in due}
+    due.sort(key=lambda session: (not session.is_newest, -session.entry.runs, session.archive_name))
+    tasks = {submit(_one, session): session for session in due}
     refused = [*sessions.strangers(index), *sessions.doubled(index)]
     for count, done in enumerate(as_completed(tasks), 1):
-        name, session = tasks[done]
-        outcome, is_newest = done.result(), session == index.studies[name].newest
-        told = "taken from its archive, whose SHA-256 is the recorded one"
-        told = "made again from its raw files, as recorded" if is_newest else told
+        session, outcome = tasks[done], done.result()
+        made[session.where.name].sessions[session.id] = outcome
+        told = "its archive is the recorded one, with the results that git has"
+        told = "made again from its raw files, as recorded" if session.is_newest else told
         told = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else told
-        print(f"record {count} of {len(due)}: {name} {session}: {told}")
-    refused += _pages_of(index, due, submit, made_with)
-    print(_summary(index, there, due))
-    all_there = [_kept(*one).outcome for one in there]
-    refused += [text for outcome in all_there for text in outcome.refused]
-    return [*refused, *(text for outcome in all_there for text in outcome.differs)]
+        print(f"record {count} of {len(due)}: {session.where.name} {session.id}: {told}")
+    again = {session.where.name for session in due if session.is_newest}
+    refused += _pages_of(index, made, again, submit, made_with)
+    for session in due:
+        _settle(session, made, made_with)
+    for name, one in made.items():
+        one.write(_file(name))
+    print(_summary(index, due))
+    outcomes = [outcome for one in made.values() for outcome in one.sessions.values()]
+    refused += [text for outcome in outcomes for text in outcome.refused]
+    return [*refused, *(text for outcome in outcomes for text in outcome.differs)]
 
 
-def _runs(study: record.Recorded) -> int:
-    return study.sessions[study.newest].runs
+def _due(there: Sequence[RecordedSession], made: dict[str, Made], made_with: Code) -> list[RecordedSession]:
+    """Sessions that do not stand as they were made, with the present archive, entry and code.
+
+    One that was refused never stands: the machine may have been what failed, such as a disk that was full.
+    """
+    due = []
+    for session in there:
+        if not session.is_newest and not session.where.archive.is_file():
+            made[session.where.name].sessions.setdefault(session.id, Outcome())
+            continue
+        outcome = made[session.where.name].sessions.get(session.id)
+        if outcome is None or outcome.refused or outcome.state != _state(session, made_with):
+            due.append(session)
+    return due
 
 
-def _summary(index: record.Index, there: Sequence[tuple[str, str]], due: Sequence[tuple[str, str]]) -> str:
-    """Say how many sessions were made again, how many only taken from archives that are the recorded ones."""
-    newest = {(name, study.newest) for name, study in index.studies.items()}
-    again, taken = (sum((one in newest) == is_newest for one in due) for is_newest in (True, False))
+def _summary(index: record.Index, due: Sequence[RecordedSession]) -> str:
+    """Say how many sessions were made again, and what the others rest on."""
+    again = sum(session.is_newest for session in due)
     told = [f"{len(index.studies)} recorded studies: {again} sessions made again from their raw files"]
-    if taken:
-        whose = "earlier ones taken from archives whose SHA-256 is the recorded one"
-        told.append(f"{taken} {whose} (`make record-again` makes them again too)")
-    if len(there) > len(due):
-        told.append(f"{len(there) - len(due)} stand as they were made")
+    if checked := len(due) - again:
+        told.append(
+            f"{checked} earlier ones held against archives whose SHA-256 is the recorded one "
+            "(`make record-again` makes them again too)"
+        )
+    there = list(index.sessions())
+    if away := sum(not session.where.archive.is_file() for session in there):
+        told.append(f"{away} have their results in git and their archive in a remote")
+    if (stand := len(there) - len(due) - away) > 0:
+        told.append(f"{stand} stand as they were made")
     return "; ".join(told)
 
 
 def study(name: str) -> Pooled | None:
-    """Make the sessions of one study again that do not stand; return what they say together."""
-    index, made_with = record.read(), _code(paths.root())
-    due = [session for _, session in _there(name, index) if not _stands(name, session, index, made_with)]
-    with parallel.processes() as submit:
-        for task in [submit(_one, name, session, made_with) for session in due]:
-            task.result()
-    return meta_analysis.of(name) if pool(name, index) else None
+    """Make the newest session of a study again unless it stands; return what its sessions say together."""
+    index, made_with, made = record.read(), _code(paths.root()), _kept(name)
+    for session in _due([index.newest(name)], {name: made}, made_with):
+        made.sessions[session.id] = _one(session)
+        _settle(session, {name: made}, made_with)
+    is_there = pool(name, index)
+    made.write(_file(name))
+    return meta_analysis.of(name) if is_there else None
 
 
-def _there(name: str, index: record.Index) -> list[tuple[str, str]]:
-    sessions = index.studies[name].sessions
-    return [(name, one) for one in sessions if paths.recorded(name, one).archive.is_file()]
+def _settle(session: RecordedSession, made: dict[str, Made], made_with: Code) -> None:
+    """Note what a session stands for: all that is there now, after its page was rendered."""
+    outcomes = made[session.where.name].sessions
+    state = _state(session, made_with)
+    outcomes[session.id] = outcomes[session.id].model_copy(update={"state": state})
 
 
 def _pages_of(
-    index: record.Index, due: Sequence[tuple[str, str]], submit: parallel.Submit, made_with: Code
+    index: record.Index, made: dict[str, Made], again: set[str], submit: parallel.Submit, made_with: Code
 ) -> list[str]:
-    """Pool the sessions of each study, then render each page that does not stand; return what failed."""
+    """Pool the sessions of each study that changed, then render each page that does not stand; what failed.
+
+    `again` are the studies whose newest session was made again: what a page says of it lies with it.
+    """
     from benchbook.compare.meta.cross_study import elsewhere, joined
 
-    is_pooled = {name: pool(name, index) for name in index.studies}
+    wrong, there = list[str](), list[str]()
+    for name in index.studies:
+        target = index.newest(name).where
+        state = _digest([files.sha256(target.archive.with_name(record.INDEX)), made_with.evidence])
+        if target.findings.is_file() and target.pooled.is_file() and made[name].pooled == state:
+            there.append(name)
+            continue
+        try:
+            there += [name] if pool(name, index) else []
+            made[name] = made[name].model_copy(update={"pooled": state})
+        except BenchbookError as error:
+            wrong.append(f"{name}: {error}")
     # What a page says of other studies' sessions is known when all are pooled.
     rows = joined(meta_analysis.several())
-    told = {name: elsewhere(name, rows) for name, is_there in is_pooled.items() if is_there}
-    # What the page says of a session that was made again lies with that session.
-    newest = {name for name, session in due if session == index.studies[name].newest}
-    asked = [name for name in told if name in newest or not _is_shown(name, index, made_with, told[name])]
-    asked.sort(key=lambda name: (-_runs(index.studies[name]), name))
-    tasks = {submit(_show, name, made_with, told[name]): name for name in asked}
-    failed = dict.fromkeys(newest - {*told}, "not rendered: its newest session could not be made again")
+    told = {name: elsewhere(name, rows) for name in there}
+    newest = {name: index.newest(name) for name in told}
+
+    def state_of(name: str) -> str:
+        return _page_state(newest[name], made_with, told[name])
+
+    asked = [name for name in told if name in again or made[name].page != state_of(name)]
+    asked.sort(key=lambda name: (-newest[name].entry.runs, name))
+    tasks = {submit(_show, newest[name], made[name].sessions[newest[name].id].all): name for name in asked}
+    failed = dict.fromkeys(again - {*told}, "not rendered: its newest session could not be made again")
     for done in as_completed(tasks):
-        print(f"page of {tasks[done]}: {done.result() or 'rendered'}")
-        failed |= {tasks[done]: done.result()} if done.result() else {}
-    return [f"page of {name}: {why}" for name, why in failed.items()]
+        name = tasks[done]
+        print(f"page of {name}: {done.result() or 'rendered'}")
+        failed |= {name: done.result()} if done.result() else {}
+        if not done.result():
+            made[name] = made[name].model_copy(update={"page": state_of(name)})
+            _settle(newest[name], made, made_with)
+    return [*wrong, *(f"page of {name}: {why}" for name, why in failed.items())]
 
 
 def base() -> Path:
     """Return the folder of all recorded studies made again."""
     return paths.root() / "data" / "recorded"
+
+
+def _file(name: str) -> Path:
+    return base() / name / MADE
+
+
+def _kept(name: str) -> Made:
+    try:
+        return Made.read(_file(name))
+    except BenchbookError:
+        return Made()
 
 
 def _code(root: Path) -> Code:
@@ -192,33 +248,16 @@ def _modules(begun: Sequence[str], floors: Sequence[str]) -> str:
     )
 
 
-def _stands(name: str, session: str, index: record.Index, made_with: Code) -> bool:
-    """Tell whether a session is as it was made, with the present archive, entry and code.
-
-    One that was refused never stands: the machine may have been what failed, such as a disk that was full.
-    """
-    try:
-        kept = _kept(name, session)
-        return not kept.outcome.refused and kept.state == _state(name, session, index, made_with)
-    except BenchbookError:
-        return False
+def _state(session: RecordedSession, made_with: Code) -> str:
+    """Digest of what a session is made with, and of all that stands of it now."""
+    where = session.where
+    left = [file for file in (where.archive, where.results, *where.base.rglob("*")) if file.is_file()]
+    entry = session.entry.model_dump(mode="json")
+    return _digest([entry, session.is_newest, made_with.evidence, files.looks(where.clone, left)])
 
 
-def _kept(name: str, session: str) -> Made:
-    return Made.read(paths.recorded(name, session).base / MADE, "`benchbook remake`")
-
-
-def _state(name: str, session: str, index: record.Index, made_with: Code) -> dict[str, str]:
-    """Return the digests of what a session is made with, and of all that stands of it now."""
-    where, study = paths.recorded(name, session), index.studies[name]
-    left = [one for one in where.base.rglob("*") if one.is_file() and one != where.base / MADE]
-    told = {"entry": study.sessions[session].model_dump(mode="json"), "shown": session == study.newest}
-    return {
-        "archive": files.sha256(where.archive),
-        "index": hashlib.sha256(json.dumps(told).encode()).hexdigest(),
-        "code": made_with.evidence,
-        "left": files.looks(where.clone, left),
-    }
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 def pool(name: str, index: record.Index) -> bool:
@@ -226,52 +265,35 @@ def pool(name: str, index: record.Index) -> bool:
     from benchbook.compare.meta import meta_analysis as compared
     from benchbook.core.artifacts import design
 
-    study = index.studies[name]
-    there = {one: paths.recorded(name, one) for one in study.sessions}
-    there = {one: where for one, where in there.items() if where.findings.is_file()}
-    target = paths.recorded(name, study.newest).pooled
-    if study.newest not in there:
-        target.unlink(missing_ok=True)
+    newest, brought = index.newest(name), []
+    if not newest.where.findings.is_file():
+        newest.where.pooled.unlink(missing_ok=True)
         return False
-    newest, brought = _kept(name, study.newest).design, []
-    for one, where in there.items():
-        entry, facts = study.sessions[one], Facts.read(where.facts)
+    own = newest.pooled_results.design
+    for session in index.sessions(name):
+        entry, found = session.entry, session.pooled_results
+        is_other = entry.design != newest.entry.design
         brought.append(
             compared.brought(
-                *(one, entry.measured, entry.design, Findings.read(where.findings)),
-                facts=facts.arms,
-                probes=facts.probes,
+                *(session.id, entry.measured, entry.design, found.findings),
+                facts=found.facts.arms,
+                probes=found.facts.probes,
                 superseded=entry.superseded,
-                differs="; ".join(design.differing(_kept(name, one).design, newest)),
+                differs="; ".join(design.differing(found.design, own)) if is_other else "",
             )
         )
-    found = compared.pool(name, brought, study.sessions[study.newest].design)
-    found.model_copy(update={"not_recorded": study.not_recorded, "retired": study.retired}).write(target)
+    found_all = compared.pool(name, brought, newest.entry.design)
+    known = index.studies[name]
+    more = {"not_recorded": known.not_recorded, "retired": known.retired}
+    found_all.model_copy(update=more).write(newest.where.pooled)
     return True
 
 
-def _is_shown(name: str, index: record.Index, made_with: Code, elsewhere: Sequence[str]) -> bool:
-    """Tell whether the page of a study is as it was rendered, with all that it shows."""
-    file = paths.recorded(name, index.studies[name].newest).pooled.with_name(SHOWN)
-    try:
-        return bool(files.read_json(file) == _page_state(name, index, made_with, elsewhere))
-    except BenchbookError:
-        return False
-
-
-def _page_state(name: str, index: record.Index, made_with: Code, elsewhere: Sequence[str]) -> dict[str, str]:
-    study = index.studies[name]
-    where = paths.recorded(name, study.newest)
-    pages = [one for one in (where.report, where.summary, *where.run_pages.rglob("*")) if one.is_file()]
-    entry = study.sessions[study.newest].model_dump(mode="json")
-    return {
-        "session": hashlib.sha256(json.dumps([study.newest, entry]).encode()).hexdigest(),
-        "findings": files.sha256(where.findings),
-        "pooled": files.sha256(where.pooled),
-        "elsewhere": hashlib.sha256("\n".join(elsewhere).encode()).hexdigest(),
-        "code": made_with.pages,
-        "pages": files.looks(where.clone, pages),
-    }
+def _page_state(newest: RecordedSession, made_with: Code, elsewhere: Sequence[str]) -> str:
+    where = newest.where
+    shown = [where.report, where.summary, *where.run_pages.rglob("*"), where.findings, where.pooled]
+    looks = files.looks(where.clone, [file for file in shown if file.is_file()])
+    return _digest([newest.id, newest.entry.model_dump(mode="json"), list(elsewhere), made_with.pages, looks])
 
 
 def _pages() -> tuple[Path, ...]:
@@ -293,50 +315,35 @@ def _forget(index: record.Index) -> None:
             shutil.rmtree(page) if page.is_dir() else page.unlink()
 
 
-def _one(name: str, session: str, made_with: Code) -> Outcome:
-    """Make one session again below a root of its own, and write down what it was made with."""
-    from benchbook.evidence import sessions
+def _one(session: RecordedSession) -> Outcome:
+    """Make one session again below a root of its own, or hold its archive against what git has of it."""
+    from benchbook.evidence import archive_store, sessions
 
-    index, where = record.read(), paths.recorded(name, session)
-    study = index.studies[name]
-    entry = study.sessions[session]
+    where, refused, differs = session.where, list[str](), list[str]()
     shutil.rmtree(where.base, ignore_errors=True)
-    where.base.mkdir(parents=True)
-    design, refused, differs = dict[str, Any](), list[str](), list[str]()
     try:
-        if session == study.newest:
-            design, refused, differs = sessions.from_raw(where, entry, where.base)
+        if session.is_newest:
+            if not where.archive.is_file() and archive_store.is_configured():
+                archive_store.ArchiveStore().fetch(session)
+            where.base.mkdir(parents=True)
+            refused, differs = sessions.from_raw(session, where.base)
         else:
-            # Only the newest has a page: of earlier ones what their archives say of themselves is enough.
-            design, refused = sessions.taken(where, entry, where.base)
+            with tempfile.TemporaryDirectory(prefix="benchbook-check-") as folder:
+                refused = sessions.check_archive(session, Path(folder))
     except BenchbookError as error:
-        refused = [f"data/record/{name}/{session}.tar.xz: {error}"] if entry.is_pooled else []
+        refused = [f"{session.archive_name}: {error}"] if session.entry.is_pooled else []
     more = len(differs) - _SHOWN
-    rest = [f"{name} {session}: and {more} more values"] if more > 0 else []
-    outcome = Outcome(refused=refused, differs=[*differs[:_SHOWN], *rest])
-    _keep(name, session, index, made_with, outcome, design)
-    return outcome
+    rest = [f"{where.name} {session.id}: and {more} more values"] if more > 0 else []
+    return Outcome(refused=refused, differs=[*differs[:_SHOWN], *rest])
 
 
-def _keep(
-    name: str, session: str, index: record.Index, made_with: Code, outcome: Outcome, design: dict[str, Any]
-) -> None:
-    made = Made(outcome=outcome, design=design, state=_state(name, session, index, made_with))
-    made.write(paths.recorded(name, session).base / MADE)
-
-
-def _show(name: str, made_with: Code, elsewhere: Sequence[str]) -> str:
+def _show(session: RecordedSession, wrong: Sequence[str]) -> str:
     """Render the page of a study from its newest session; return why that failed, if it did."""
     from benchbook.commands import record_pages
 
-    index = record.read()
-    study = index.studies[name]
-    where, kept = paths.recorded(name, study.newest), _kept(name, study.newest)
     try:
-        record_pages.render(where, study.sessions[study.newest], kept.outcome.all)
+        record_pages.render(session.where, session.entry, wrong)
     except Exception as error:  # One page that can't be made takes no other away.
         kind = "" if isinstance(error, BenchbookError) else f"{type(error).__name__}: "
         return f"not rendered: {kind}{error}"
-    _keep(name, study.newest, index, made_with, kept.outcome, kept.design)
-    files.write_json(where.pooled.with_name(SHOWN), _page_state(name, index, made_with, elsewhere))
     return ""

@@ -6,8 +6,10 @@ What is no evidence is refused. What only weakens it is recorded all the same, w
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +18,20 @@ from ruamel.yaml import YAML
 
 from benchbook.commands import stage, terminal_summary
 from benchbook.compare.inference import caveats
-from benchbook.core.artifacts import record
+from benchbook.core.artifacts import record, run_folder
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study import load, study_variants
 from benchbook.core.study.study import Study
-from benchbook.core.util import files, git, paths, yaml_file
+from benchbook.core.util import files, git, numeric_equality, paths, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
-from benchbook.evidence import archive, recompute, sessions, verify
+from benchbook.core.util.plural import count
+from benchbook.evidence import archive, archive_store, recompute, sessions, verify
+from benchbook.evidence.archive import ROOM_BYTES
 from benchbook.evidence.archive_reader import Unpacked
+from benchbook.read import tidy
 from benchbook.show import conclusions as answers
 from benchbook.show import numbers, registration
+from benchbook.sites.workspace import free_bytes
 
 # What the evidence is made with; params.yaml is compared without the lists of what to run.
 MADE_WITH = ("lib", "notebooks", "tools", "data/published", "dvc.yaml", "requirements.lock", "pyproject.toml")
@@ -34,6 +40,7 @@ COMMIT = "`git add data/record` and commit; `make pages` shows it on the first p
 # Load and CPU pressure are no refusal by themselves: the study before leaves a load, and arms make pressure.
 NOISE = ("Other programs", "Steal")
 MOST_BYTES = 40_000_000
+USUAL_BYTES = 300_000
 MOST_TOLD = 12
 
 
@@ -44,10 +51,17 @@ def command(
     arms: Sequence[str],
     retired: str | None,
     because: str,
+    is_to_remote: bool,
+    wanted: Sequence[str],
 ) -> str:
-    """Put sessions into the record, or say of what is there why it counts no more; return lines on it."""
-    if sum(map(bool, (study, archives, session, retired))) != 1:
-        raise InputErrors(["record takes one of: a study, --archive with files, --supersede, --retire"])
+    """Put sessions into the record, say why one counts no more, or move archives; lines on what was done."""
+    if sum(map(bool, (study, archives, session, retired, is_to_remote, wanted))) != 1:
+        ways = "a study, --archive with files, --supersede, --retire, --to-remote, --fetch with sessions"
+        raise InputErrors([f"record takes one of: {ways}"])
+    if is_to_remote:
+        return to_remote()
+    if wanted:
+        return fetch(wanted)
     if session:
         return supersede(session, because, arms)
     if retired:
@@ -72,15 +86,14 @@ def add(name: str) -> str:
 
 def take_all(files_: Sequence[Path]) -> str:
     """Record sessions that were measured elsewhere, from the archives that `benchbook export` wrote there."""
-    told, wrong = [], []
+    wrong = []
     for file in files_:
         try:
-            told.append(take(file))
+            print(take(file), flush=True)
         except InputErrors as error:
             wrong += error.errors
         except BenchbookError as error:
             wrong.append(f"{file.name}: {error}")
-    print("\n".join(told))
     if wrong:
         raise InputErrors(wrong)
     return COMMIT
@@ -90,30 +103,133 @@ def take(file: Path) -> str:
     """Check an archive and put it into the record as a session; return a line on it and its doubts.
 
     BenchbookError where its files contradict each other, InputErrors where the record has it or a run of it
-    already. What follows from its raw files is packed as the present code makes it.
+    already; what is refused for another reason is kept in data/refused, as its error says. What follows from
+    its raw files is packed as the present code makes it.
     """
-    with verify.checked(file) as (checked, root):
-        if checked.findings is None:
-            raise BenchbookError(f"{file.name}: not recorded, its files contradict each other\n{checked}")
-        held = Unpacked(root, checked.contents.study)
-        with paths.at(root):
-            session = sessions.session_id(held)
-        index, name = record.read(), held.name
-        if doubled := list(known_already(index, name, session, file)):
-            raise InputErrors([f"{file.name}: not recorded: {reason}" for reason in doubled])
-        target = paths.recorded(name, session).archive
-        with aside() as folder:
-            packed = folder / target.name
-            with paths.at(root):
-                archive.pack(name, packed, checked.contents.manifest.commit)
-            must_fit(name, size() + packed.stat().st_size, "record a shorter session")
-            entry = entry_of(held, packed)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            packed.replace(target)
-        title = checked.findings.title
-    record.write(index.with_session(name, title, session, entry))
-    line = f"data/record/{name}/{target.name}: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs; {entry.answer}"
-    return "\n".join([line, *(f"  recorded with a doubt: {doubt}" for doubt in entry.doubts)])
+    try:
+        with verify.checked(file) as (checked, root):
+            if checked.findings is None:
+                raise BenchbookError(f"{file.name}: not recorded, its files contradict each other\n{checked}")
+            return _take(file, checked, Unpacked(root, checked.contents.study))
+    except Doubled as error:
+        raise InputErrors(error.reasons) from None
+    except BenchbookError as error:
+        if not file.is_file():
+            raise
+        raise BenchbookError(f"{error}\nThe archive is kept: {_keep(file)}") from None
+
+
+class Doubled(Exception):
+    """The record has a session, or a run of it, already."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__(reasons)
+        self.reasons = reasons
+
+
+def _take(file: Path, checked: verify.Verified, held: Unpacked) -> str:
+    name, commit, index = held.name, checked.contents.manifest.commit, record.read()
+    with paths.at(held.root):
+        session = sessions.session_id(held)
+    if doubled := list(known_already(index, name, session, checked.contents.manifest)):
+        raise Doubled([f"{file.name}: not recorded: {reason}" for reason in doubled])
+    where = paths.recorded(name, session)
+    with aside() as folder:
+        packed = folder / where.archive.name
+        with paths.at(held.root):
+            archive.pack(name, packed, commit)
+        if why := capacity_problem(packed.stat().st_size):
+            raise BenchbookError(f"{name}: not recorded: {why}")
+        where.archive.parent.mkdir(parents=True, exist_ok=True)
+        known = index.studies.get(name)
+        study, entry = _with_tables(known, held)
+        entry |= {"results": sessions.write_results(where, sessions.results_of(held))}
+        whole = entry_of(held, packed, entry)
+        packed.replace(where.archive)
+    study = {"title": checked.findings.title if checked.findings else name, **study}
+    if known is None:
+        record.write_study(name, record.Recorded(sessions={session: whole}, **study))
+    else:
+        record.write_study(name, known.model_copy(update=study).with_session(session, whole))
+    place = where.archive.relative_to(paths.root()).as_posix()
+    line = f"{place}: {whole.bytes / 1e3:.0f} kB, {whole.runs} runs; {whole.answer}"
+    return "\n".join([line, *(f"  recorded with a doubt: {doubt}" for doubt in whole.doubts)])
+
+
+def _with_tables(known: record.Recorded | None, held: Unpacked) -> tuple[dict[str, Any], dict[str, str]]:
+    """What a study and an entry of it say of a session's tidy tables: their columns, and a digest of them."""
+    tables = tidy.load(held.where.data / "tidy")
+    columns = {name: " ".join(table.columns) for name, table in sorted(tables.items())}
+    key = hashlib.sha256(repr(columns).encode()).hexdigest()[:6]
+    there = {**(known.columns if known else {}), key: columns}
+    return {"columns": there}, {"columns": key, "tables": numeric_equality.tables_digest(tables)}
+
+
+def _keep(file: Path) -> str:
+    """Copy an archive that was refused to where nothing removes it; its place from the root on.
+
+    One that stays in data, such as what a fleet brought, is kept where it is.
+    """
+    data, kept = paths.root() / "data", file.resolve()
+    if not kept.is_relative_to(data.resolve()) or kept.is_relative_to(paths.record().resolve()):
+        stem, dot, suffix = file.name.partition(".tar")
+        kept = data.resolve() / "refused" / f"{stem}-{files.sha256(file)[:8]}{dot}{suffix}"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, kept)
+    return kept.relative_to(paths.root().resolve()).as_posix()
+
+
+def capacity_problem(more: int, sessions: int = 1) -> str | None:
+    """Why the record can't take so many sessions of so many bytes each; None where it can.
+
+    It is asked before anything is measured, and again before a session is written.
+    """
+    left = MOST_BYTES - size()
+    if more * sessions > left:
+        return (
+            f"{count(sessions, 'archive')} of {more / 1e6:.1f} MB would make the record larger than the "
+            f"{MOST_BYTES / 1e6:.0f} MB that a clone carries; `benchbook record --to-remote` takes earlier "
+            "archives out of git"
+        )
+    free = free_bytes(paths.root())
+    if more * sessions + ROOM_BYTES > free:
+        return f"{free / 1e6:.0f} MB are free on the disk of this clone; make room"
+    return None
+
+
+def archive_bytes(name: str) -> int:
+    """Bytes that an archive of a study takes: the largest recorded one; of a new study the usual one."""
+    known = record.read().studies.get(name)
+    return max(entry.bytes for entry in known.sessions.values()) if known else USUAL_BYTES
+
+
+def to_remote() -> str:
+    """Send the archives of earlier sessions to the DVC remote and take them out of the folder; say how many.
+
+    The newest session of each study stays in git, so that pages need no network. An archive goes only when it
+    was read back whole.
+    """
+    store, sent = archive_store.ArchiveStore(), []
+    for session in record.read().sessions():
+        if not session.is_newest and session.where.archive.is_file():
+            store.put(session)
+            session.where.archive.unlink()
+            sent.append(session)
+    moved = sum(session.entry.bytes for session in sent)
+    return f"{count(len(sent), 'archive')} ({moved / 1e6:.1f} MB) in the remote and no longer here; {COMMIT}"
+
+
+def fetch(names: Sequence[str]) -> str:
+    """Bring archives of sessions, or of all of a study, from the DVC remote; say which."""
+    known, store = list(record.read().sessions()), archive_store.ArchiveStore()
+    wanted = [session for session in known if {session.id, session.where.name} & {*names}]
+    found = {name for session in wanted for name in (session.id, session.where.name)}
+    if wrong := [
+        f"--fetch: {name}: no such session or study in the record" for name in names if name not in found
+    ]:
+        raise InputErrors(wrong)
+    brought = [store.fetch(session) for session in wanted if not session.where.archive.is_file()]
+    return f"{count(len(brought), 'archive')} fetched and checked, {len(wanted) - len(brought)} were here"
 
 
 def supersede(session: str, because: str, arms: Sequence[str] = ()) -> str:
@@ -125,7 +241,7 @@ def supersede(session: str, because: str, arms: Sequence[str] = ()) -> str:
     index = record.read()
     name = next((one for one, study in index.studies.items() if session in study.sessions), None)
     if name is None:
-        raise InputErrors([f"--supersede: {session}: no such session in data/record/{record.INDEX}"])
+        raise InputErrors([f"--supersede: {session}: no such session in data/record"])
     known = index.studies[name]
     wrong = [] if because.strip() else ["--because: missing; say in a sentence what is wrong with it"]
     wrong += [
@@ -140,9 +256,9 @@ def supersede(session: str, because: str, arms: Sequence[str] = ()) -> str:
         raise InputErrors(wrong)
     reason = record.Superseded(reason=because.strip(), commit=stage.commit() or "not known", arms=tuple(arms))
     entry = known.sessions[session].model_copy(update={"superseded": reason})
-    record.write(index.with_session(name, known.title, session, entry))
+    file = record.write_study(name, known.with_session(session, entry)).relative_to(paths.root()).as_posix()
     what = f"{', '.join(arms)} of {session}" if arms else session
-    return f"data/record/{record.INDEX}: {name}: {what} is superseded: {reason.reason}"
+    return f"{file}: {what} is superseded: {reason.reason}"
 
 
 def retire(name: str, because: str) -> str:
@@ -154,21 +270,22 @@ def retire(name: str, because: str) -> str:
     if wrong:
         raise InputErrors(wrong)
     study = index.studies[name].model_copy(update={"retired": because.strip()})
-    record.write(index.with_study(name, study))
-    return f"data/record/{record.INDEX}: {name} is retired: {because.strip()}"
+    file = record.write_study(name, study).relative_to(paths.root()).as_posix()
+    return f"{file}: {name} is retired: {because.strip()}"
 
 
-def known_already(index: record.Index, name: str, session: str, file: Path) -> Iterator[str]:
+def known_already(index: record.Index, name: str, session: str, manifest: archive.Manifest) -> Iterator[str]:
     """Yield where the record has a session already, whatever its file is called, or one of its runs."""
-    logs = sessions.logs_in(file)
-    for other in record.archives():
-        place = f"data/record/{other.parent.name}/{other.name}"
-        if other.name.startswith(session):
-            yield f"it is the session {session}, and {place} is that"
-        elif shared := logs.keys() & sessions.logs_in(other):
-            yield f"{min(logs[one] for one in shared)} is a run of {place} too; a run belongs to one session"
-    if name in index.studies and session in index.studies[name].sessions:
-        yield f"data/record/{record.INDEX} has {name}, {session} already"
+    mine = {
+        digest[: sessions.LOG_DIGITS]: run
+        for run, digest in sessions.runs_of(manifest, run_folder.OUT).items()
+    }
+    for other in index.sessions():
+        if other.id == session:
+            yield f"it is the session {session}, and {other.archive_name} is that"
+        elif shared := mine.keys() & {*other.entry.logs.split()}:
+            run = min(mine[log] for log in shared)
+            yield f"{run} is a run of {other.archive_name} too; a run belongs to one session"
 
 
 @contextlib.contextmanager
@@ -261,14 +378,15 @@ def registered(held: Unpacked) -> str:
     return registration.doubt(held.name, runs).text
 
 
-def entry_of(held: Unpacked, packed: Path) -> record.Entry:
-    """Return the index's entry of a session that is unpacked and analyzed below a root of its own."""
+def entry_of(held: Unpacked, packed: Path, more: Mapping[str, Any]) -> record.Entry:
+    """The index's entry of a session that is unpacked and analyzed below a root of its own."""
     found = Findings.read(held.where.findings)
     return record.Entry(
         commit=archive.manifest(packed).commit or "not known",
         minutes=round(float(found.machine_minutes), 1),
         bytes=packed.stat().st_size,
         sha256=files.sha256(packed),
+        **more,
         **_followed(held, found, registered(held)),
     )
 
@@ -280,18 +398,8 @@ def _followed(held: Unpacked, found: Findings, told: str) -> dict[str, Any]:
         "registered": told,
         "blocks": found.blocks.complete,
         "doubts": tuple(against(found, told)),
-        "made": recompute.digests(held.where.data),
         **sessions.follows(held),
     }
-
-
-def must_fit(name: str, size: int, remedy: str) -> None:
-    """Raise BenchbookError if the record would have more bytes with something than a clone carries."""
-    if size > MOST_BYTES:
-        raise BenchbookError(
-            f"{name}: not recorded: the record would have {size / 1e6:.1f} MB, and a clone carries "
-            f"{MOST_BYTES / 1e6:.0f} MB at most; {remedy}"
-        )
 
 
 def _settings(text: str) -> dict[str, Any]:
@@ -302,23 +410,31 @@ def _settings(text: str) -> dict[str, Any]:
 def rewrite() -> str:
     """Write every session again that comes out otherwise now; return what changed, session by session."""
     told = []
-    for name, study in record.read().studies.items():
-        for session, entry in study.sessions.items():
-            changed, fresh = _rewritten(paths.recorded(name, session), entry)
-            if fresh is None:
-                told.append(f"{name} {session}: as recorded")
-                continue
-            record.write(record.read().with_session(name, study.title, session, fresh))
-            more = f"\n  and {len(changed) - MOST_TOLD} more" if len(changed) > MOST_TOLD else ""
-            head = f"{name} {session}: written again by the present code:"
-            told.append("\n  ".join([head, *changed[:MOST_TOLD]]) + more)
+    for session in record.read().sessions():
+        name = session.where.name
+        changed, fresh = _rewritten(session)
+        if fresh is None:
+            told.append(f"{name} {session.id}: as recorded")
+            continue
+        study, entry = fresh
+        record.write_study(
+            name, record.read().studies[name].model_copy(update=study).with_session(session.id, entry)
+        )
+        more = f"\n  and {len(changed) - MOST_TOLD} more" if len(changed) > MOST_TOLD else ""
+        head = f"{name} {session.id}: written again by the present code:"
+        told.append("\n  ".join([head, *changed[:MOST_TOLD]]) + more)
     return "\n".join(told) or "nothing is recorded yet"
 
 
-def _rewritten(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[str], record.Entry | None]:
+def _rewritten(
+    session: record.RecordedSession,
+) -> tuple[list[str], tuple[dict[str, Any], record.Entry] | None]:
     """Return what differs of a session, and its new entry; its archive is replaced. None: it stays."""
-    packed, place = where.archive, f"data/record/{where.name}/{where.archive.name}"
-    if not packed.is_file() or files.sha256(packed) != entry.sha256:
+    where, entry, place = session.where, session.entry, session.archive_name
+    if not where.archive.is_file():
+        archive_store.ArchiveStore().fetch(session)
+    packed = where.archive
+    if session.other_archive():
         raise BenchbookError(f"{place}: not the archive of {record.INDEX}; take it from git again")
     with tempfile.TemporaryDirectory(prefix=".again-", dir=packed.parent) as folder:
         root = Path(folder)
@@ -331,18 +447,23 @@ def _rewritten(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[st
             return [], None
         held = Unpacked(root, contents.study)
         told = registration.still(held.name, entry.registered, entry.measured, held.where.file)
+        known = record.read().studies[where.name]
         with paths.at(held.root):
             followed = _followed(held, Findings.read(held.where.findings), told)
             # What was measured and when is no matter of the code.
             if wrong := [key for key in ("measured", "seed", "runs") if followed[key] != getattr(entry, key)]:
                 said = f"{', '.join(wrong)}: {record.INDEX} says otherwise than its raw files"
                 raise BenchbookError(f"{place}: {said}; take the index from git again")
-            fresh = entry.model_copy(update=followed)
-        if not changed:
-            return ["the entry in the index"], fresh if fresh != entry else None
-        target = packed.parent / f".{folder[-8:]}.tar.xz"
-        with paths.at(root):
-            archive.pack(where.name, target, contents.manifest.commit)
-        sized = {"bytes": target.stat().st_size, "sha256": files.sha256(target)}
-        target.replace(packed)
-    return changed, fresh.model_copy(update=sized)
+            study, tables = _with_tables(known, held)
+            results = sessions.results_of(held)
+        if changed:
+            target = packed.parent / f".{folder[-8:]}.tar.xz"
+            with paths.at(root):
+                archive.pack(where.name, target, contents.manifest.commit)
+            followed |= {"bytes": target.stat().st_size, "sha256": files.sha256(target)}
+            target.replace(packed)
+        followed |= tables | {"results": sessions.write_results(where, results)}
+        fresh = entry.model_copy(update=followed)
+    if fresh == entry:
+        return [], None
+    return changed or ["the entry in the index"], (study, fresh)

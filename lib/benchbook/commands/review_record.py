@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchbook.compare.meta import meta_analysis
 from benchbook.core.artifacts import record
-from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import Pooled, PooledEffect
 from benchbook.core.util import git, numeric_equality, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
-from benchbook.evidence import archive
 from benchbook.show import numbers
 from benchbook.show.forest import place
-from benchbook.show.registration import keys_of
 from benchbook.show.table import Table, tabulated
 
 # As the index has them, without its model: an older commit's index may hold other keys.
@@ -27,10 +23,11 @@ Sessions = Mapping[str, Mapping[str, Any]]
 
 def changed(commit: str) -> Iterator[Table]:
     """Yield the sessions that came, went or were made again, then a table for each study they belong to."""
-    index = f"data/record/{record.INDEX}"
-    file = paths.root() / index
-    then = _sessions(git.says("show", f"{commit}:{index}"))
-    now = _sessions(file.read_text(encoding="utf-8") if file.is_file() else None)
+    listed = git.says("ls-tree", "-r", "--name-only", commit, "--", "data/record") or ""
+    in_git = [name for name in listed.splitlines() if name.endswith(f"/{record.INDEX}")]
+    then = {Path(name).parent.name: _sessions(git.says("show", f"{commit}:{name}")) for name in in_git}
+    here = sorted(paths.record().glob(f"[!.]*/{record.INDEX}"))
+    now = {file.parent.name: _sessions(file.read_text(encoding="utf-8")) for file in here}
     names = [*numeric_equality.unlike(then, now)]
     rows = [row for name in names for row in _moved(name, then.get(name, {}), now.get(name, {}))]
     yield tabulated("sessions-changed", rows, "record")
@@ -39,15 +36,13 @@ def changed(commit: str) -> Iterator[Table]:
 
 
 def recorded(name: str, design: str) -> Pooled | None:
-    """Return what the recorded sessions of a study say together, those of a design, by their archives."""
-    file = paths.root() / "data" / "record" / record.INDEX
-    known = _sessions(file.read_text(encoding="utf-8")).get(name, {})
+    """What the recorded sessions of a study say together, those of a design, by their results."""
+    known = _sessions(paths.record().joinpath(name, record.INDEX).read_text(encoding="utf-8"))
     return _pooled(name, {one: entry for one, entry in known.items() if entry["design"] == design}, _here)
 
 
-def _sessions(text: str | None) -> dict[str, Sessions]:
-    index = keys_of(text) or {}
-    return {name: study.get("sessions") or {} for name, study in (index.get("studies") or {}).items()}
+def _sessions(text: str | None) -> Sessions:
+    return (json.loads(text) if text else {}).get("sessions") or {}
 
 
 def _moved(name: str, then: Sessions, now: Sessions) -> Iterator[list[object]]:
@@ -61,10 +56,9 @@ def _moved(name: str, then: Sessions, now: Sessions) -> Iterator[list[object]]:
 
 def _together(name: str, commit: str, then: Sessions, now: Sessions) -> Table:
     """Put side by side what the sessions of a study said together, say now, and say with those that came."""
-    with tempfile.TemporaryDirectory() as folder:
-        before = _pooled(name, then, _at(commit, Path(folder)))
-        same = _pooled(name, {one: now[one] for one in then if one in now}, _here)
-        after = _pooled(name, now, _here)
+    before = _pooled(name, then, _at(commit))
+    same = _pooled(name, {one: now[one] for one in then if one in now}, _here)
+    after = _pooled(name, now, _here)
     old, again, new = (
         {place(one, part): part for one in (found.contrasts if found else ()) for part in one.told}
         for found in (before, same, after)
@@ -74,35 +68,28 @@ def _together(name: str, commit: str, then: Sessions, now: Sessions) -> Table:
     return tabulated("record-then-and-now", rows, f"record-{name}", change=_change, **given)
 
 
-def _at(commit: str, folder: Path) -> Callable[[str, str], Path]:
-    def fetched(name: str, session: str) -> Path:
-        asked = ["git", "-C", str(paths.root()), "show", f"{commit}:data/record/{name}/{session}.tar.xz"]
-        file = folder / f"{session}.tar.xz"
-        # What the commit has not, is no whole archive.
-        file.write_bytes(subprocess.run(asked, capture_output=True).stdout)
-        return file
-
-    return fetched
+def _at(commit: str) -> Callable[[str, str], str | None]:
+    return lambda name, session: git.says("show", f"{commit}:data/record/{name}/{session}.json")
 
 
-def _here(name: str, session: str) -> Path:
-    return paths.recorded(name, session).archive
+def _here(name: str, session: str) -> str | None:
+    file = paths.recorded(name, session).results
+    return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
-def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], Path]) -> Pooled | None:
-    """Pool what the archives say; None where they say nothing that can be pooled."""
+def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], str | None]) -> Pooled | None:
+    """Pool what results say; None where they say nothing that can be pooled."""
     brought = []
     for session, entry in sessions.items():
         if not {"measured", "design"} <= set(entry):
             continue
-        file = find(name, session)
         try:
-            told, facts = archive.documents(file, "findings.json", "facts.json")
-            findings = Findings.parse(told, file)
+            known = json.loads(find(name, session) or "")
+            found = record.Results.parse(known, paths.recorded(name, session).results)
             superseded = record.Superseded(**why) if (why := entry.get("superseded")) else None
         except (BenchbookError, ValueError):
             continue  # It is not there, damaged, or of an older form.
-        of = session, entry["measured"], entry["design"], findings, facts["arms"]
+        of = session, entry["measured"], entry["design"], found.findings, found.facts.arms
         brought.append(meta_analysis.brought(*of, superseded))
     try:
         return meta_analysis.pool(name, brought)

@@ -44,7 +44,9 @@ def run(study: str | None, minutes: float, anyway: bool, given_up: str | None, b
         names = [study] if study else _most_needed(60 * minutes)
         print(f"this machine now: {machine.busy()}")
         busy = [] if anyway else machine.wait_until_usable(load.params().limits.steal_pct)
-        if wrong := [*sorted({why for name in names for why in recording.edited(name)}), *busy]:
+        full = recording.capacity_problem(max(map(recording.archive_bytes, names), default=0), len(names))
+        edits = sorted({why for name in names for why in recording.edited(name)})
+        if wrong := [*edits, *busy, *([full] if full else [])]:
             raise InputErrors([f"session: {reason}" for reason in wrong])
         failed = [name for name in names if not _measured(name)]
     print(f"{len(names) - len(failed)} of {len(names)} sessions are recorded; {recording.COMMIT}")
@@ -68,7 +70,7 @@ def is_open(name: str) -> bool:
 
 def give_up(name: str, because: str) -> str:
     """Count the session of a study that was started here as not recorded; return a line on it."""
-    index, known = record.read(), record.read().studies.get(name)
+    known = record.read().studies.get(name)
     wrong = []
     if not because.strip():
         wrong.append("--because: missing; say in a sentence why the session is not recorded")
@@ -82,8 +84,9 @@ def give_up(name: str, because: str) -> str:
     processor = sessions.machine_of(held.facts).told_processor
     one = record.NotRecorded(begun=_began(held), processor=processor, why=because.strip())
     not_recorded = tuple(sorted((*known.not_recorded, one), key=lambda other: other.begun))
-    record.write(index.with_study(name, known.model_copy(update={"not_recorded": not_recorded})))
-    return f"data/record/{record.INDEX}: {name}: the session of {one.begun} is not recorded: {one.why}"
+    file = record.write_study(name, known.model_copy(update={"not_recorded": not_recorded}))
+    place = file.relative_to(paths.root()).as_posix()
+    return f"{place}: {name}: the session of {one.begun} is not recorded: {one.why}"
 
 
 def _began(held: Unpacked) -> str:
@@ -119,7 +122,7 @@ def needed(names: Sequence[str]) -> tuple[list[Need], list[str]]:
         study, known = load.study(name), index.studies[name]
         # The design of a session that is measured now with the newest one's versions.
         present = {one: design.METHODS.get(one, 1) for one in known.sessions[known.newest].methods}
-        facts = sessions.facts_in(paths.recorded(name, known.newest).archive)
+        facts = index.newest(name).pooled_results.facts
         mine = design.of(study, facts.arms, present)
         here = Session(
             id="here", measured=now, design=mine, processor=cpu_models.processor(machine.cpu_model())
@@ -148,7 +151,7 @@ def _unfit(name: str, known: record.Recorded) -> Iterator[str]:
         yield f"it needs {study.site.kind}; `benchbook session {name}` measures it there"
     elif missing := feasibility.foreseen(study):
         # An arm that its sessions lack, too, such as an engine without a package, is not waited for.
-        there = sessions.facts_in(paths.recorded(name, known.newest).archive).arms
+        there = record.read().newest(name).pooled_results.facts.arms
         yield from (f"{arm} can't be made here: {why}" for arm, why in missing.items() if arm in there)
 
 

@@ -58,7 +58,7 @@ def place(study: str) -> list[str]:
         newest = record.places(study)
         told = "`make pages` shows them"
         if newest.findings.is_file():
-            other = sessions.described(Unpacked(newest.base, study))
+            other = record.results(newest).design
             told = "; ".join(design.differing(other, sessions.described(held))[:3])
         return [f"None of the {several} recorded sessions has this design: {told}."]
     found = core.of(study)

@@ -79,11 +79,6 @@ def analyze(where: paths.StudyPaths, params: Params) -> None:
     files.write_csv(where.plots / "blocks.csv", metrics_export.by_block(spec, tables["runs"]))
 
 
-def digests(data: Path) -> dict[str, str]:
-    """Return the digests of the tidy tables of a study, which follow from its raw files alone."""
-    return {name: numeric_equality.digest(table) for name, table in tidy.load(data / "tidy").items()}
-
-
 def differing(claimed: Mapping[str, bytes], data: Path) -> Iterator[str]:
     """Name every value of findings and metrics that is not as it was, as `canonical` holds them."""
     for name, before in claimed.items():

@@ -6,19 +6,26 @@ An archive has one entry, a run one session, an entry its archive.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from benchbook.compare.text import cpu_models
 from benchbook.core.artifacts import design, record, run_folder
 from benchbook.core.artifacts.artifact import Facts
+from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.record import Machine
 from benchbook.core.util import files, numeric_equality, paths
 from benchbook.core.util.errors import BenchbookError
-from benchbook.evidence import archive, recompute
+from benchbook.evidence import archive, archive_store, recompute
 from benchbook.evidence.archive_reader import Unpacked
 from benchbook.read import tidy
+
+# Digits of a log's SHA-256 in an entry: of a million logs no two have the same by chance.
+LOG_DIGITS = 12
 
 
 def runs_of(manifest: archive.Manifest, name: str = run_folder.MANIFEST) -> dict[str, str]:
@@ -29,15 +36,6 @@ def runs_of(manifest: archive.Manifest, name: str = run_folder.MANIFEST) -> dict
         for place, one in sorted(manifest.files.items())
         if place.startswith(begin) and place.endswith(end) and place.count("/") == 4
     }
-
-
-def logs_in(file: Path) -> dict[str, str]:
-    """Return the raw runs of an archive that is not unpacked, by the SHA-256 of their logs.
-
-    No other measurement has the same log, whatever else of a run was changed.
-    """
-    logs = runs_of(archive.manifest(file), run_folder.OUT)
-    return {digest: run for run, digest in logs.items()}
 
 
 def begun(held: Unpacked) -> str:
@@ -128,96 +126,123 @@ def machine_of(facts: Facts) -> Machine:
     )
 
 
-def facts_in(file: Path) -> Facts:
-    """Return the facts in an archive that is not unpacked; BenchbookError where it has none."""
-    return Facts.parse(archive.documents(file, "facts.json")[0], file)
-
-
-# What the sessions of a study say together is made of these; the study's file comes with them.
+# What is checked of an archive that is not made again; the study's file comes with them.
 TAKEN = ("findings.json", "facts.json")
 
 
 def strangers(index: record.Index) -> Iterator[str]:
-    """Name archives without an entry and entries without an archive."""
-    there = {(file.parent.name, file.name.removesuffix(".tar.xz")) for file in record.archives()}
-    known = {(name, session) for name, study in index.studies.items() for session in study.sessions}
-    for name, session in sorted(there - known):
-        yield f"data/record/{name}/{session}.tar.xz: not in {record.INDEX}; `make record` writes both"
-    for name, session in sorted(known - there):
-        yield (
-            f"data/record/{record.INDEX}: {name}, {session}: there is no data/record/{name}/{session}.tar.xz"
-            "; take it from git again: what was recorded stays"
-        )
+    """Archives without an entry, and entries whose results, or whose newest archive, are not there."""
+    known = {session.where.archive: session for session in index.sessions()}
+    for file in record.archives():
+        if file not in known:
+            place = file.relative_to(paths.root()).as_posix()
+            yield f"{place}: not in {record.INDEX}; `make record` writes both"
+    for session in known.values():
+        what = {
+            session.where.results: "results",
+            **({session.where.archive: "archive"} if session.is_newest else {}),
+        }
+        for file in what:
+            if not file.is_file() and not (file == session.where.archive and archive_store.is_configured()):
+                place = file.relative_to(paths.root()).as_posix()
+                yield f"{session.index_name}: {session.id}: there is no {place}; take it from git again"
 
 
 def doubled(index: record.Index) -> Iterator[str]:
-    """Name runs that two archives have, whatever these are called."""
-    seen: dict[str, str] = {}
-    for file in record.archives():
-        place = f"data/record/{file.parent.name}/{file.name}"
-        try:
-            logs = logs_in(file)
-        except BenchbookError:
-            continue  # An archive that can't be read is named when it is made again.
-        shared = sorted({seen[one] for one in logs if one in seen})
+    """Sessions that have runs of another, by the logs that their entries name."""
+    before: dict[str, str] = {}
+    for session in index.sessions():
+        logs = session.entry.logs.split()
+        shared = sorted({before[log] for log in logs if log in before})
         if shared:
-            yield f"{place}: has runs of {', '.join(shared)}; one measurement is one session"
-        seen |= dict.fromkeys(logs, place)
+            yield f"{session.archive_name}: has runs of {', '.join(shared)}; one measurement is one session"
+        before |= dict.fromkeys(logs, session.archive_name)
 
 
-def from_raw(
-    where: paths.RecordedPaths, entry: record.Entry, root: Path
-) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Make a session again below `root`, which is empty, and hold it against its entry.
+def results_of(held: Unpacked) -> record.Results:
+    """Results of a session that is unpacked and analyzed: its findings, facts and design."""
+    return record.Results(
+        findings=Findings.read(held.where.findings), facts=held.facts, design=described(held)
+    )
 
-    Return its design in parts, why it is no evidence of its entry, and what came out otherwise.
-    BenchbookError where the archive is not whole, or parse and analyze fail on it.
+
+def write_results(where: paths.RecordedPaths, results: record.Results) -> str:
+    """Write the results of a session beside its archive; return their SHA-256."""
+    text = json.dumps(results.plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    files.write_text(where.results, text + "\n")
+    return files.sha256(where.results)
+
+
+def from_raw(session: record.RecordedSession, root: Path) -> tuple[list[str], list[str]]:
+    """Make a session again below `root`, which is empty, and hold it against its entry and results.
+
+    Return why it is no evidence of its entry, and what came out otherwise. BenchbookError where the archive
+    is not whole, or parse and analyze fail on it.
     """
-    study = archive.unpack(where.archive, root).study
-    if study != where.name:
-        return {}, [f"{_place(where)}: holds the study {study}; it belongs into that folder"], []
-    found = [*recompute.compared(study, root, 1)]
+    study = archive.unpack(session.where.archive, root).study
+    if study != session.where.name:
+        return [f"{session.archive_name}: holds the study {study}; it belongs into that folder"], []
+    in_git = _other_results(session, root)
+    differs = [*in_git, *recompute.compared(study, root, 1)]
     with paths.at(root):
         held = Unpacked(root, study)
-        shown, session, parts = follows(held), session_id(held), described(held)
-    refused = [*other_archive(where, entry), *_otherwise(where, entry, session, shown)]
-    tables = tidy.load(held.where.tidy)
-    found += [f"tidy/{text}" for text in numeric_equality.table_differences(entry.made, tables)]
-    return parts, refused, [f"{_place(where)}: {text}" for text in found]
+        shown, own_id = follows(held), session_id(held)
+    wrong = session.other_archive()
+    refused = [*([wrong] if wrong else []), *_otherwise(session, own_id, shown)]
+    if tables_of(session.where.name, session.entry, tidy.load(held.where.tidy)) != session.entry.tables:
+        differs.append("tidy tables: other values than recorded")
+    return refused, [f"{session.archive_name}: {text}" for text in differs]
 
 
-def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> tuple[dict[str, Any], list[str]]:
-    """Put what an archive says of its own session below `root`, without its runs; return its design in parts,
-    and what its entry says otherwise.
+def check_archive(session: record.RecordedSession, root: Path) -> list[str]:
+    """What an earlier session's archive has otherwise than its entry and results; its runs stay packed.
 
     It was made again when it was recorded, and is the same to the byte. BenchbookError where it is not.
     """
-    if wrong := [*other_archive(where, entry)]:
-        raise BenchbookError(wrong[0].partition(": ")[2])
-    manifest = archive.unpack(where.archive, root, TAKEN).manifest
-    held = Unpacked(root, where.name)
-    methods = entry.methods if held.facts.methods is None else held.facts.methods
+    if wrong := session.other_archive():
+        raise BenchbookError(wrong.partition(": ")[2])
+    manifest = archive.unpack(session.where.archive, root, TAKEN).manifest
+    held = Unpacked(root, session.where.name)
+    written = session.entry.methods if held.facts.methods is None else held.facts.methods
     runs = runs_of(manifest)
-    told = {name: methods.get(name) if name in design.METHODS else one for name, one in entry.methods.items()}
-    shown = _by_facts(held, told) | {"runs": len(runs)}
-    other = [*_otherwise(where, entry, id_of(entry.measured, runs), shown)]
-    return design.described(held.study, held.facts.arms, entry.methods), other
+    known = session.entry.methods.items()
+    told = {name: written.get(name) if name in design.METHODS else number for name, number in known}
+    shown = _by_facts(held, told) | {"runs": len(runs), "logs": logs_of(manifest)}
+    other = [*_otherwise(session, id_of(session.entry.measured, runs), shown)]
+    return [*other, *(f"{session.archive_name}: {text}" for text in _other_results(session, root))]
 
 
-def other_archive(where: paths.RecordedPaths, entry: record.Entry) -> Iterator[str]:
-    """Say that an archive is not the one of its entry."""
-    found = files.sha256(where.archive)
-    if found != entry.sha256:
-        yield (
-            f"{_place(where)}: not the archive of {record.INDEX}: its sha256 begins with {found[:12]}, the "
-            f"recorded one with {entry.sha256[:12]}"
-        )
+def _other_results(session: record.RecordedSession, root: Path) -> Iterator[str]:
+    """What the results in git have otherwise than an unpacked archive, before anything is made of it."""
+    inside, in_git = paths.StudyPaths(session.where.name, root), session.results
+    for name, ours in (("findings.json", in_git.findings), ("facts.json", in_git.facts)):
+        theirs = type(ours).read(inside.data / name)
+        if theirs != ours:
+            yield f"{name}: the archive has another than {session.where.results.name}"
+
+
+def tables_of(study: str, entry: record.Entry, tables: Mapping[str, pd.DataFrame]) -> str:
+    """Digest of a session's tidy tables over the columns that there were when it was recorded."""
+    columns = record.read().studies[study].columns[entry.columns]
+    return numeric_equality.tables_digest(
+        {name: tables[name].reindex(columns=text.split()) for name, text in columns.items()}
+    )
 
 
 def follows(held: Unpacked) -> dict[str, Any]:
-    """Return what an entry says of a session whose raw files show it, by the entry's keys."""
+    """What an entry says of a session whose raw files show it, by the entry's keys."""
+    logs = (files.sha256(folder.path / run_folder.OUT) for folder in held.folders)
     shown = {"measured": minute(begun(held)), "seed": seed_of(held), "runs": len(held.folders)}
-    return shown | _by_facts(held, methods(held))
+    return shown | {"logs": _short(logs)} | _by_facts(held, methods(held))
+
+
+def logs_of(manifest: archive.Manifest) -> str:
+    """First digits of the hashes of an archive's logs, sorted, as an entry has them."""
+    return _short(runs_of(manifest, run_folder.OUT).values())
+
+
+def _short(digests: Iterable[str]) -> str:
+    return " ".join(sorted(digest[:LOG_DIGITS] for digest in digests))
 
 
 def _by_facts(held: Unpacked, methods: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,15 +251,9 @@ def _by_facts(held: Unpacked, methods: Mapping[str, Any]) -> dict[str, Any]:
     return found | {"machine": machine_of(held.facts)}
 
 
-def _otherwise(
-    where: paths.RecordedPaths, entry: record.Entry, session: str, shown: Mapping[str, Any]
-) -> Iterator[str]:
-    """Yield what an entry says otherwise than its session shows."""
-    for key, value in {"session": session, **shown}.items():
-        said = where.session_id if key == "session" else getattr(entry, key)
+def _otherwise(session: record.RecordedSession, own_id: str, shown: Mapping[str, Any]) -> Iterator[str]:
+    """What an entry says otherwise than its session shows."""
+    for key, value in {"session": own_id, **shown}.items():
+        said = session.id if key == "session" else getattr(session.entry, key)
         if said != value:
-            yield f"{_place(where)}: {key}: {record.INDEX} says {said}, its raw files {value}"
-
-
-def _place(where: paths.RecordedPaths) -> str:
-    return where.archive.relative_to(where.clone).as_posix()
+            yield f"{session.archive_name}: {key}: {record.INDEX} says {said}, its raw files {value}"

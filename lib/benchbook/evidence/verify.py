@@ -93,17 +93,12 @@ def verify(file: Path) -> Verified:
 def binds(file: Path) -> Iterator[str]:
     """Say what stands behind the word of who recorded an archive: its first commit, and other sessions."""
     digest, index = files.sha256(file), record.read()
-    places = [
-        (name, session, entry)
-        for name, study in index.studies.items()
-        for session, entry in study.sessions.items()
-        if entry.sha256 == digest
-    ]
-    if not places:
+    session = next((one for one in index.sessions() if one.entry.sha256 == digest), None)
+    if session is None:
         yield UNBOUND
         return
-    name, session, entry = places[0]
-    place = str(paths.recorded(name, session).archive)
+    # The results go with the archive, which may lie in a remote.
+    place = str(session.where.results)
     line = git.says("log", "--diff-filter=A", "-1", "--format=%h%x09%cs%x09%an%x09%G?%x09%GS", "--", place)
     if line:
         commit, day, who, mark, signer = (line.strip("\n").split("\t") + [""] * 5)[:5]
@@ -111,12 +106,13 @@ def binds(file: Path) -> Iterator[str]:
         yield f"commit {commit} of {day} by {who}, {signed}, first brought this archive"
     else:
         yield "no commit of this clone has it yet"
+    own = session.entry
     same = [
-        one
-        for key, one in index.studies[name].sessions.items()
-        if key != session and one.design == entry.design and one.superseded is None
+        one.entry
+        for one in index.sessions(session.where.name)
+        if one.id != session.id and one.entry.design == own.design and one.entry.superseded is None
     ]
-    others = {one.machine.processor for one in same} - {entry.machine.processor}
+    others = {entry.machine.processor for entry in same} - {own.machine.processor}
     yield (
         f"{count(len(same), 'further session')} of the same design in the record, "
         f"{count(len(others), 'other processor')} among them"

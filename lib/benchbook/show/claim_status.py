@@ -200,8 +200,8 @@ def _explained(name: str, study: record.Recorded) -> list[Findings]:
     """Return the findings of the sessions of the present design that tell why, the newest first."""
     alike = study.of_design(study.sessions[study.newest].design)
     newest_first = sorted(alike, key=lambda one: alike[one].measured, reverse=True)
-    there = [file for one in newest_first if (file := paths.recorded(name, one).findings).is_file()]
-    return [own for file in there if bottleneck_section.known(own := Findings.read(file))]
+    there = [where for one in newest_first if (where := paths.recorded(name, one)).results.is_file()]
+    return [own for where in there if bottleneck_section.known(own := record.results(where).findings)]
 
 
 def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
@@ -307,10 +307,10 @@ def _sessions(study: str) -> list[Brought]:
     found, index = [], record.read().studies
     known = index[study].sessions if study in index else {}
     for session in Pooled.read(folder / FILE).sessions:
-        where = paths.StudyPaths(study, folder / session.id)
-        if where.findings.is_file() and where.facts.is_file():
-            facts = files.read_json(where.facts)["arms"]
-            own = Findings.read(where.findings)
+        where = paths.recorded(study, session.id)
+        if where.results.is_file():
+            brought = record.results(where)
             why = known[session.id].superseded if session.id in known else None
-            found.append(Brought(session, without(own, why) if why else own, facts))
+            own = without(brought.findings, why) if why else brought.findings
+            found.append(Brought(session, own, brought.facts.arms))
     return found

@@ -1,23 +1,28 @@
-"""The index of the measured record: what each archive in `data/record` is, and what must follow from it."""
+"""The measured record: an index of sessions for each study, and the results of each session.
+
+`data/record/STUDY` has `index.json`, which says what each session is; SESSION.json with the results that
+pooling reads; and SESSION.tar.xz, the whole evidence, where it doesn't lie in a remote under its SHA-256.
+"""
 
 from __future__ import annotations
 
-import io
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
-from ruamel.yaml import YAML
 
+from benchbook.core.artifacts.artifact import Document, Facts
+from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study.study_base import Model, Name
-from benchbook.core.study.validation_errors import validate
-from benchbook.core.util import files, paths, yaml_file
+from benchbook.core.util import files, paths
+from benchbook.core.util.errors import BenchbookError
 
-INDEX = "index.yaml"
-_HEAD = """# The measured record: the sessions of each study, an archive STUDY/SESSION.tar.xz each.
-# `make record` writes it. `made` is what must follow from an archive's raw files; `make pages` makes it
-# again and compares values. Findings and metrics lie in the archive itself.
-"""
+INDEX = "index.json"
 _HASH = r"^[0-9a-f]{64}$"
 SESSION = r"^[0-9]{8}T[0-9]{4}Z-[0-9a-f]{4}$"
 MINUTE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}Z$"
@@ -106,8 +111,14 @@ class Entry(Model):
     """Size of the archive."""
     sha256: str = Field(pattern=_HASH)
     """Hash of the archive."""
-    made: dict[str, str] = Field(min_length=1)
-    """Digests of the tidy tables that follow from the raw files, by name (`canonical.digest`)."""
+    tables: str = Field(pattern=_HASH)
+    """Digest of the tidy tables that follow from the raw files, their columns being those of `columns`."""
+    columns: str
+    """Which columns: a key of the study's `columns`. One that came later is in no digest."""
+    results: str = Field(pattern=_HASH)
+    """Hash of SESSION.json."""
+    logs: str
+    """First digits of the SHA-256 of each run's log: no other measurement has the same."""
     superseded: Superseded | None = None
     """Why it, or an arm of it, is not pooled; null: all of it is."""
 
@@ -128,7 +139,7 @@ class NotRecorded(Model):
     """Why it is not recorded."""
 
 
-class Recorded(Model):
+class Recorded(Model, Document):
     """All sessions of one study."""
 
     title: str
@@ -139,11 +150,17 @@ class Recorded(Model):
     """The sessions that were started and are not here."""
     retired: str | None = None
     """Why it is measured no more; its sessions stay. Null: it is measured."""
+    columns: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """Columns of the tidy tables, by a digest of them: names joined by blanks, by table."""
 
     @property
     def newest(self) -> str:
         """The session shown as the study's page: the newest that is not superseded, else the newest."""
         return max(self.sessions, key=lambda one: (self.sessions[one].is_pooled, one))
+
+    def with_session(self, session: str, entry: Entry) -> Recorded:
+        """The study with one session more, or with another entry for one that is there."""
+        return self.model_copy(update={"sessions": dict(sorted({**self.sessions, session: entry}.items()))})
 
     def of_design(self, design: str) -> dict[str, Entry]:
         """Return the sessions that are pooled under a design."""
@@ -158,46 +175,138 @@ class Index(Model):
     """The recorded studies, sorted by name."""
 
     def with_session(self, name: str, title: str, session: str, entry: Entry) -> Index:
-        """Return the index with one session more, or with another entry for one that is there."""
+        """The index with one session more, or with another entry for one that is there."""
         before = self.studies.get(name)
-        sessions = {**(before.sessions if before else {}), session: entry}
-        known: dict[str, Any] = {"title": title, "sessions": dict(sorted(sessions.items()))}
-        whole = before.model_copy(update=known) if before else Recorded(**known)
-        return self.with_study(name, whole)
-
-    def with_study(self, name: str, study: Recorded) -> Index:
-        """Return the index with a study as it is given."""
+        study = (
+            before.with_session(session, entry)
+            if before
+            else Recorded(title=title, sessions={session: entry})
+        )
         return Index(studies={**self.studies, name: study})
+
+    def sessions(self, name: str | None = None) -> Iterator[RecordedSession]:
+        """The sessions of every study, or of one, by name and time."""
+        for study in sorted(self.studies) if name is None else [name]:
+            known = self.studies[study]
+            for session in sorted(known.sessions):
+                entry = known.sessions[session]
+                yield RecordedSession(paths.recorded(study, session), entry, session == known.newest)
+
+    def newest(self, name: str) -> RecordedSession:
+        """The session that a study's page shows."""
+        return next(session for session in self.sessions(name) if session.is_newest)
+
+
+@dataclass(frozen=True)
+class RecordedSession:
+    """A session of the record: its places, its entry, and whether its study's page shows it."""
+
+    where: paths.RecordedPaths
+    entry: Entry
+    is_newest: bool
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.where.session_id
+
+    @property
+    def archive_name(self) -> str:
+        """Place of its archive from the root on, as messages have it."""
+        return self.where.archive.relative_to(self.where.clone).as_posix()
+
+    @property
+    def index_name(self) -> str:
+        """Place of the index that has its entry."""
+        return self.where.archive.with_name(INDEX).relative_to(self.where.clone).as_posix()
+
+    @property
+    def results(self) -> Results:
+        """What git holds beside the archive; BenchbookError where it is not that of the entry."""
+        return results(self.where, self.entry)
+
+    @property
+    def pooled_results(self) -> Results:
+        """The same without causes, for what is done with all sessions."""
+        return results(self.where, self.entry, with_causes=False)
+
+    def other_archive(self) -> str | None:
+        """Why the archive that is there is not the one of the entry; None where it is."""
+        digest = files.sha256(self.where.archive)
+        if digest == self.entry.sha256:
+            return None
+        known = self.entry.sha256[:12]
+        return (
+            f"{self.archive_name}: not the archive of {INDEX}: its sha256 begins with {digest[:12]}, the "
+            f"recorded one with {known}"
+        )
 
 
 def read(folder: Path | None = None) -> Index:
-    """Read the index; empty where there is none yet. InputErrors with every mistake."""
-    file = (folder or paths.record()) / INDEX
-    if not file.is_file():
-        return Index()
-    return validate(yaml_file.read(file, f"data/record/{INDEX}", is_ours=True), Index)
+    """Index of all recorded studies, empty where there is none yet. BenchbookError for a damaged file."""
+    found = sorted((folder or paths.record()).glob(f"[!.]*/{INDEX}"))
+    looks = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in found)
+    return Index(studies={file.parent.name: _study(file, *look) for file, *look in looks})
+
+
+# One command asks for the index many times; a file that was written has another time.
+@lru_cache(maxsize=1024)
+def _study(file: Path, time_ns: int, size: int) -> Recorded:
+    return Recorded.read(file, "`git checkout` of it")
+
+
+def write_study(name: str, study: Recorded, folder: Path | None = None) -> Path:
+    """Write the index of one study, its sessions sorted by time; return the file."""
+    file = (folder or paths.record()) / name / INDEX
+    in_time = study.model_copy(update={"sessions": dict(sorted(study.sessions.items()))})
+    file.parent.mkdir(parents=True, exist_ok=True)
+    in_time.write(file)
+    return file
+
+
+def write(index: Index, folder: Path | None = None) -> None:
+    """Write the index of every study, and take away that of a study which is no longer in it."""
+    for name, study in index.studies.items():
+        write_study(name, study, folder)
+    for file in (folder or paths.record()).glob(f"[!.]*/{INDEX}"):
+        if file.parent.name not in index.studies:
+            file.unlink()
 
 
 def archives() -> list[Path]:
-    """Return the archives of all sessions, by study and time."""
+    """Archives of sessions that are in git's folders, by study and time."""
     return sorted(paths.record().glob("[!.]*/*Z-*.tar.xz"))
 
 
 def places(name: str, session: str | None = None) -> paths.RecordedPaths:
-    """Return the places of a recorded session of a study; of the newest where none is named."""
+    """Places of a recorded session of a study; of the newest where none is named."""
     return paths.recorded(name, session or read().studies[name].newest)
 
 
-def write(index: Index, folder: Path | None = None) -> Path:
-    """Write the index, studies sorted by name and sessions by time."""
-    yaml = YAML()
-    yaml.width, yaml.indent = 110, 2
-    text = io.StringIO()
-    told = {name: index.studies[name].model_dump(mode="json") for name in sorted(index.studies)}
-    for study in told.values():
-        study["sessions"] = dict(sorted(study["sessions"].items()))
-    yaml.dump({"studies": told}, text)
-    file = (folder or paths.record()) / INDEX
-    file.parent.mkdir(parents=True, exist_ok=True)
-    files.write_text(file, _HEAD + text.getvalue())
-    return file
+class Results(Document):
+    """What git holds of a session beside its archive: all that pooling and pages of studies read of it."""
+
+    findings: Findings
+    facts: Facts
+    design: dict[str, Any]
+    """Its design in parts, as `design.described` gives it."""
+
+
+def results(where: paths.RecordedPaths, entry: Entry | None = None, with_causes: bool = True) -> Results:
+    """Findings, facts and design of a session; BenchbookError where they are not those of its entry.
+
+    Causes take nine tenths of the time to parse; pooling reads none.
+    """
+    place = where.results.relative_to(where.clone).as_posix()
+    if not where.results.is_file():
+        raise BenchbookError(f"{place}: not there; take it from git again")
+    text = where.results.read_bytes()
+    if entry is not None and hashlib.sha256(text).hexdigest() != entry.results:
+        raise BenchbookError(f"{place}: not the results of {INDEX}; take it from git again")
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise BenchbookError(f"{place}: {error}; take it from git again") from None
+    if not with_causes and isinstance(document, dict):
+        document.get("findings", {}).pop("causes", None)
+    return Results.parse(document, where.results, "`git checkout` of it")

@@ -140,26 +140,17 @@ def row_differences(recorded: str, here: str, decimals: int) -> Iterator[str]:
     yield from differences(old, new, decimals)
 
 
-def digest(table: pd.DataFrame) -> str:
-    """Return what a table's values are known by: each column's name with `_MARK` digits of a SHA-256.
+def tables_digest(tables: Mapping[str, pd.DataFrame]) -> str:
+    """SHA-256 over tables: of each column its table, name, kind and values in their order.
 
-    They depend on the column's kind and on its values in their order, on nothing of a file's layout.
+    Nothing of a file's layout is in it. Columns that are not to count are left out beforehand.
     """
-    return " ".join(f"{name}:{mark}" for name, mark in _marks(table).items())
-
-
-def table_differences(recorded: Mapping[str, str], here: Mapping[str, pd.DataFrame]) -> Iterator[str]:
-    """Name every table and column whose values are not those of a recorded digest.
-
-    What has no digest was not there when it was recorded: a later column says nothing about the others.
-    """
-    for name, text in sorted(recorded.items()):
-        now = _marks(here[name]) if name in here else {}
-        known = dict(mark.split(":") for mark in text.split())
-        other = [column for column, mark in known.items() if now.get(column) != mark]
-        if other:
-            which = "every column" if len(other) == len(known) else ", ".join(other)
-            yield f"{name}: other values than recorded in {which}"
+    marks = [
+        f"{name} {column}:{mark}\n"
+        for name in sorted(tables)
+        for column, mark in _marks(tables[name]).items()
+    ]
+    return hashlib.sha256("".join(marks).encode()).hexdigest()
 
 
 def _marks(table: pd.DataFrame) -> dict[str, str]:

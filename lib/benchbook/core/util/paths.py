@@ -151,6 +151,11 @@ class RecordedPaths(StudyPaths):
         return self.clone / "data" / "record" / self.name / f"{self.session_id}.tar.xz"
 
     @property
+    def results(self) -> Path:
+        """Its findings and facts, as git has them."""
+        return self.archive.with_name(f"{self.session_id}.json")
+
+    @property
     def pooled(self) -> Path:
         """What all sessions of the study say together."""
         return self.base.parent / "pooled.json"

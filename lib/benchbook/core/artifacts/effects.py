@@ -1,0 +1,91 @@
+"""All effects of the record as one Parquet dataset, a folder a study: pandas reads it, DuckDB asks it in SQL.
+
+`data/effects/study=NAME/effects.parquet` has a row for each contrast, session and thread level. It is made of
+the results that git has, and of a study only when its index is another than the one that the file names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchbook.core.artifacts import record
+from benchbook.core.artifacts.findings import Finding
+from benchbook.core.util import files, paths
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FILE = "effects.parquet"
+OF_MACHINE = ("processor", "cores", "kernel", "site")
+OF_SESSION = ("session", "measured", "design", *OF_MACHINE)
+OF_CONTRAST = ("workload", "treatment", "baseline", "metric")
+NUMBERS = ("effect", "low", "high", "level")
+
+
+def folder() -> Path:
+    """Folder of the dataset."""
+    return paths.root() / "data" / "effects"
+
+
+def refresh() -> Path:
+    """Make the files of studies whose index changed, and take away those of others; the dataset's folder."""
+    import pyarrow.parquet as pq
+
+    index = record.read()
+    for there in folder().glob("study=*"):
+        if there.name.removeprefix("study=") not in index.studies:
+            (there / FILE).unlink(missing_ok=True)
+            there.rmdir()
+    for name in index.studies:
+        file = folder() / f"study={name}" / FILE
+        digest = files.sha256(paths.record() / name / record.INDEX).encode()
+        if file.is_file() and (pq.read_schema(file).metadata or {}).get(b"index") == digest:
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(f".{FILE}.part")
+        made = table(index, name)
+        pq.write_table(made.replace_schema_metadata({b"index": digest}), part)
+        part.replace(file)
+    return folder()
+
+
+def table(index: record.Index, name: str) -> pa.Table:
+    """Effects of all sessions of a study; `threads` is null over all levels, `superseded` where it counts."""
+    import pyarrow as pa
+
+    kinds: dict[str, Any] = {key: pa.string() for key in (*OF_SESSION, *OF_CONTRAST, "label", "superseded")}
+    kinds |= {"cores": pa.float64(), "threads": pa.int64(), "n": pa.int64(), "is_aa": pa.bool_()}
+    kinds |= dict.fromkeys(NUMBERS, pa.float64()) | {"is_pooled": pa.bool_()}
+    return pa.Table.from_pylist(list(_rows(index, name)), pa.schema(kinds))
+
+
+def _rows(index: record.Index, name: str) -> Iterator[dict[str, Any]]:
+    present = index.newest(name).entry.design
+    for session in index.sessions(name):
+        entry, found = session.entry, session.pooled_results.findings
+        of_session: dict[str, Any] = {
+            "session": session.id,
+            "measured": entry.measured,
+            "design": entry.design,
+        }
+        of_session |= {key: getattr(entry.machine, key) for key in OF_MACHINE}
+        for finding in found.everything:
+            why = _superseded(entry, finding)
+            yield from (
+                of_session
+                | {key: getattr(finding, key) for key in OF_CONTRAST}
+                | {key: part.get(key) for key in (*NUMBERS, "threads", "n", "label")}
+                | {"is_aa": finding is found.aa, "superseded": why}
+                | {"is_pooled": entry.design == present and why is None}
+                for part in ({**finding.plain, "threads": None}, *(level.plain for level in finding.levels))
+            )
+
+
+def _superseded(entry: record.Entry, finding: Finding) -> str | None:
+    """Why a finding of a session is not pooled; None where it is."""
+    why = entry.superseded
+    if why is None or (why.arms and not {finding.treatment, finding.baseline} & {*why.arms}):
+        return None
+    return why.reason
