@@ -188,9 +188,10 @@ class Index(Model):
         """The sessions of every study, or of one, by name and time."""
         for study in sorted(self.studies) if name is None else [name]:
             known = self.studies[study]
+            newest = known.newest
             for session in sorted(known.sessions):
                 entry = known.sessions[session]
-                yield RecordedSession(paths.recorded(study, session), entry, session == known.newest)
+                yield RecordedSession(paths.recorded(study, session), entry, session == newest)
 
     def newest(self, name: str) -> RecordedSession:
         """The session that a study's page shows."""
