@@ -25,7 +25,7 @@ def report(
     html: Path | None,
     csv: Path | None,
     parquet: Path | None,
-    study: Path | None,
+    draft: Path | None,
 ) -> int:
     """Print what logs say, and write what was asked for; 1 if no run could be read."""
     globs = []
@@ -57,10 +57,10 @@ def report(
         from benchbook.show.logs_page import write_page
 
         written.append(write_page(logs, html))
-    if study:
+    if draft:
         from benchbook.log_analysis.study_draft import write_study
 
-        written.append(write_study(logs, study))
+        written.append(write_study(logs, draft))
     for path in written:
         print(f"written: {path}", file=sys.stderr)
     return 0

@@ -112,8 +112,9 @@ def duration(run: Evidence, limits: Limits) -> Iterator[str]:
 def _hanging(run: Evidence, end_s: float) -> str:
     """What report lines after the end say of threads that were in a last transaction."""
     seconds, threads = run.log.intervals.column("second"), run.log.intervals.column("threads")
-    late = threads[(seconds > end_s) & (threads < (run.log.header.threads or 0))]
-    return f": {late[0]:.0f} of {run.log.header.threads} threads were in a last transaction" if late.size else ""
+    whole = run.log.header.threads or 0
+    late = threads[(seconds > end_s) & (threads < whole)]
+    return f": {late[0]:.0f} of {whole} threads were in a last transaction" if late.size else ""
 
 
 def intervals(run: Evidence, limits: Limits) -> Iterator[str]:
