@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchbook.compare.claims.audit import audit
 from benchbook.core.published import source
 from benchbook.core.published.claim import Claim
 from benchbook.core.published.source import Published
@@ -79,6 +80,27 @@ def mistakes() -> list[str]:
     with pytest.raises(InputErrors) as caught:
         published.load("sixth")
     return caught.value.errors
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('versions: {server: "1"}', "versions: {server: null}"),
+        ("hardware: {machine: one}", "hardware: {machine: null}"),
+        ("hardware: {machine: one}", "hardware: null"),
+        ("configuration: {}", "configuration: {server: null}"),
+        ("sysbench: null", "sysbench: {version: null, options: null}"),
+        ("conduct: {}", "conduct: null"),
+        ('slow: {means: "the slow one"}', "slow: {means: null, settings: {cache: null}}"),
+        ("reads: {statements: 1}", "reads: null"),
+        ('stands: "First page"', "stands: null"),
+        ('stands: "Last page"', "stands: null\n    where: null"),
+    ],
+)
+def test_what_a_document_does_not_say_is_null(sixth: Path, old: str, new: str):
+    change(sixth / "source.yaml", old, new)
+    claims = {one.id: one.verdict for one in audit(published.load("sixth")).claims}
+    assert claims == {"sixth/faster": "holds"}
 
 
 def test_a_sixth_source_is_data_alone(sixth: Path):

@@ -47,7 +47,16 @@ def recomputed(claim: Claim) -> str:
         return own
     plain = f"{_amount(given(low))} to {_amount(given(high))}"
     ends = numbers.span(low, high) if claim.is_share else plain
-    return f"{own} on average, {ends} by cell"
+    if claim.judged_by == "mean":
+        at = f"; {claim.found_at[0]}" if claim.found_at else ""
+        return f"{own} on average, {ends} by cell{at}"
+    # Where cells decide, a mean beside the verdict would look like what decided.
+    if claim.judged_by == "most_cells":
+        return f"{claim.n_inside} of {claim.n_cells} cells inside, {ends} by cell"
+    outside = claim.n_cells - (claim.n_inside or 0)
+    count = f"{outside} of {claim.n_cells} outside" if outside else f"all {claim.n_cells} inside"
+    first = f" ({_cell(claim.outside[0])})" if claim.outside and outside == 1 else ""
+    return f"{ends} by cell, {count}{first}"
 
 
 def _amount(value: float) -> str:
@@ -73,9 +82,10 @@ def measured(audit: Audit) -> Table:
     """List what was measured with what: versions, machines, settings, sysbench, arms and loads."""
     rows: list[list[object]] = [["found", linked(audit.document.found)]]
     rows += [[f"version of {part}", value or "not stated"] for part, value in audit.versions.items()]
-    rows += [[part, value] for part, value in audit.hardware.items()]
+    rows += [[part, value or "not stated"] for part, value in audit.hardware.items()]
     for part, value in audit.configuration.items():
-        rows.append([f"settings of {part}", _settings(value) if isinstance(value, Mapping) else value])
+        told = _settings(value) if isinstance(value, Mapping) else value
+        rows.append([f"settings of {part}", "not stated" if told is None else told])
     if audit.sysbench:
         rows.append(["sysbench options", _settings(audit.sysbench.options) or "not stated"])
         rows.append(["loading", audit.sysbench.prepare or "not stated"])
@@ -95,7 +105,7 @@ def _load(load: Workload) -> str:
 
 
 def _settings(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in values.items())
+    return ", ".join(f"{key}={'not stated' if value is None else value}" for key, value in values.items())
 
 
 def printed(audit: Audit) -> Html:
@@ -107,7 +117,7 @@ def printed(audit: Audit) -> Html:
             is_number = all(cell.replace(".", "", 1).isdigit() for cell in cells if cell)
             unit = table.units.get(heading) or ""
             columns.append(number(*_headed(heading, unit)) if is_number else long(heading.replace("_", " ")))
-        told = [f"{table.stands}.", _settings(table.at), table.note or ""]
+        told = [f"{table.stands}." if table.stands else "", _settings(table.at), table.note or ""]
         told += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table.means.items()]
         caption = " ".join(part if part.endswith(".") else f"{part}." for part in told if part)
         made.append(Table(f"table-{table.name}", table.title, columns, table.rows, caption))

@@ -270,6 +270,7 @@ def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
     """
     known: dict[str, list[Brought]] = {}
     found: dict[str, dict[str, Grade]] = {}
+    rates: dict[str, float | None] = {}
     for document in {claim.partition("/")[0] for claim in studies} & set(source_files.source_names()):
         loaded = source.load(document)
         for name in (one for one in studies if one.partition("/")[0] == document):
@@ -280,15 +281,27 @@ def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
                 except InputErrors:
                     continue
                 sessions = known.setdefault(study, _sessions(study))
-                found.setdefault(name, {})[study] = transferability.grade(name, claim, loaded, read, sessions)
+                rate = rates.setdefault(name, _rate(document, name))
+                grade = transferability.grade(name, claim, loaded, read, sessions, rate)
+                found.setdefault(name, {})[study] = grade
     return found
+
+
+def _rate(document: str, claim: str) -> float | None:
+    """Queries a second that a document printed at the baseline of a claim, their mean; None without any."""
+    file = paths.source(document).audit
+    claims = Audit.read(file).claims if file.is_file() else []
+    cells = next((one.cells for one in claims if one.id == claim), [])
+    known = [one.baseline.value for one in cells if one.baseline and one.baseline.value]
+    return sum(known) / len(known) if known else None
 
 
 def carries_over(claims: Sequence[str], found: Grades) -> Table:
     """List the nearest study of each claim, both grades side by side."""
     rows = []
     for claim in claims:
-        own = found.get(claim, {})
+        # Nothing is said of a study that was never run.
+        own = {name: grade for name, grade in found.get(claim, {}).items() if grade.sessions}
         study = next(iter(nearest(own)), "")
         rows.append((claim, study, own.get(study)))
     return tabulated("carries-over", rows)

@@ -48,7 +48,13 @@ def claims(seen: Standing) -> Html:
         shown = [] if any(judged) else _illustrations(seen, claim)
         ways = seen.shipped.get(claim.id, ())
         would = [one for one in ways if one.is_answer] or ([] if shown else list(ways))
-        rows.append((claim, *judged, shown, ways, would))
+        there = {study.name for study, _, _ in shown}
+        graded = [
+            (name, grade)
+            for name, grade in seen.grades.get(claim.id, {}).items()
+            if grade.sessions and grade.outcome != "not asked" and name not in there and not any(judged)
+        ]
+        rows.append((claim, *judged, shown, graded, ways, would))
     given = {"recomputed": recomputed, "opposite": direction_notes, "levels_of": levels_of, "decided": SHOWN}
     return render("claims.html.j2", rows=rows, measured={one.name for one in seen.studies}, **given)
 

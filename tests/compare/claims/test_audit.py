@@ -10,8 +10,9 @@ import pytest
 
 from benchbook.compare.claims.audit import SILENT, audit
 from benchbook.core.published.audit import Audit
-from benchbook.core.published.source import Conduct, names
+from benchbook.core.published.source import Conduct
 from benchbook.core.util import paths
+from benchbook.core.util.source_files import source_names as names
 from benchbook.read import published
 from tests import sources
 

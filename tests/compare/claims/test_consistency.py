@@ -108,7 +108,7 @@ def test_each_law_says_what_it_found_and_how_many_cells_agree():
     assert [one.plain for one in found] == [
         {"check": "Little's law", "passed": False, "where": place, "tables": ["t"], "row": 8,
          "detail": "8 threads / 100 TPS = 80.00 ms, printed 40.00 ms: ratio 2.0000, throughput −50.0 % "
-         "against what that latency gives."},
+         "against what that latency gives. Both printed numbers together imply 4 threads."},
         {"check": "Little's law", "passed": True, "where": "everywhere else", "tables": [],
          "detail": "Cells that agree within 1 % or their rounding: 1."},
     ]  # fmt: skip

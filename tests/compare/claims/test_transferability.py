@@ -94,13 +94,14 @@ def test_a_course_is_near_with_another_version_where_a_value_is_not(make_study, 
     assert seen[0] == near
 
 
-def test_the_size_of_what_a_distance_costs_is_made_and_its_course_is_not(make_study):
+def test_what_a_distance_costs_is_made_and_so_is_its_course(make_study):
     arms = {"haproxy": {"zones": {"latency_ms": 0}}, "tiproxy": {"zones": {"latency_ms": 1}}}
     study = make_study(arms=arms, threads=(4, 8))
     document = source.load("tiproxy-haproxy")
     course = {"kind": "trend", "along": "threads", "direction": "shrinks", "band": None}
     assert transferability.closeness(claim(), document, study, facts())[0] == "made"
-    assert transferability.closeness(claim(**course), document, study, facts())[0] == "close"
+    # Little's law makes a fixed delay cost less, the more threads there are.
+    assert transferability.closeness(claim(**course), document, study, facts())[0] == "made"
 
 
 def test_the_same_programs_in_the_same_kind_of_place_are_the_same(make_study):
@@ -153,7 +154,7 @@ def test_outcomes_over_sessions(graded, effects, half, outcome):
 def test_where_no_difference_was_claimed_an_interval_inside_holds_it(graded):
     nothing = claim(band={"point": "0 %"})
     assert graded(session(0.005, 0.005), of=nothing).outcome == "same size"
-    assert graded(session(0.05, 0.005), of=nothing).outcome == "opposite"
+    assert graded(session(0.05, 0.005), of=nothing).outcome == "outside the claim"
     assert graded(session(0.015, 0.01), of=nothing).outcome == "too wide to tell"
 
 
@@ -191,7 +192,7 @@ def test_the_nearest_study_that_was_asked_comes_first():
     kin = transferability.Grade("kin", "", "opposite", occasions=1)
     often = transferability.Grade("kin", "", "too wide to tell", occasions=2)
     close = transferability.Grade("close", "", "not asked")
-    assert transferability.nearest({"a": made, "b": kin, "c": often, "d": close}) == ["c", "b", "a", "d"]
+    assert transferability.nearest({"a": made, "b": kin, "c": often, "d": close}) == ["b", "a", "c", "d"]
 
 
 def test_a_contrast_without_an_interval_is_no_outcome(graded):

@@ -1,7 +1,7 @@
 """Numbers as headlines have them: two significant digits, ends that look apart, and 25 words at the most."""
 
 import pytest
-from tests.compare.test_contrast_words import effect
+from tests.compare.meta.test_treatment_text import effect
 
 from benchbook.compare.meta import meta_analysis_text
 

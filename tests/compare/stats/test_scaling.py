@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy  # scipy.stats, which takes half a second, is loaded by the test that asks for it
-from tests.compare.test_consistency import cells
 
 from benchbook.compare.bottlenecks import operational_laws
 from benchbook.compare.stats.scaling import Usl, _lack_of_fit, collapses, fit, scalability, scaling
+from tests.compare.claims.test_consistency import cells
 
 # SPEC SDM91 as in Gunther's book and the R package usl.
 LOAD = np.array([1, 18, 36, 72, 108, 144, 216], dtype=float)

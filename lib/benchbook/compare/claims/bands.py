@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from benchbook.compare.stats.equivalence import MARGIN, Bounds, at_least, at_most, point_band, range_band
 from benchbook.compare.stats.equivalence import Band as Limits
-from benchbook.compare.stats.equivalence import Bounds, at_least, at_most, point_band, range_band
 from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import percent, plain
 from benchbook.core.published.claim import Band, Claim, number
@@ -55,6 +55,8 @@ def limits(claim: Claim) -> Limits | None:
             min(high + margin, 0.0) if high < 0 else high + margin,
         )
     if claim.kind in ("effect", "proportional"):
+        if band.range and claim.kind == "proportional":
+            return Limits(low - MARGIN, high + MARGIN)
         return range_band(low, high) if band.range else point_band(low)
     # A level is what it is: one that was measured beyond the last of a range is not in it.
     if claim.kind == "peak":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
@@ -110,6 +110,8 @@ class Part:
     of: tuple[Terms, ...] = ()
     items: tuple[Item, ...] = ()
     decides: bool = True
+    margin: Literal["value", "points"] | None = None
+    """How small a step of a trend says nothing: 1 % of a value, 2 points of an effect."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +187,8 @@ def _trend(claim: Claim, board: Board) -> Asked:
         for (start, before), (end, after) in pairwise(levels):
             step = _step(where, key, start, end)
             rule: Literal["size", "band"] = "size" if by_size else "band"
-            parts.append(_less(step, (after.terms, before.terms), bounds, (after,), rule))
+            made = _less(step, (after.terms, before.terms), bounds, (after,), rule)
+            parts.append(replace(made, margin="value" if claim.baseline is None else "points"))
     if not parts:
         raise Unfit(f"it has fewer than two levels of {labels.key(key)}")
     return Asked(parts, ordered, alone=alone)

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from benchbook.compare.claims.estimands import Asked, Board, Part, Unfit
 from benchbook.compare.stats import tolerance
-from benchbook.compare.stats.equivalence import Bounds, Verdict, decide_verdict, holm, near
+from benchbook.compare.stats.equivalence import (
+    MARGIN,
+    PRACTICAL,
+    RELATIVE_MARGIN,
+    Bounds,
+    Verdict,
+    decide_verdict,
+    holm,
+)
 from benchbook.compare.stats.intervals import Interval
 from benchbook.core.util.errors import given
 
@@ -25,6 +33,8 @@ class Outcome:
     outcome: Verdict
     p: float | None = None
     reason: str | None = None
+    is_flat: bool = False
+    """A step of a trend that is too small to say anything."""
 
 
 def outcomes(asked: Asked, board: Board, is_printed: bool) -> list[Outcome]:
@@ -43,6 +53,11 @@ def verdict(asked: Asked, found: Sequence[Outcome], level: float | None) -> Verd
     intervals (None: printed numbers have none). What can't be seen does not hold, but it may fail.
     """
     deciding = [one for one in found if one.part.decides]
+    steps = [one for one in deciding if not one.is_flat]
+    if deciding and not steps:
+        return "contradicted"
+    # Steps that say nothing are left out where most say something.
+    deciding = steps if 2 * len(steps) > len(deciding) else deciding
     held, failed = (_surviving(deciding, which, level) for which in ("confirmed", "contradicted"))
     if asked.must == "most":
         is_held, is_failed = 2 * held > len(deciding), 2 * failed >= len(deciding)
@@ -51,6 +66,40 @@ def verdict(asked: Asked, found: Sequence[Outcome], level: float | None) -> Verd
     if is_failed and deciding:
         return "contradicted"
     return "confirmed" if is_held and deciding and asked.unseen is None else "inconclusive"
+
+
+def alike_margin(effect: float) -> float:
+    """How far from 1 the ratio of two changes may lie that are alike: a fifth, of small changes 2 %."""
+    return min(max(MARGIN, RELATIVE_MARGIN * abs(effect)), RELATIVE_MARGIN)
+
+
+NOT_SHOWN = "not shown by its own repeats"
+
+
+def _of_printed(part: Part, amount: Interval, bounds: Bounds, value: float, board: Board) -> Outcome:
+    """Outcome of a printed number: inside or outside; open where its own repetitions can't tell.
+
+    A number in a closed band holds where its repetitions show any effect. A step of a trend against its
+    direction by less than 2 points (of a value 1 %) is flat.
+    """
+    is_inside = bounds.holds(value)
+    if part.margin and not is_inside and abs(value) < _flat(part, board):
+        return Outcome(part, amount, bounds, "inconclusive", is_flat=True)
+    if not amount.is_known:
+        return Outcome(part, amount, bounds, "confirmed" if is_inside else "contradicted")
+    decision = decide_verdict(amount, bounds)
+    is_closed = math.isfinite(bounds.log_high - bounds.log_low) and bounds.log_low * bounds.log_high != 0
+    if is_inside and is_closed and tolerance.side(amount.log_low, amount.log_high):
+        return Outcome(part, amount, bounds, "confirmed")
+    reason = NOT_SHOWN if decision.outcome == "inconclusive" else None
+    return Outcome(part, amount, bounds, decision.outcome, None, reason)
+
+
+def _flat(part: Part, board: Board) -> float:
+    """Logarithm below which a step of a trend says nothing."""
+    if part.margin == "value":
+        return math.log1p(PRACTICAL)
+    return math.log1p(MARGIN / math.exp(given(board.amount(part.of[1]).log_mean)))
 
 
 def _surviving(found: Sequence[Outcome], which: str, level: float | None) -> int:
@@ -73,14 +122,14 @@ def _outcome(part: Part, board: Board, is_printed: bool) -> Outcome:
         is_shown = tolerance.side(both.log_low, both.log_high) != 0
         reason = None if is_printed or is_shown else NO_SIZE
     if part.rule == "alike":
-        theirs = given(board.amount(part.of[1]).log_mean)
-        allowed = near(math.expm1(theirs))
-        bounds = Bounds(allowed.log_low - theirs, allowed.log_high - theirs)
+        # Of a loss of 99 % a fifth is all that is left, so what is compared is the ratio of both changes.
+        margin = alike_margin(math.expm1(given(board.amount(part.of[1]).log_mean)))
+        bounds = Bounds(math.log1p(-margin), math.log1p(margin))
     value = amount.log_mean
     if value is None or math.isnan(value):
         raise Unfit(f"{part.where}: no logarithm of a number below zero")
     if reason is None and is_printed:
-        return Outcome(part, amount, bounds, "confirmed" if bounds.holds(value) else "contradicted")
+        return _of_printed(part, amount, bounds, value, board)
     if reason is None and amount.is_known:
         decision = decide_verdict(amount, bounds)
         return Outcome(part, amount, bounds, decision.outcome, decision.p)

@@ -14,7 +14,7 @@ from benchbook.compare.claims import verdict_text
 from benchbook.compare.claims.bands import is_share, judged_by, limits, published_text
 from benchbook.compare.claims.estimands import Item, NoCell, Series, Terms, Unfit, ask
 from benchbook.compare.claims.judge import outcomes, verdict
-from benchbook.compare.stats.intervals import Interval
+from benchbook.compare.stats.intervals import Interval, t_quantile
 from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import cell_record, pair_record, plain
 from benchbook.core.artifacts.findings import Verdict
@@ -38,6 +38,9 @@ from benchbook.core.util.plural import sentence
 HOLDS, FAILS, OPEN = get_args(Reading)
 READ: dict[Verdict, str] = {"confirmed": HOLDS, "contradicted": FAILS, "inconclusive": OPEN}
 PRINTED_ONCE = "printed once"
+RUN = "run"
+"""The key that numbers repetitions of a cell: they are put together, with an interval."""
+LEVEL = 0.95
 COPIED = ("claim", "stands", "kind", "metric", "takes", "because", "note")
 NO_NUMBERS = dict.fromkeys(("mean", "low", "high", "n_inside", "other_base"))
 
@@ -51,7 +54,9 @@ class Printed:
     def cells(self, claim: Claim, metric: str, side: Selector | None, by: str | None) -> list[Cell]:
         """Return one printed number a cell, or what several come to `across` a key."""
         chosen = select(self._numbers, claim.cells, side)
-        return values(chosen, metric, claim.across, by or "mean")
+        is_named = any(RUN in (each or {}) for each in (claim.cells, side))
+        is_repeated = not is_named and any(one.key(RUN) is not None for one in chosen)
+        return values(chosen, metric, claim.across or (RUN if is_repeated else None), by or "mean")
 
     def pairs(
         self, baseline: Sequence[Cell], treatment: Sequence[Cell], compared: set[str]
@@ -120,16 +125,30 @@ class Printed:
         return set(both_metrics(metric)) <= {one.metric for one in self._numbers}
 
     def amount(self, terms: Terms) -> Interval:
-        """Return a sum of logarithms of printed numbers; NoNumber where one of them has none."""
+        """Sum of logarithms of printed numbers, with a 95 % interval where they are means of several.
+
+        A number that was printed once is as uncertain as one of the others. NoNumber where one has none.
+        """
         total = []
         for cell, weight in terms:
             value = cell.value
             if value < 0 or (value == 0 and weight < 0):
                 raise NoNumber(f"{shown(cell.place)} has {plain(value)}, and nothing is a multiple of that")
             total.append(weight * math.log(value) if value else -math.inf)
-        return Interval(
-            1, 0.0, math.fsum(total) if -math.inf not in total else -math.inf, reason=PRINTED_ONCE
-        )
+        mean = math.fsum(total) if -math.inf not in total else -math.inf
+        repeated = [cell for cell, _ in terms if cell.log_error]
+        if not repeated or not math.isfinite(mean):
+            return Interval(1, 0.0, mean, reason=PRINTED_ONCE)
+        each = math.fsum(cell.log_error**2 * cell.n for cell in repeated) / len(repeated)
+        parts = [
+            (weight**2 * (cell.log_error**2 if cell.log_error else each / cell.n), max(cell.n - 1, 1))
+            for cell, weight in terms
+        ]
+        variance = math.fsum(part for part, _ in parts)
+        df = variance**2 / math.fsum(part**2 / own for part, own in parts)
+        half = t_quantile((1 + LEVEL) / 2, df) * math.sqrt(variance)
+        n = min(cell.n for cell in repeated)
+        return Interval(n, LEVEL, mean, mean - half, mean + half, math.sqrt(variance), df)
 
 
 def judge(published: Published) -> list[dict[str, Any]]:
@@ -163,6 +182,8 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
     }
     result |= put(claim, published.numbers)
     result |= _copied(claim, published, result)
+    if told_pair := describe_measured_pair(claim, published.numbers):
+        result["reason"] = f"{result['reason']} {told_pair}"
     result["beside"] = [_beside(beside, published.numbers) for beside in claim.beside]
     return result
 
@@ -187,6 +208,29 @@ def put(claim: Claim, numbers: Sequence[Number]) -> dict[str, Any]:
         return {**nothing, "reason": f"The tables contradict each other: {error}."}
     except NoNumber as error:
         return {**nothing, "reason": f"No number: {error}."}
+
+
+def describe_measured_pair(claim: Claim, numbers: Sequence[Number]) -> str:
+    """Sentence on the repeated arms that stand beside a baseline which is a single, stored number.
+
+    Such a number is from another day, so arms that were repeated with the treatment make the better baseline.
+    Empty where the baseline is repeated itself, or nothing else is.
+    """
+    if claim.kind != "effect" or not {"arm"} <= set(claim.baseline or {}) & set(claim.treatment or {}):
+        return ""
+    metric = given(claim.metric)
+    runs = [one for one in select(numbers, claim.cells) if one.metric == metric and one.key(RUN) is not None]
+    by_arm: dict[Any, set[Any]] = {}
+    for one in runs:
+        by_arm.setdefault(one.key("arm"), set()).add(one.key(RUN))
+    stored, treated = given(claim.baseline)["arm"], given(claim.treatment)["arm"]
+    if len(by_arm.get(stored, ())) != 1 or len(by_arm.get(treated, ())) < 2:
+        return ""
+    told = []
+    for arm in (each for each in by_arm if each not in (stored, treated) and len(by_arm[each]) > 1):
+        other = put(claim.model_copy(update={"baseline": {**given(claim.baseline), "arm": arm}}), numbers)
+        told.append(f"against {arm}, which was repeated beside it, it is {other['recomputed']}")
+    return f"The baseline {stored} is a single number; {'; '.join(told)}. Prefer that pair." if told else ""
 
 
 def _grouped(items: Sequence[Item], key: str, bound: set[str]) -> Series:

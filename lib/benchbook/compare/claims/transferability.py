@@ -6,6 +6,7 @@ own machine, however close it is.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +49,7 @@ Outcome = Literal[
     "too wide to tell",
     "depends on the machine",
     "opposite",
+    "outside the claim",
     "not asked",
 ]
 CLOSENESS: tuple[Closeness, ...] = get_args(Closeness)
@@ -91,13 +93,22 @@ class Grade:
         return is_near and is_seen and is_often
 
 
-def grade(name: str, claim: Claim, source: Source, study: Study, sessions: Sequence[Brought]) -> Grade:
+def grade(
+    name: str,
+    claim: Claim,
+    source: Source,
+    study: Study,
+    sessions: Sequence[Brought],
+    rate: float | None = None,
+) -> Grade:
     """Grade a claim by a study and its sessions; without sessions it was not asked.
 
-    `claim` is the claim as it is put to studies, `name` its id `source/claim`.
+    `claim` is the claim as it is put to studies, `name` its id `source/claim`, `rate` the document's queries
+    a second at the claim's baseline.
     """
     facts = sessions[-1].facts if sessions else {}
-    near, why = closeness(claim, source, study, facts)
+    dose = other_dose(claim, rate, sessions[-1].findings) if sessions and rate else ""
+    near, why = closeness(claim, source, study, facts, dose)
     if not sessions or near == "another question":
         return Grade(near, why, "not asked", sessions=len(sessions))
     seen: dict[str, list[tuple[Session, _Number]]] = {}
@@ -116,18 +127,24 @@ def grade(name: str, claim: Claim, source: Source, study: Study, sessions: Seque
     return Grade(near, why, outcome, parts, len(sessions), often, processors, low, high, scale)
 
 
-def closeness(claim: Claim, source: Source, study: Study, facts: Facts) -> tuple[Closeness, str]:
+def closeness(
+    claim: Claim, source: Source, study: Study, facts: Facts, dose: str = ""
+) -> tuple[Closeness, str]:
     """Return how close the arms of a study are to those that a claim compares, and why, in a few words.
 
+    `dose` says where the study gives another dose of what the claim varies: then its arms are kin at best.
     `facts` are one nested mapping by arm, as `facts.json` has them; programs without any are another kind.
     """
     try:
         asked = estimands.ask(claim, Blocks(study))
     except estimands.Unfit as error:
         return "another question", str(error)
-    pairs = [(one.baseline.at[0], one.cell.at[0]) for one in asked.items if one.baseline is not None]
-    dials = sorted({dial for pair in pairs for dial in _dials(study, *pair)} - set(claim.baseline or {}))
-    if dials and claim.kind != "trend":
+    pairs = {(one.baseline.at[0], one.cell.at[0]) for one in asked.items if one.baseline is not None}
+    if not pairs and claim.along is not None:
+        # Along a key every level is compared with the others.
+        pairs = set(itertools.combinations(dict.fromkeys(one.cell.at[0] for one in asked.items), 2))
+    dials = sorted({dial for pair in pairs for dial in _dials(study, *pair)})
+    if dials:
         return (
             "made",
             f"the study itself sets {listing([_DIALS[one] for one in dials])}, and with it the size",
@@ -135,6 +152,8 @@ def closeness(claim: Claim, source: Source, study: Study, facts: Facts) -> tuple
     arms = list(dict.fromkeys(cell.at[0] for one in asked.items for cell in (one.baseline, one.cell) if cell))
     near: Closeness = "same"
     reasons = []
+    if told := dose:
+        near, reasons = "kin", [told]
     of_arms = [_programs(facts.get(arm, {})) for arm in arms]
     for part in dict.fromkeys(part for parts in of_arms for part in parts):
         how, why = _program(*part, source, _is_compared(claim, part, of_arms))
@@ -148,13 +167,39 @@ def closeness(claim: Claim, source: Source, study: Study, facts: Facts) -> tuple
     return near, "; ".join(dict.fromkeys(reasons)) or "the same programs in the same kind of place"
 
 
+DOSES = {"new_connections_per_s": "new connections a second", "idle_connections": "idle connections"}
+"""Keys that are so many beside the queries: what they cost depends on how many queries there are."""
+OTHER_DOSE = 2.0
+"""How many times as many of them a query is another dose."""
+
+
+def other_dose(claim: Claim, rate: float, found: Findings) -> str:
+    """How a study's dose of what a claim varies differs from the document's; empty where it doesn't.
+
+    `rate` are the document's queries a second, of the study's those of its baseline.
+    """
+    key = next((each for each in DOSES if each in (claim.treatment or {})), None)
+    cells = found.causes.cells if found.causes else ()
+    own = [cell.qps.value for cell in cells if cell.arm == found.baseline]
+    if key is None or not own:
+        return ""
+    here = sum(own) / len(own)
+    if max(rate / here, here / rate) < OTHER_DOSE:
+        return ""
+    beside = f"beside {here:,.0f} queries a second, the document's beside {rate:,.0f}"
+    return f"another dose: as many {DOSES[key]} {beside}"
+
+
 def nearest(grades: Mapping[str, Grade]) -> list[str]:
-    """Return a claim's studies: those that were asked it, the nearest first and of equals the oftenest."""
+    """Return a claim's studies: those that were asked it and can tell, the nearest first, of equals those on
+    most processors."""
     return sorted(
         grades,
         key=lambda name: (
             grades[name].outcome == "not asked",
+            grades[name].outcome == "too wide to tell",
             CLOSENESS.index(grades[name].closeness),
+            -grades[name].processors,
             -grades[name].occasions,
             name,
         ),
@@ -248,13 +293,15 @@ def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, f
         low, high = min(one.low for _, one in seen), max(one.high for _, one in seen)
     back = estimands.BACK[seen[-1][1].scale]
     told = back(low), back(high), len(values)
-    sign, is_inside = _direction(band), tolerance.is_inside(low, high, *band)
+    # A plain value has no direction.
+    sign = _direction(band) if seen[-1][1].scale == "share" else 0
+    is_inside = tolerance.is_inside(low, high, *band)
     if sign and {-1, 1} <= {one.sign for one in values}:
         return "depends on the machine", *told
     if is_inside and (not sign or (is_predicted and is_bounded)):
         return "same size", *told
     if not sign:
-        return ("opposite" if tolerance.is_outside(low, high, *band) else "too wide to tell"), *told
+        return ("outside the claim" if tolerance.is_outside(low, high, *band) else "too wide to tell"), *told
     near, far = (low, high) if sign > 0 else (-high, -low)
     claimed = sorted(abs(end) for end in band)
     if tolerance.is_above(near, 0.0):

@@ -7,13 +7,13 @@ from statistics import geometric_mean
 from typing import Any
 
 from benchbook.compare.claims.bands import is_share, judged_by, limits
-from benchbook.compare.claims.estimands import Asked, Item
-from benchbook.compare.claims.judge import Outcome
+from benchbook.compare.claims.estimands import BACK, Asked, Item
+from benchbook.compare.claims.judge import NOT_SHOWN, Outcome
 from benchbook.compare.stats.equivalence import Band as Limits
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import told
 from benchbook.compare.text.worked_arithmetic import amount, pair_record, percent, plain, tidy
-from benchbook.core.published.claim import Claim
+from benchbook.core.published.claim import Claim, number
 from benchbook.core.published.table_cells import Cell, Pair
 from benchbook.core.util.errors import given
 
@@ -76,7 +76,14 @@ def _several(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Reco
     if rule == "mean" and mean is None:
         return {"cells": own, "verdict": "not derivable"}, {"numbers": []}
     inside = sum(record["is_inside"] for record in own)
-    failed = {"mean": False, "every_cell": inside < len(own), "most_cells": 2 * inside <= len(own)}
+    outside = [
+        (record["where"], number)
+        for record, number in zip(own, numbers, strict=True)
+        if not record["is_inside"]
+    ]
+    parts = [one for one in found if one.part.decides]
+    is_held = all(one.outcome == "confirmed" for one in parts)
+    failed = {"mean": not is_held, "every_cell": inside < len(own), "most_cells": 2 * inside <= len(own)}
     made: Record = {
         "cells": own,
         "n_inside": inside,
@@ -84,12 +91,20 @@ def _several(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Reco
         "low": tidy(min(numbers)),
         "high": tidy(max(numbers)),
     }
-    other = _other_base(asked, band, inside) if is_effect else None
+    found_at = _found_at(claim, own, numbers) if is_effect and failed[rule] else []
+    other = _other_base(asked, band, rule) if is_effect and failed[rule] and not found_at else None
+    signs = [number for number in numbers if mean is not None and number * mean < 0] if is_effect else []
+    made |= {"found_at": found_at} if found_at else {}
+    made |= {"outside": [where for where, _ in outside]} if outside and rule == "every_cell" else {}
     values = {
         "numbers": numbers,
         "rule": RULES[rule],
         "mean": mean,
-        "is_mean_alone": failed[rule] and _holds(mean, band),
+        "outside": outside if failed[rule] and rule == "every_cell" else [],
+        "is_mean": rule == "mean",
+        "other_sign": len(signs) if rule == "mean" else 0,
+        "found_at": found_at,
+        "repeats": _repeats(found),
         "alone": asked.alone,
         "other": list(map(percent, other or [])),
     }
@@ -98,13 +113,42 @@ def _several(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Reco
     return made, values
 
 
-def _other_base(asked: Asked, band: Limits, inside: int) -> list[float] | None:
-    """Return the growths of cells that fail, divided by the new value, where all then lie in the band."""
+def _other_base(asked: Asked, band: Limits, rule: str) -> list[float] | None:
+    """Growths divided by the new value, of cells or of their mean as the claim is judged by, where all that
+    decides then lies in the band, and a mean within a tenth of its middle; else None."""
     pairs = [as_pair(one) for one in asked.items]
     inverse = [1 - one.baseline.value / one.treatment.value for one in pairs if one.treatment.value]
-    is_closed = band.low is not None and band.high is not None and len(inverse) == len(pairs)
-    is_it = inside < len(pairs) and is_closed and all(_holds(value, band) for value in inverse)
-    return inverse if is_it else None
+    if band.low is None or band.high is None or len(inverse) != len(pairs) or max(inverse) >= 1:
+        return None
+    if rule != "mean" or len(inverse) == 1:
+        return inverse if all(_holds(value, band) for value in inverse) else None
+    mean, middle = 1 - geometric_mean(1 - one for one in inverse), (band.low + band.high) / 2
+    return [mean] if abs(mean - middle) <= abs(middle) / 10 else None
+
+
+def _found_at(claim: Claim, own: Sequence[Record], numbers: Sequence[float]) -> list[str]:
+    """Where cells have the published number, rounded as it was published."""
+    band = given(claim.band)
+    if not isinstance(band.point, str) or len(own) < 2:
+        return []
+    places = len(band.point.partition(".")[2].rstrip(" %"))
+    wanted = round(100 * number(band.point), places)
+    return [
+        f"{percent(effect)} at {record['where']}"
+        for record, effect in zip(own, numbers, strict=True)
+        if round(100 * effect, places) == wanted
+    ]
+
+
+def _repeats(found: Sequence[Outcome]) -> list[tuple[str, int, float, float, bool]]:
+    """Parts with an interval by their own repetitions: where, n, its ends, whether that leaves them open."""
+    return [
+        (one.part.where, one.amount.n, given(low), given(high), one.reason == NOT_SHOWN)
+        for one in found
+        if one.amount.is_known and one.part.scale != "power"
+        for back in [BACK[one.part.scale]]
+        for low, high in [(back(given(one.amount.log_low)), back(given(one.amount.log_high)))]
+    ]
 
 
 def _trend(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> tuple[Record, Record]:
@@ -126,11 +170,14 @@ def _trend(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Record
             *(write(number(each)) for each in (before[id(one.part.items[0])], one.part.items[0])),
         )
         for one in found
-        if one.outcome != "confirmed"
+        if one.outcome != "confirmed" and not one.is_flat
     ]
+    flat = [one.part.where for one in found if one.is_flat]
     numbers = [number(one) for one in asked.items]
     ends = {"low": tidy(min(numbers)), "high": tidy(max(numbers))}
-    return {"cells": own, "n_inside": len(found) - len(wrong), **ends}, {"wrong": wrong}
+    held = sum(one.outcome == "confirmed" for one in found)
+    values = {"wrong": wrong, "flat": flat, "repeats": _repeats(found)}
+    return {"cells": own, "n_inside": held, **ends}, values
 
 
 def _proportional(
@@ -162,6 +209,7 @@ def _peak(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records
         "level": top.place[key],
         "value": plain(top.cell.value),
         "unseen": asked.unseen if is_held else None,
+        "repeats": _repeats(found),
         "inside": best[0].place[key] if best and top not in best and is_held else None,
     }
     return {"cells": [{**records[id(one)], "is_inside": one is top} for one in asked.items]}, values
@@ -190,7 +238,9 @@ def _same_effect(
     ends = [tidy(end(mine for mine, _ in effects)) for end in (min, max)]
     inside = sum(one.outcome == "confirmed" for one in found)
     texts = [f"{percent(mine, 1)} beside {percent(its, 1)}" for mine, its in effects]
-    return {"cells": own, "n_inside": inside, "low": ends[0], "high": ends[1]}, {"effects": texts}
+    gaps = [(1 + mine) / (1 + its) - 1 for mine, its in effects]
+    values = {"effects": texts, "gaps": list(map(percent, gaps))}
+    return {"cells": own, "n_inside": inside, "low": ends[0], "high": ends[1]}, values
 
 
 def _unit(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records) -> tuple[Record, Record]:

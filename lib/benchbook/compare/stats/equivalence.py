@@ -92,18 +92,17 @@ def point_band(value: float) -> Band:
     So the band of a number with a sign ends before zero: "1.21 % lower" is 0.61 to 1.82 % lower, and neither
     nothing nor a rise. A claimed zero allows ± 2 percentage points.
     """
-    margin = max(_margin(value), RELATIVE_MARGIN * abs(value)) if value else MARGIN
-    return Band(value - margin, value + margin)
+    return Band(value - _margin(value), value + _margin(value))
 
 
 def range_band(low: float, high: float) -> Band:
-    """Return the band of a claimed range: 2 percentage points wider on each side.
+    """Band of a claimed range: each end widened as a point is, by 2 percentage points or a fifth of it.
 
-    Where the range has a direction, an end is widened by at most half of it, so that zero stays outside.
+    Where the range has a direction, zero stays outside.
     """
     if low < 0 < high or low == high == 0:
-        return Band(low - MARGIN, high + MARGIN)
-    return Band(low - _margin(low), high + _margin(high))
+        return Band(low - max(MARGIN, _margin(low)), high + max(MARGIN, _margin(high)))
+    return Band(low - (_margin(low) if low else 0.0), high + (_margin(high) if high else 0.0))
 
 
 def at_least(bound: float) -> Band:
@@ -116,8 +115,9 @@ def at_most(bound: float) -> Band:
     return Band(None, bound, is_strict=True)
 
 
-def _margin(end: float) -> float:
-    return min(MARGIN, abs(end) / 2)
+def _margin(value: float) -> float:
+    """Margin of a claimed effect: 2 points or a fifth of it, of a small one half; of zero 2 points."""
+    return max(min(MARGIN, abs(value) / 2), RELATIVE_MARGIN * abs(value)) if value else MARGIN
 
 
 def reached_look(n: int, looks: Sequence[int]) -> int | None:

@@ -40,7 +40,7 @@ class Interval:
     log_low: float | None = None
     log_high: float | None = None
     standard_error: float | None = None
-    df: int | None = None
+    df: float | None = None
     reason: str | None = None
 
     @property
@@ -69,7 +69,7 @@ class Interval:
         return self.log_low is not None
 
 
-def t_quantile(probability: float, df: int) -> float:
+def t_quantile(probability: float, df: float) -> float:
     """Return the quantile of Student's t distribution."""
     return float(stdtrit(df, probability))
 

@@ -27,7 +27,7 @@ class Table(Part):
 
     name: str
     title: str
-    stands: str
+    stands: str | None
     note: str | None
     file: str
     at: dict[str, Scalar]
@@ -82,7 +82,7 @@ class Claim(Part):
 
     id: str
     claim: str
-    stands: str
+    stands: str | None
     kind: str
     metric: str | None
     published: str
@@ -99,6 +99,10 @@ class Claim(Part):
     n_inside: int | None
     n_cells: int
     other_base: list[float | None] | None
+    outside: Absent[list[str]] = None
+    """Where cells lie outside, if every cell had to lie in the band."""
+    found_at: Absent[list[str]] = None
+    """Where cells have the published number, though what decides is outside."""
     takes: str | None
     because: str | None
     note: str | None
@@ -142,8 +146,8 @@ class Audit(Document):
     source: str
     document: About
     versions: Mapping[str, str | None]
-    hardware: Mapping[str, str]
-    configuration: Mapping[str, Mapping[str, Scalar | bool] | Scalar | bool]
+    hardware: Mapping[str, str | None]
+    configuration: Mapping[str, Mapping[str, Scalar | bool | None] | Scalar | bool | None]
     sysbench: Sysbench | None
     conduct: Conduct
     arms: Mapping[str, Arm]

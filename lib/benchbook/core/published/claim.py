@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -49,7 +49,23 @@ def number(amount: str | int | float) -> float:
     return float(found[1]) / 100 if found else float(amount)
 
 
-class Band(Model):
+class SourcePart(Model):
+    """A part of a document; null of any key that may be left out means that the document does not say it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_nulls(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return {} if given is None else given
+        fields = cls.model_fields
+        return {
+            key: value
+            for key, value in given.items()
+            if value is not None or key not in fields or fields[key].is_required()
+        }
+
+
+class Band(SourcePart):
     """What was claimed: exactly one of a point, a range, a bound from below or a bound from above."""
 
     point: Amount | None = Field(None, examples=["7 %"])
@@ -85,7 +101,7 @@ class Band(Model):
         return any(isinstance(amount, str) for amount in self.amounts)
 
 
-class Condition(Model):
+class Condition(SourcePart):
     """Which cells a claim speaks of, by a value of theirs; it may leave none."""
 
     metric: str | None = None
@@ -110,7 +126,7 @@ class Condition(Model):
         return self
 
 
-class _Cells(Model):
+class _Cells(SourcePart):
     """Cells by metric, and how they are put together."""
 
     metric: str | None = Field(None, examples=["qps"])
@@ -175,7 +191,7 @@ class Claim(Question):
 
     claim: str
     """The claim, in our words."""
-    stands: str
+    stands: str | None = None
     """Where it stands in the document."""
     published: str | None = None
     """What was published, in a few words; null lets the band speak."""

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from benchbook.core.published.claim import Claim, Scalar
-from benchbook.core.study.study_base import Model
+from benchbook.core.published.claim import Claim, Scalar, SourcePart
 from benchbook.core.study.validation_errors import validate
 from benchbook.core.util import source_files
 
@@ -28,7 +27,7 @@ SCALES = {
 }
 
 
-class Column(Model):
+class Column(SourcePart):
     """What the numbers under one heading mean."""
 
     role: Literal["key", "metric", "growth", "text"]
@@ -55,14 +54,14 @@ class Column(Model):
         return self
 
 
-class Table(Model):
+class Table(SourcePart):
     """One table of the document, in one file."""
 
     title: str
     """What the table shows, in a few words."""
     file: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*\.(csv|log)$", examples=["pod-network.csv"])
     """CSV file with the printed numbers, or a .log file with sysbench's report lines."""
-    stands: str
+    stands: str | None = None
     """Where the table stands in the document."""
     columns: tuple[str, ...] = ()
     """Headings of the CSV file in their order, each explained under `columns`; none for a .log file."""
@@ -77,23 +76,23 @@ class Table(Model):
     """Anything a reader must know about the numbers."""
 
 
-class Arm(Model):
+class Arm(SourcePart):
     """One setting that the document measured."""
 
-    means: str
+    means: str | None = None
     """The arm in a few words."""
-    settings: Mapping[str, Scalar] = {}
+    settings: Mapping[str, Scalar | None] = {}
     """What the document states about it, by factor; factors it does not state are left out."""
 
 
-class Workload(Model):
+class Workload(SourcePart):
     """What one event of the load does."""
 
     script: str | None = None
     """sysbench script, as far as stated."""
     statements: float | None = Field(None, gt=0, examples=[20])
     """Statements of one event, as the QPS counts them; null if the document does not let us know."""
-    options: Mapping[str, Scalar | bool] = {}
+    options: Mapping[str, Scalar | bool | None] = {}
     """Options of this workload beside those of the source."""
     threads_stated: tuple[int, ...] = ()
     """Thread counts that the document says were run; a cell without numbers is reported as missing."""
@@ -101,7 +100,7 @@ class Workload(Model):
     """What the statements are."""
 
 
-class Conduct(Model):
+class Conduct(SourcePart):
     """How the measurements were made, as far as stated; null means that the document does not say."""
 
     repetitions: int | None = None
@@ -124,18 +123,18 @@ class Conduct(Model):
     """What the document says about the load of the client machine."""
 
 
-class Sysbench(Model):
+class Sysbench(SourcePart):
     """The load generator."""
 
     version: str | None = None
     """Version as stated."""
-    options: Mapping[str, Scalar | bool] = {}
+    options: Mapping[str, Scalar | bool | None] = {}
     """Options of the measured runs, by name without dashes; account and address left out."""
     prepare: str | None = None
     """How the tables were filled, in our words."""
 
 
-class About(Model):
+class About(SourcePart):
     """The document itself."""
 
     title: str
@@ -144,9 +143,9 @@ class About(Model):
     """Title in the document's own language."""
     language: str
     """Language of the document."""
-    publisher: str | None
+    publisher: str | None = None
     """Who published it, or null if the document does not say."""
-    date: str | None
+    date: str | None = None
     """Date as stated, or null."""
     found: str
     """Where the copy was found, and what it had lost."""
@@ -157,17 +156,17 @@ class About(Model):
 class Source(About):
     """A published document: where it was found, what it measured and what it claims."""
 
-    versions: Mapping[str, str | None]
+    versions: Mapping[str, str | None] = {}
     """Versions of everything that took part."""
     place: Literal["local", "ssh", "kubernetes"] | None = None
     """The kind of place it was measured in, as `site.kind` of a study names it; null: not known."""
-    hardware: Mapping[str, str]
+    hardware: Mapping[str, str | None] = {}
     """Machines by part."""
-    configuration: Mapping[str, Mapping[str, Scalar | bool] | Scalar | bool] = {}
+    configuration: Mapping[str, Mapping[str, Scalar | bool | None] | Scalar | bool | None] = {}
     """Settings by component; none where the document shows none."""
-    sysbench: Sysbench | None
+    sysbench: Sysbench | None = None
     """The load generator."""
-    conduct: Conduct
+    conduct: Conduct = Conduct()
     """How the measurements were made."""
     arms: Mapping[str, Arm]
     """The settings measured, by name."""

@@ -35,6 +35,10 @@ class Cell:
     working: str
     table: str
     row: int | None
+    n: int = 1
+    """Numbers that it is the mean of."""
+    log_error: float | None = None
+    """Standard error of that mean's logarithm; None of a single number, or of one that is no mean."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +158,17 @@ def _together(found: list[Cell], across: str, by: str) -> list[Cell]:
             each = [cell.working for cell in group]
             listed = ", ".join(each) if len(each) <= LISTED else f"{len(each)} values"
             working = f"{by} of {listed} = {value:.8g}"
-        together.append(Cell(place, value, working, group[0].table, None))
+        error = _log_error([cell.value for cell in group]) if by == "mean" else None
+        together.append(Cell(place, value, working, group[0].table, None, len(group), error))
     return together
+
+
+def _log_error(values: Sequence[float]) -> float | None:
+    """Standard error of the logarithm of a mean, by the spread of its values; None below two of them."""
+    series = pd.Series(values)
+    if len(series) < 2 or series.mean() <= 0:
+        return None
+    return float(series.std() / series.mean() / len(series) ** 0.5)
 
 
 def _distinct(found: list[Cell]) -> list[Cell]:

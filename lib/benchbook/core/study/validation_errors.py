@@ -21,13 +21,20 @@ WRONG: dict[str, str] = tomllib.loads(FilePath(__file__).with_name("explain.toml
 SECRETS = ("password", "mysql_password", "mysql-password", "secret", "token")
 
 
+PAGE = "docs/parameters.md"
+PAGES = {"Source": "docs/adding-a-source.md"}
+"""Where the keys of a file are described, by its model; `PAGE` has those of studies."""
+
+
 def validate(document: Document, model: type[T]) -> T:
     """Return the model of a document; `InputErrors` with every line FILE:LINE: key: value: wrong; remedy."""
     lines = dict(document.ambiguous)
     try:
         loaded = model.model_validate(document.data)
     except ValidationError as error:
-        lines |= _told(document, _schema(model), error)
+        page = PAGES.get(model.__name__, PAGE)
+        told = _told(document, _schema(model), error)
+        lines |= {path: line.replace(PAGE, page) for path, line in told.items()}
     if lines:
         raise InputErrors(lines.values())
     return loaded
@@ -101,7 +108,7 @@ def _remedy(node: dict[str, Any], value: Any) -> str:
     if choices and not examples:
         return f"write {', '.join(map(str, choices[:-1]))} or {choices[-1]}"
     example = examples[0] if examples else node.get("default")
-    return "see docs/parameters.md" if example is None else f"write {example}"
+    return f"see {PAGE}" if example is None else f"write {example}"
 
 
 def _smallest(node: dict[str, Any]) -> str | None:
