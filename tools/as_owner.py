@@ -2,8 +2,8 @@
 
     python tools/as_owner.py COMMAND [ARGUMENT ...]
 
-TERM to `make` reaches the command, and so does its end, by KILL too: the command is then asked to end. Ownership
-is handed back also after a failure, so that a later plain `make` can go on.
+The command is asked to end when `make` ends, by TERM or by KILL. Ownership is handed back also after a
+failure, so that a later plain `make` can go on.
 """
 
 import ctypes

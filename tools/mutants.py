@@ -2,10 +2,10 @@
 
     python tools/mutants.py SEED HOW_MANY [NUMBER ...]
 
-A place is a comparison, number, operator, condition, result or call in `measure`, `read`, `compare` and
-`plan`; no line is drawn twice. Each mutant is tried against the tests of its floor that need no server, in a
-copy of the files that are committed or would be; with NUMBERs only those of the draw. A test that fails
-without any mutant is named and left out. The last line has the counts.
+A place is a comparison, number, operator, condition, result or call in `measure`, `read`, `compare`, `plan`,
+`show` and what the terminal is told; no line is drawn twice. Each mutant is tried against the tests of its
+floor that need no server, in a copy of the files that are committed or would be; with NUMBERs only those of
+the draw. A test that fails without any mutant is named and left out. The last line has the counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("measure", "read", "compare", "plan")
+ROOMS = ("measure", "read", "compare", "plan", "show", "commands")
+# Of this one what says the answer in a terminal.
+FILES = {"commands": "terminal_summary.py"}
 MARKS = "not server and not slow and not browser and not faults and not alone"
 LIMIT_S = 240.0
 BOUND = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
@@ -142,7 +144,7 @@ def _change(node: ast.AST, one: Mutant) -> ast.AST:
 
 def drawn(seed: int, many: int) -> tuple[list[Mutant], int]:
     """Draw mutants, each in a line of its own; return them and how many there are to draw from."""
-    files = [file for room in ROOMS for file in sorted((ROOT / "lib/benchbook" / room).rglob("*.py"))]
+    files = [file for room in ROOMS for file in modules(ROOT, room)]
     found = [
         Mutant(str(file.relative_to(ROOT)), number, *what)
         for file in files
@@ -167,8 +169,13 @@ def copy(into: Path) -> None:
             (into / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, into / name)
     for room in ROOMS:
-        for file in (into / "lib/benchbook" / room).rglob("*.py"):
+        for file in modules(into, room):
             write(file, ast.unparse(ast.parse(file.read_text())))
+
+
+def modules(root: Path, room: str) -> list[Path]:
+    """Modules of a floor from which places are drawn, sorted."""
+    return sorted((root / "lib/benchbook" / room).rglob(FILES.get(room, "*.py")))
 
 
 def write(file: Path, text: str) -> None:
