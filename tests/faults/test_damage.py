@@ -14,8 +14,7 @@ from benchbook.core.artifacts import run_folder
 from benchbook.core.study import load
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.params import Limits
-from benchbook.core.util import files
-from benchbook.core.util.errors import BenchbookError, InputErrors
+from benchbook.core.util.errors import InputErrors
 from benchbook.measure import store
 from benchbook.read import tidy, validity
 from tests import depth
@@ -118,22 +117,6 @@ def test_a_damaged_note_of_a_void_is_named_and_stops_nothing(value, tmp_path_fac
     planned, say = [_planned(schedule)], lambda said: None
     assert len(store.tidy_up(planned, base / "raw", base / "void", validity.judge, say)) == 1
     assert store.attempts(base / "void", folder.name) == 0
-
-
-@pytest.mark.parametrize("text", ["", "{", "\0\0", '{"a": 1', "\xff"])
-def test_a_damaged_json_file_is_named(text: str, tmp_path: Path):
-    path = tmp_path / "facts.json"
-    path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(BenchbookError, match=r"facts\.json: cannot be read: .*; run the stage that makes it"):
-        files.read_json(path)
-
-
-@pytest.mark.parametrize("text", ["", "run_id\nx\n", '"run_id,block\n', "\0"])
-def test_a_damaged_schedule_is_named(text: str, tmp_path: Path):
-    path = tmp_path / "schedule.csv"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(BenchbookError, match=r"schedule\.csv: .*; run the stage that makes it"):
-        files.read_csv(path, "run_id", "block")
 
 
 @pytest.fixture

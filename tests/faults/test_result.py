@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from tests.faults.book import RESULT, SENTENCE, Book, Injection, statement
+from tests.faults.book import RESULT, SENTENCE, statement
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = YAML(typ="safe").load(Path(__file__).with_name("rows.yaml").read_text(encoding="utf-8"))
@@ -35,19 +35,3 @@ def test_the_readme_states_the_last_result_and_no_other():
     numbers = list(map(int, re.findall(r"\d+", result["sentence"])))
     assert numbers == [result[name] for name in ("injected", "accounted", "invalid_as_valid", "orphans")]
     assert len(result["faults"]) == result["injected"]
-
-
-def test_what_went_wrong_is_counted(tmp_path: Path):
-    book = Book(
-        [Injection("F1", "one", "test", True), Injection("F2", "two", "test")], ["a run"], ["a process"]
-    )
-    said = "2 faults injected: 1 accounted for, 1 invalid runs reported as valid, 1 orphans"
-    assert book.sentence() == said
-    readme = tmp_path / "README.md"
-    readme.write_text(
-        "Before. On 2000-01-01: **0 faults injected: 0 accounted for, 0 invalid runs reported as valid, "
-        "0 orphans**. After.",
-        encoding="utf-8",
-    )
-    book.write(tmp_path / "result.json", readme)
-    assert re.fullmatch(rf"Before\. On 20\d\d-\d\d-\d\d: \*\*{said}\*\*\. After\.", readme.read_text())

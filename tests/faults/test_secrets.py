@@ -87,31 +87,6 @@ def unpacked(content: bytes) -> Iterator[tuple[str, bytes]]:
                     yield member.name, stream.read()
 
 
-def test_the_scan_finds_what_it_looks_for(tmp_path: Path):
-    for form, text in forms(CANARY).items():
-        assert form in holders(b"before " + text + b" after", CANARY)
-
-
-@pytest.mark.parametrize("packing", ["git", "git pack", "parquet", "archive"])
-def test_the_scan_finds_what_is_packed(packing: str, tmp_path: Path):
-    hidden = tmp_path / "hidden"
-    hidden.write_text(CANARY)
-    if packing.startswith("git"):
-        act = ["-c", "user.name=t", "-c", "user.email=t@t"]
-        packed = [["repack", "-adq"]] if packing == "git pack" else []
-        for argv in (["init", "-q"], ["add", "-A"], [*act, "commit", "-qm", "all"], *packed):
-            subprocess.run(["git", "-C", str(tmp_path), *argv], check=True, capture_output=True)
-        assert bool(list(tmp_path.glob(".git/objects/pack/*.pack"))) == bool(packed)
-    elif packing == "parquet":
-        table = pa.table({"arm": [CANARY] * 50, "n": list(range(50))})
-        pq.write_table(table, tmp_path / "0123456789abcdef", compression="zstd")
-    else:
-        with tarfile.open(tmp_path / "quick.tar.gz", "w:gz") as archive:
-            archive.add(hidden, "raw/sysbench.out")
-    hidden.unlink()
-    assert any(holders(content, CANARY) for _, content in everything(tmp_path))
-
-
 class Watcher(threading.Thread):
     """Look at the command line of every process 20 times a second, and at what others may read."""
 

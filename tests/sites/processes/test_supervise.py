@@ -9,7 +9,6 @@ import time
 import uuid
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from benchbook.sites.processes import procfs
@@ -164,42 +163,3 @@ def test_die_with_parent_leaves_an_interactive_session_alone() -> None:
     env = {key: value for key, value in os.environ.items() if key != "BENCHBOOK_OWNER"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.stdout == "alive\n"
-
-
-CELL = """
-import os, time
-from pathlib import Path
-from benchbook.sites.processes import process, supervise
-supervise.die_with_parent()
-folder = Path({folder!r})
-process.start("server", ["/bin/sleep", "60"], token="t", folder=folder, out=folder / "out",
-              env={{"BENCHBOOK_TEST_MARK": os.environ["BENCHBOOK_TEST_MARK"]}})
-(folder / "ready").touch()
-time.sleep(60)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("link", ["supervisor", "papermill", "kernel", "pipeline"])
-def test_a_real_notebook_leaves_nothing_whichever_link_is_killed(tmp_path: Path, link: str) -> None:
-    mark = uuid.uuid4().hex
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL.format(folder=str(tmp_path)))])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, tmp_path / "in.ipynb")
-    run = [sys.executable, "-m", "papermill", str(tmp_path / "in.ipynb"), str(tmp_path / "out.ipynb")]
-    stage = [sys.executable, "-m", "benchbook.sites.processes.supervise", *run]
-    pipeline = subprocess.Popen(
-        [sys.executable, "-c", f"import subprocess; subprocess.run({stage!r})"],
-        env={**os.environ, MARK: mark, "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
-        stderr=subprocess.DEVNULL,
-    )
-    beside.until((tmp_path / "ready").exists)
-    chain = [pipeline.pid, *procfs.descendants(pipeline.pid)]
-    assert len(chain) >= 5, "pipeline, supervisor, papermill, kernel, server"
-    os.kill(chain[["pipeline", "supervisor", "papermill", "kernel"].index(link)], signal.SIGKILL)
-    try:
-        assert wait_gone(mark) == []
-    finally:
-        for pid in alive(mark):
-            os.kill(pid, signal.SIGKILL)
-        pipeline.wait()
