@@ -121,7 +121,7 @@ gate: setup ## Is an arm of STUDY slower than its baseline? ARGS="--slower 3% --
 	@benchbook gate $(STUDY) $(ARGS)
 
 calibrate: setup ## Questions whose answer is known, put to real servers; ARGS="same --minutes 30", known, lengths, record or check
-	@python -S tools/as_owner.py benchbook calibrate $(ARGS)
+	@python -m benchmarks.calibrate $(ARGS)
 
 strip: setup ## Take outputs and run metadata out of the notebooks
 	@sh tools/strip.sh

@@ -9,7 +9,7 @@ from benchbook.core.artifacts.findings import Findings
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
 
-WIDTH = 110
+WIDTH, FIVE_MINUTES = 110, 5.0
 
 
 def text(study: str) -> list[str]:
@@ -34,9 +34,30 @@ def text(study: str) -> list[str]:
     ]
     basis = f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}{runs if due else ''}, "
     basis += f"{numbers.minutes(found.machine_minutes)} of machine time"
-    lines = [*said, *why, *place(study), f"({basis})"]
+    lines = [*said, *why, *place(study), f"({basis})", *five_minutes(found)]
     wrapped = (textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ") for line in lines)
     return [f"{study}: {found.question}", *wrapped]
+
+
+def five_minutes(found: Findings) -> list[str]:
+    """Sentence on what five minutes more of the same would do for the widest interval; none without any."""
+    from benchbook.compare.meta.sample_size import half_width_after
+
+    wide = [
+        ((one.high - one.low) / 2, one)
+        for one in found.findings
+        if one.low is not None and one.high is not None and one.n >= 3
+    ]
+    if not wide or not found.machine_minutes:
+        return []
+    half, widest = max(wide, key=lambda pair: pair[0])
+    more = round(FIVE_MINUTES * found.blocks.complete / found.machine_minutes)
+    then = half_width_after(half, widest.n, more, widest.level)
+    return [
+        f"Another five minutes, about {more} more blocks, would narrow the widest interval "
+        f"({widest.names.treatment}, {widest.names.workload}) from ± {100 * half:.1f} to ± {100 * then:.1f} "
+        "%: raise plan.blocks."
+    ]
 
 
 def place(study: str) -> list[str]:

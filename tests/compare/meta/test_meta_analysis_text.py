@@ -1,9 +1,9 @@
 """Numbers as headlines have them: two significant digits, ends that look apart, and 25 words at the most."""
 
 import pytest
-from tests.compare.meta.test_treatment_text import effect
 
 from benchbook.compare.meta import meta_analysis_text
+from tests.compare.meta.test_treatment_text import effect
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from benchbook.compare.meta.sample_size import (
     chosen,
     detectable_effect,
     half_width,
+    half_width_after,
     lines,
     more_blocks,
     need,
@@ -159,3 +160,9 @@ def test_ten_thousand_blocks_are_the_most_that_are_planned():
     spread = math.log1p(0.01) * 100 / float(stdtrit(9999, 0.99))
     assert blocks_for(0.01, spread * (1 - 1e-6), 0.98) == 10_000
     assert blocks_for(0.01, spread * (1 + 1e-6), 0.98) is None
+
+
+def test_more_blocks_narrow_an_interval_by_their_root_and_by_students_t():
+    # t of 98 % with 4 and 9 degrees of freedom: 3.747 and 2.821; the root of 5 in 10 is 0.7071.
+    assert half_width_after(0.08, 5, 5, 0.98) == pytest.approx(0.08 * 2.821 / 3.747 * 0.7071, rel=1e-3)
+    assert half_width_after(0.08, 5, 0, 0.98) == pytest.approx(0.08)

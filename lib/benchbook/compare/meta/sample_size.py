@@ -174,6 +174,12 @@ def more_blocks(
     return More(blocks=blocks, minutes=None if block_s is None else blocks * block_s / 60)
 
 
+def half_width_after(half_width: float, n: int, more: int, level: float) -> float:
+    """Half-width of a t interval expected after `more` blocks of the same spread, from that of n blocks."""
+    both = [t_quantile((1 + level) / 2, blocks - 1) / math.sqrt(blocks) for blocks in (n, n + more)]
+    return half_width * both[1] / both[0]
+
+
 def detectable_effect(spread: float, n: int, level: float) -> float | None:
     """Return the smallest effect (a fraction) that n blocks show with 80 % power; None below 2."""
     if n < 2:

@@ -1,4 +1,4 @@
-"""The command `benchbook calibrate`: campaigns, each whole or made again, and their record.
+"""`make calibrate`: campaigns, each whole or made again, and their record.
 
 Three questions whose answer is known: a server against itself; a difference made on purpose, by turns and by
 whole runs; and how the error depends on the length of a turn.
@@ -6,10 +6,12 @@ whole runs; and how the error depends on the length of a turn.
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import lzma
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ from benchbook.core.study.interleaving import RUNS, TURNS
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
 from benchbook.core.util import files, numeric_equality
-from benchbook.core.util.errors import BenchbookError, InputErrors, LockHeld
+from benchbook.core.util.errors import BenchbookError, LockHeld
 from benchbook.core.util.plural import count as counted
 from benchbook.evidence import tarball
 from benchbook.sites.machine import facts
@@ -47,15 +49,6 @@ OF_AN_ARCHIVE = 40
 # Campaigns of equal arms in all; repetitions of each known effect, and of each length of a turn.
 USUAL = {"same": 100, "known": 1, "lengths": 5}
 Say = Callable[[str], None]
-
-
-def command(what: str, campaigns: int | None, minutes: float | None, engine: list[str] | None) -> int | str:
-    """Make, record or check campaigns; return an exit code, or what was recorded or checked."""
-    if campaigns is not None and campaigns < 1:
-        raise InputErrors([f"--campaigns: {campaigns}: write a number from 1 on"])
-    if what in USUAL:
-        return run(what, campaigns or USUAL[what], minutes, tuple(engine or EFFECTS))
-    return record() if what == "record" else check()
 
 
 @dataclass(frozen=True)
@@ -244,3 +237,24 @@ def check() -> str:
         )
     number = len(made.splitlines()) - 1
     return f"{counted(number, 'recorded campaign')} made again from the raw logs: all as recorded"
+
+
+def main() -> None:
+    """Make, record or check campaigns."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=[*USUAL, "record", "check"])
+    parser.add_argument("--campaigns", type=int, help=f"how many, or how often each: {USUAL}")
+    parser.add_argument("--minutes", type=float, help="begin none after so many minutes")
+    parser.add_argument("--engine", action="append", choices=list(EFFECTS), help="known: these only")
+    asked = parser.parse_args()
+    try:
+        if asked.what in USUAL:
+            engines = tuple(asked.engine or EFFECTS)
+            sys.exit(run(asked.what, asked.campaigns or USUAL[asked.what], asked.minutes, engines))
+        print(record() if asked.what == "record" else check())
+    except BenchbookError as error:
+        sys.exit(f"{asked.what}: {error}")
+
+
+if __name__ == "__main__":
+    main()

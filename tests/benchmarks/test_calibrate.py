@@ -3,7 +3,6 @@
 import shutil
 import tarfile
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchbook.api import calibration as api
-from benchbook.commands import calibrate, calibration_report, cli
+from benchbook.commands import calibration_report
 from benchbook.compare.stats import calibration as compare
 from benchbook.core.artifacts import calibration_store
 from benchbook.core.artifacts import record as index
@@ -21,6 +20,7 @@ from benchbook.core.util import files
 from benchbook.core.util.errors import BenchbookError, LockHeld, SiteError
 from benchbook.evidence import sessions
 from benchbook.sites.topology import teardown
+from benchmarks import calibrate
 from tests import rooms
 from tests.limits import LIMITS
 
@@ -190,14 +190,14 @@ def test_a_machine_that_is_held_ends_it_at_once(clone: Path, monkeypatch: pytest
         calibrate.run("lengths", 1, say=lambda _: None)
 
 
-def test_a_table_that_does_not_follow_is_named(few: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_table_that_does_not_follow_is_named(few: Path):
     calibrate.record()
     file = calibration_store.table_file()
     file.write_text(
         file.read_text().replace("lengths-20ms-1,lengths,,mariadb", "lengths-20ms-1,lengths,,tidb")
     )
-    assert cli.main(["calibrate", "check"]) == 1
-    assert "campaigns.csv does not follow from the archives: lengths-20ms-1" in capsys.readouterr().err
+    with pytest.raises(BenchbookError, match=r"campaigns\.csv does not follow from the archives: lengths-20ms"):
+        calibrate.check()
 
 
 def test_nothing_made_is_nothing_to_record(clone: Path):
@@ -205,11 +205,6 @@ def test_nothing_made_is_nothing_to_record(clone: Path):
         calibrate.record()
     with pytest.raises(BenchbookError, match="no calibration is recorded"):
         calibrate.check()
-
-
-def test_a_number_below_one_is_refused(capsys: pytest.CaptureFixture[str]):
-    assert cli.main(["calibrate", "same", "--campaigns", "0"]) == 2
-    assert "--campaigns: 0: write a number from 1 on" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not calibration_store.archives(), reason="no calibration is recorded yet")
@@ -243,9 +238,3 @@ def test_a_campaign_on_a_real_server_is_whole_and_is_not_made_again(clone: Path,
     assert calibrate.make(one) == folder
     assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == written
     assert [path.name for path in lab.rglob("calibration-*")] == [], "no lab of it is left"
-
-
-def test_the_options_offer_what_there_is():
-    takes = tomllib.loads(cli.KNOWN.read_text(encoding="utf-8"))["calibrate"]["takes"]
-    assert takes["--engine"]["choices"] == [*calibrate.EFFECTS]
-    assert takes["what"]["choices"] == [*calibrate.USUAL, "record", "check"]
