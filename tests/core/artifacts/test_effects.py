@@ -1,0 +1,55 @@
+"""The Parquet dataset of all effects: what the results in git say, made again only where an index changed."""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from benchbook.core.artifacts import effects, record
+from benchbook.core.util import paths
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone with two recorded studies, without their archives."""
+    for name in ("lab-howto", "quick"):
+        into = tmp_path / "data" / "record" / name
+        shutil.copytree(paths.record() / name, into, ignore=shutil.ignore_patterns("*.tar.xz"))
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    return tmp_path
+
+
+def test_every_session_has_its_effects_by_level_and_says_if_it_is_pooled(root: Path):
+    table, index = pd.read_parquet(effects.refresh()), record.read()
+    assert set(table.study) == {"lab-howto", "quick"}
+    for session in index.sessions():
+        found = session.results.findings.findings[0]
+        rows = table[(table.session == session.id) & ~table.is_aa]
+        own = rows[(rows.workload == found.workload) & (rows.treatment == found.treatment)]
+        whole = own[own.threads.isna() & (own.metric == found.metric)].iloc[0]
+        assert whole.effect == found.effect and whole.processor == session.entry.machine.processor
+        assert set(own.threads.dropna()) == {level.threads for level in found.levels}
+    arms = table[table.superseded.notna()].treatment
+    assert {"not-warmed", "index-last", "not-analyzed"} == set(arms)
+    assert not table[table.superseded.notna()].is_pooled.any() and table.is_pooled.any()
+
+
+def test_only_a_study_whose_index_changed_is_made_again(root: Path):
+    folder = effects.refresh()
+    before = {file.parent.name: file.stat().st_mtime_ns for file in folder.rglob("*.parquet")}
+    quick = record.read().studies["quick"]
+    record.write_study("quick", quick.model_copy(update={"title": "Another"}))
+    shutil.rmtree(root / "data" / "record" / "lab-howto")
+    effects.refresh()
+    after = {file.parent.name: file.stat().st_mtime_ns for file in folder.rglob("*.parquet")}
+    assert [*after] == ["study=quick"] and after["study=quick"] > before["study=quick"]
+    effects.refresh()
+    assert {file.stat().st_mtime_ns for file in folder.rglob("*.parquet")} == {*after.values()}
+
+
+def test_results_that_are_not_those_of_the_index_are_refused(root: Path):
+    session = record.read().newest("quick")
+    session.where.results.write_text(session.where.results.read_text().replace('"n":5', '"n":6', 1))
+    with pytest.raises(Exception, match="not the results of index.json; take it from git again"):
+        effects.refresh()
