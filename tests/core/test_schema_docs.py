@@ -12,13 +12,14 @@ from benchbook.core.study import registry, study_hosts
 from benchbook.core.study.params import Analysis, Limits, Params
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_arm import Arm, ArmData, Cpu, Kernel, Load, Neighbour, Zones
-from benchbook.core.study.study_cluster import Cluster, Event
+from benchbook.core.study.study_cluster import ArmEvent, Cluster, Event
 from benchbook.core.study.study_hosts import Existing, Place
 from benchbook.core.study.study_kubernetes import (
     Gke,
     Images,
     Kubernetes,
     Placement,
+    PodResources,
     Pool,
     Resources,
     Storage,
@@ -36,7 +37,8 @@ SECTIONS = {
     "`site.tiup.pd`, `site.tiup.tikv`, `site.tiup.tidb`": study_hosts.TiupPart,
     "`site.kubernetes`": Kubernetes,
     "`site.kubernetes.images`": Images,
-    "`site.kubernetes.server`, `site.kubernetes.client`": Resources,
+    "`site.kubernetes.server`, `site.kubernetes.client`, `arms.NAME.resources.requests`, "
+    "`arms.NAME.resources.limits`": Resources,
     "`site.kubernetes.storage`": Storage,
     "`site.kubernetes.tidb`": TidbCluster,
     "`site.kubernetes.tidb.pd`, `site.kubernetes.tidb.tikv`, `site.kubernetes.tidb.tidb`": TidbPart,
@@ -56,6 +58,8 @@ SECTIONS = {
     "`arms.NAME.placement`": Placement,
     "`arms.NAME.proxy`": study_hosts.HostProxy,
     "`arms.NAME.numa`": study_hosts.Numa,
+    "`arms.NAME.resources`": PodResources,
+    "`arms.NAME.event`": ArmEvent,
     "`arms.NAME.parts`": study_hosts.PartSettings,
     "`arms.NAME.endpoint`": Place,
     "`aa`": TwinArm,

@@ -13,6 +13,7 @@ import pytest
 from benchbook import sites
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset
+from benchbook.measure.data_plan import plan_data
 from benchbook.sites.topology import teardown
 from tests import rooms, small
 from tests.faults import leftovers
@@ -113,8 +114,8 @@ def site(lab: Path, make_study: Callable[..., Study], book: Book) -> Iterator[An
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_LOCK", str(lock))
         with sites.open_site(study, lab) as opened:
-            if not opened.has_snapshot(dataset.label(study)):
-                dataset.load(opened, study)
+            if not opened.has_snapshot(plan_data(study).label):
+                dataset.load(opened, plan_data(study))
             yield opened
         left = leftovers.after(lambda: leftovers.of(lab, (PORT, PORT + 1)) + leftovers.held(lock))
         book.orphans += left

@@ -16,6 +16,7 @@ from typing import Any
 from benchbook import sites
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, scheduler
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests import small
@@ -58,8 +59,8 @@ def main() -> None:
     store, lab, port, last = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     asked = study(port)
     with sites.open_site(asked, lab) as site:
-        if not site.has_snapshot(dataset.label(asked)):
-            dataset.load(site, asked)
+        if not site.has_snapshot(plan_data(asked).label):
+            dataset.load(site, plan_data(asked))
         steps = count_steps(store, last)
         scheduler.walk(
             scheduler.Walk(

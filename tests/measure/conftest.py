@@ -11,6 +11,7 @@ import pytest
 from benchbook import sites
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset
+from benchbook.measure.data_plan import plan_data
 from benchbook.sites.topology import teardown
 from tests import rooms, small
 
@@ -44,6 +45,6 @@ def site(lab: Path, make_study: Callable[..., Study], monkeypatch: pytest.Monkey
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
     study = make_study()
     with sites.open_site(study, lab) as opened:
-        if not opened.has_snapshot(dataset.label(study)):
-            dataset.load(opened, study)
+        if not opened.has_snapshot(plan_data(study).label):
+            dataset.load(opened, plan_data(study))
         yield opened

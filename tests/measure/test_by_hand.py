@@ -19,6 +19,7 @@ from benchbook.measure import (
     statement_counters,
     sysbench,
 )
+from benchbook.measure.data_plan import plan_data
 from tests.measure import stand_in
 from tests.measure.test_sysbench import ENDPOINT, planned
 
@@ -97,7 +98,7 @@ def test_of_loaders_that_fail_the_first_three_are_named(make_study: Any):
     site = stand_in.Site(study)
     site.spoil = lambda client, out: (1, "")
     with pytest.raises(BenchbookError) as error:
-        dataset.load(site, study)
+        dataset.load(site, plan_data(study))
     assert str(error.value).count("sysbench ended with exit code 1") == 3
 
 

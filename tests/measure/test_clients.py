@@ -13,6 +13,7 @@ from benchbook import sites
 from benchbook.core.artifacts import run_folder
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset
+from benchbook.measure.data_plan import plan_data
 from benchbook.read import validity
 from benchbook.sites.machine import local_machine
 from benchbook.sites.tidb import build
@@ -42,8 +43,8 @@ def site(lab: Path, study: Study) -> Iterator[Any]:
     os.environ["BENCHBOOK_LOCK"] = str(lab.parent / "machine.lock")
     try:
         with sites.open_site(study, lab.parent / "three") as opened:
-            dataset.load(opened, study)
-            opened.restore(dataset.label(study))
+            dataset.load(opened, plan_data(study))
+            opened.restore(plan_data(study).label)
             yield opened
     finally:
         os.environ.pop("BENCHBOOK_LOCK")
@@ -149,7 +150,7 @@ def test_a_killed_server_of_one_client_makes_the_run_invalid_and_comes_back(site
     assert "V1 exit code: " in reasons and "client 2: exit code 1" in reasons
     assert "server 2: the server does not answer" in str(folder.evidence()["ledger"]["reason"])
     assert [one["server_answers"] for one in folder.evidence()["servers"]] == [True, True, False]
-    site.restore(dataset.label(study))
+    site.restore(plan_data(study).label)
     judged = validity.judge(made(site, study, "three", tmp_path / "again"), LIMITS)
     assert judged.status == "valid", judged.reasons
 
@@ -187,8 +188,8 @@ def test_two_clients_on_two_tidb_servers_agree_with_the_books_of_each(lab, make_
         plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"},
     )
     with sites.open_site(study, lab.parent / "tidb") as opened:
-        dataset.load(opened, study)
-        opened.restore(dataset.label(study))
+        dataset.load(opened, plan_data(study))
+        opened.restore(plan_data(study).label)
         judged = validity.judge(made(opened, study, "pair", tmp_path / "runs"), LIMITS)
         ports = [engine.port for engine in opened.endpoints("pair")]
     assert judged.status == "valid", judged.reasons

@@ -11,6 +11,7 @@ import pytest
 from benchbook import sites
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, statement_counters
+from benchbook.measure.data_plan import plan_data
 from benchbook.read import validity
 from benchbook.sites.topology import teardown
 from tests import rooms
@@ -55,8 +56,8 @@ def folder() -> Iterator[Path]:
 def store(asked: Study, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setenv("BENCHBOOK_LOCK", str(folder / "machine.lock"))
     with sites.open_site(asked, folder / "cold") as opened:
-        if not opened.has_snapshot(dataset.label(asked)):
-            dataset.load(opened, asked)
+        if not opened.has_snapshot(plan_data(asked).label):
+            dataset.load(opened, plan_data(asked))
         yield Store(opened, asked, tmp_path)
 
 
@@ -93,7 +94,7 @@ def test_a_cold_arm_that_was_read_before_its_first_query_is_void(store, monkeypa
     def warmed(site: Any, arm: str) -> None:
         chill(site, arm)
         with statement_counters.session(site, arm) as connection:
-            dataset.describe(connection, store.study)
+            dataset.describe(connection, plan_data(store.study))
 
     monkeypatch.setattr(type(store.site), "chill", warmed)
     store.study = store.study.model_copy(

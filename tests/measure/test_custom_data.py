@@ -14,6 +14,7 @@ from benchbook.core.study.study import Study
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import dataset, scheduler, warm_up
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import pilot_parameters, schedule
 from benchbook.read import tidy, validity
 
@@ -104,7 +105,7 @@ def measured(
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
     limits = Limits(client_wait=10, pause_ms=10_000, steal_pct=100).model_dump()
     with sites.open_site(study, lab) as site:
-        dataset.load(site, study)
+        dataset.load(site, plan_data(study))
         warm_up.warm(site, study)
         own = warm_up.own_found(site, study)
         folders = warm_up.pilots("test", study, site, into / "pilots", limits, lambda _: None)
@@ -171,7 +172,7 @@ def test_a_prepare_that_fails_ends_the_stage_with_its_words(of_scripts, lab, tmp
     file.write_text(file.read_text().replace("balance INT,", "balance NOTHING,"))
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
     with sites.open_site(study, lab) as site, pytest.raises(BenchbookError) as caught:
-        dataset.load(site, study)
+        dataset.load(site, plan_data(study))
     assert "workloads.mine: its prepare failed: FATAL" in str(caught.value)
     assert "Unknown data type" in str(caught.value)
 
@@ -180,9 +181,9 @@ def test_a_changed_module_is_refused_before_the_first_run(of_scripts, lab, tmp_p
     study = of_scripts({"mine": ""})
     monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
     with sites.open_site(study, lab) as site:
-        dataset.load(site, study)
+        dataset.load(site, plan_data(study))
         known = warm_up.own_found(site, study)
-        dataset.ensure_own(site, study, known)
+        dataset.ensure_own(site, plan_data(study), known)
         (tmp_path / "common.lua").write_text(COMMON + "-- another\n")
         with pytest.raises(BenchbookError, match=r"workloads\.mine\.script: common\.lua is not what"):
-            dataset.ensure_own(site, study, known)
+            dataset.ensure_own(site, plan_data(study), known)

@@ -18,6 +18,7 @@ from benchbook import sites
 from benchbook.compare.inference import findings
 from benchbook.core.study.params import Analysis
 from benchbook.measure import clients, dataset
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.read import checks_machine, tidy
 from benchbook.sites.machine import local_machine
@@ -48,8 +49,8 @@ def open_store(lab, make_study, tmp_path, monkeypatch) -> Iterator[Callable[...,
         site = sites.open_site(study, lab)
         opened.append(site)
         entered = site.__enter__()
-        if not entered.has_snapshot(dataset.label(study)):
-            dataset.load(entered, study)
+        if not entered.has_snapshot(plan_data(study).label):
+            dataset.load(entered, plan_data(study))
         return Store(entered, study, tmp_path)
 
     yield make

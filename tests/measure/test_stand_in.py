@@ -17,6 +17,7 @@ from benchbook.core.study.study import Study
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import dataset, scheduler, servers, statement_counters, warm_up
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.engines import dialect
@@ -33,7 +34,7 @@ class Store:
         self.study, self.site = study, stand_in.Site(study)
         self.raw, self.void = base / "raw", base / "void"
         self.runs, self.said = schedule.plan_runs("test", study, {}), []
-        dataset.load(self.site, study)
+        dataset.load(self.site, plan_data(study))
         self.site.done.clear()
 
     def walk(self, judge: Callable[[RunFolder], Any] = validity.judge, stop: Any = None) -> scheduler.Walk:
@@ -377,44 +378,44 @@ def test_each_server_of_an_arm_has_one_session_that_arms_share(store):
 def test_loaded_data_is_what_the_study_asks_for_and_is_kept(make_study):
     study = make_study()
     site = stand_in.Site(study)
-    state = dataset.load(site, study)
+    state = dataset.load(site, plan_data(study))
     assert (state["rows"], state["loads"]) == ({"sbtest1": 200, "sbtest2": 200}, {})
     assert state["indexes"] == {"sbtest1": ["PRIMARY", "k_1"], "sbtest2": ["PRIMARY", "k_2"]}
     assert state["checksums"] == {"sbtest1": 1200, "sbtest2": 1200}
     assert site.done == ["up direct", "snapshot direct"]
-    assert list(site.kept) == [dataset.label(study)]
+    assert list(site.kept) == [plan_data(study).label]
     before = dict(site.server(None).tables)
     site.server(None).tables["sbtest9"] = 5
-    dataset.load(site, study)
+    dataset.load(site, plan_data(study))
     assert site.server(None).tables == before, "tables of another study are dropped"
 
 
 def test_data_that_is_there_is_restored_and_compared_with_what_was_recorded(make_study):
     study = make_study()
     site = stand_in.Site(study)
-    known = dataset.load(site, study)
-    assert dataset.ensure(site, study, known)["events"] == []
+    known = dataset.load(site, plan_data(study))
+    assert dataset.ensure(site, plan_data(study), known)["events"] == []
     site.server(None).tables["sbtest2"] = 150
-    found = dataset.ensure(site, study, known)
+    found = dataset.ensure(site, plan_data(study), known)
     assert found["events"] == ["sbtest2 has 150 rows, the study says 200; the prepared copy is put back"]
     assert site.server(None).tables["sbtest2"] == 200
     site.kept.clear()
-    found = dataset.ensure(site, study, known)
+    found = dataset.ensure(site, plan_data(study), known)
     assert found["events"] == ["the prepared copy is gone; the tables are loaded again from the study's seed"]
     assert found["fingerprint"] == known["fingerprint"]
     other = known | {"fingerprint": "0", "rows": {"sbtest1": 1, "sbtest2": 200}}
     with pytest.raises(BenchbookError, match=r"rows is .* prepare recorded .*'sbtest1': 1"):
-        dataset.ensure(site, study, other)
+        dataset.ensure(site, plan_data(study), other)
 
 
 def test_a_copy_that_is_no_longer_what_it_was_is_loaded_again(make_study):
     study = make_study()
     site = stand_in.Site(study)
-    known = dataset.load(site, study)
+    known = dataset.load(site, plan_data(study))
     (copy,) = site.kept.values()
     for tables, _ in copy.values():
         del tables["sbtest1"]
-    found = dataset.ensure(site, study, known)
+    found = dataset.ensure(site, plan_data(study), known)
     assert found["events"] == ["the prepared copy: sbtest1 is missing; the tables are loaded again"]
     assert found["rows"] == {"sbtest1": 200, "sbtest2": 200}
 
@@ -428,7 +429,7 @@ def test_a_loader_that_fails_fails_the_stage(make_study, said, fault):
     site = stand_in.Site(study)
     site.spoil = lambda client, out: said if "--table-number=2" in client.argv else None
     with pytest.raises(BenchbookError, match=f"prepare failed: {fault}"):
-        dataset.load(site, study)
+        dataset.load(site, plan_data(study))
     assert not site.kept
 
 
@@ -437,7 +438,7 @@ def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loadin
     site, started = stand_in.Site(study), []
     site.spoil = lambda client, out: started.append(client.argv)
     assert dataset.arm_of_each_copy(site) == ["direct", "before"]
-    state = dataset.load(site, study)
+    state = dataset.load(site, plan_data(study))
     assert ["--index-first=on" in argv for argv in started] == [False, False, True, True]
     assert {arm: load["index"] for arm, load in state["loads"].items()} == {
         "direct": "after the rows", "again": "after the rows", "before": "before the rows"
@@ -467,7 +468,7 @@ def test_a_run_brings_the_site_up_only_if_something_is_missing(store, monkeypatc
 
     monkeypatch.setattr(scheduler, "open_site", open_site)
     monkeypatch.setattr(scheduler.provision, "verify", lambda *asked: proven.append(asked))
-    known = dataset.describe(made.site.admin().connect(), made.study)
+    known = dataset.describe(made.site.admin().connect(), plan_data(made.study))
     facts = Facts(study="test", arms={"direct": {}})
     where = paths.StudyPaths("test", tmp_path)
     asked = ("test", made.study, made.runs, facts, known, where, validity.judge)
@@ -488,14 +489,14 @@ def test_a_checksum_that_all_engines_make_where_another_takes_part(make_study):
     study = make_study(arms={"direct": {}, "other": {"engine": {"name": "tidb", "version": "6.6"}}})
     site = stand_in.Site(study)
     site.server(None).tables["sbtest1"] = site.server(None).tables["sbtest2"] = 200
-    state = dataset.describe(site.admin().connect(), study)
+    state = dataset.describe(site.admin().connect(), plan_data(study))
     assert state["checksums"] == {"sbtest1": 2200, "sbtest2": 2200}
 
 
 def test_warming_analyzes_keeps_and_prewarms(make_study):
     study = make_study()
     site = stand_in.Site(study)
-    dataset.load(site, study)
+    dataset.load(site, plan_data(study))
     site.done.clear()
     answers = warm_up.warm(site, study)
     assert [answer["Table"] for answer in answers] == ["sbtest1", "sbtest2"]
@@ -510,7 +511,7 @@ def test_pilots_are_whole_runs_without_discard(make_study, tmp_path, monkeypatch
     study = make_study(threads=(2, 4, 8), warm_up={"pilot_s": 2})
     site = stand_in.Site(study)
     site.clock.install(monkeypatch)
-    dataset.load(site, study)
+    dataset.load(site, plan_data(study))
     said: list[str] = []
     folders = warm_up.pilots("test", study, site, tmp_path / "pilots", {}, said.append)
     # Two arms at the lowest and the highest level.
@@ -525,9 +526,9 @@ def test_pilots_are_whole_runs_without_discard(make_study, tmp_path, monkeypatch
 def test_a_copy_that_a_cluster_lost_is_made_again_with_its_statistics(make_study):
     study = make_study()
     site = stand_in.Site(study)
-    servers.put_back(site, study, analyzed=True)
+    servers.put_back(site, plan_data(study), analyzed=True)
     assert site.done == ["up direct", "snapshot direct", "snapshot direct", "restore"]
     assert "ANALYZE TABLE sbtest1" in site.server(None).statements
     site.server(None).statements.clear()
-    servers.put_back(site, study, analyzed=True)
+    servers.put_back(site, plan_data(study), analyzed=True)
     assert "ANALYZE TABLE sbtest1" not in site.server(None).statements

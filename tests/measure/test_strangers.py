@@ -15,6 +15,7 @@ from tests.measure.test_state import Scene
 from benchbook import sites
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, servers
+from benchbook.measure.data_plan import plan_data
 from tests import strangers
 from tests.measure.test_turns import PLAN
 from tests.walks import Store
@@ -81,7 +82,7 @@ def test_packets_that_a_rule_drops_void_the_run_and_the_rule_is_said(lab, make_s
     rate = {"oltp_read_write": {"rate": 100}}
     study = make_study(arms=pods, plan={**RUNS, "run_s": 6}, threads=(4,), workloads=rate)
     with sites.open_site(study, lab.parent / "pods") as site:
-        dataset.load(site, study)
+        dataset.load(site, plan_data(study))
         site.up("direct")
 
         @contextmanager

@@ -14,6 +14,7 @@ from benchbook.core.study.model import Endpoint, PlannedRun
 from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import Workload
 from benchbook.measure import sysbench
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import order
 
 ENDPOINT = Endpoint("127.0.0.1", 33061, "sbtest", Path("/lab/secrets/sysbench.cnf"))
@@ -169,14 +170,15 @@ def test_the_real_sysbench_knows_every_option(script: str, tmp_path: Path):
 @pytest.mark.parametrize(("index", "is_first"), [("before", True), ("after", False)])
 def test_an_index_that_is_asked_for_before_the_rows_is_made_before_them(make_study, index, is_first):
     study = make_study(arms={"direct": {"data": {"index": index}}, "proxy": {"access": "haproxy"}})
-    found = sysbench.argvs(study, "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret"))
+    found = sysbench.argvs(plan_data(study), "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret"))
     assert ["--index-first=on" in argv for argv in found] == [is_first, is_first]
     assert [argv[-1] for argv in found] == ["run", "run"]
 
 
 def test_the_loader_gives_each_table_its_own_seed(make_study: Callable[..., Study]):
     study = make_study(dataset={"tables": 3, "table_size": 1000, "seed": 7})
-    assert sysbench.argvs(study, "direct", Endpoint("127.0.0.1", 33061, "sbtest", "/run/secret"))[2] == [
+    endpoint = Endpoint("127.0.0.1", 33061, "sbtest", "/run/secret")
+    assert sysbench.argvs(plan_data(study), "direct", endpoint)[2] == [
         "sysbench",
         "--config-file=/run/secret",
         "--db-driver=mysql",
@@ -226,7 +228,10 @@ def test_loaders_that_do_not_end_are_killed_and_named_when_the_longest_time_is_o
     monkeypatch.setattr(sysbench.time, "sleep", lambda _: None)
     study = make_study(dataset={"tables": 2, "table_size": 3000})
     found = sysbench.load_tables(
-        SimpleNamespace(client=client), study, "direct", Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret")
+        SimpleNamespace(client=client),
+        plan_data(study),
+        "direct",
+        Endpoint("127.0.0.1", 23560, "sbtest", "/run/secret"),
     )
     assert found == (["loading did not end within 93 s"], 93.0)
     assert loaders and all(one.ended == ["killed", "waited for"] for one in loaders)

@@ -10,6 +10,7 @@ import pytest
 
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, warm_up
+from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import session
 from tests import beside
 from tests.limits import LIMITS
@@ -30,7 +31,7 @@ def test_a_study_without_pilots_says_so_and_keeps_none(make_study: Make, tmp_pat
 @pytest.mark.server
 def test_pilots_are_whole_runs_and_the_data_is_put_back(site: Any, make_study: Make, tmp_path: Path):
     study = make_study(warm_up={"pilot_s": 1})
-    known = dataset.ensure(site, study)
+    known = dataset.ensure(site, plan_data(study))
     said: list[str] = []
     folders = warm_up.pilots("s", study, site, tmp_path / "pilots", LIMITS, said.append)
     assert [(folder.plan()["arm"], folder.plan()["block"]) for folder in folders] == [
@@ -43,7 +44,7 @@ def test_pilots_are_whole_runs_and_the_data_is_put_back(site: Any, make_study: M
         assert "report-checkpoints" not in " ".join(folder.evidence()["argv"])
     assert said[0] == "pilot 1 of 2: oltp_read_write, 2 threads, direct, 1 s"
     with session(site) as connection:
-        assert dataset.describe(connection, study)["fingerprint"] == known["fingerprint"]
+        assert dataset.describe(connection, plan_data(study))["fingerprint"] == known["fingerprint"]
 
 
 @pytest.mark.server
@@ -64,10 +65,10 @@ def test_a_pilot_whose_server_dies_is_made_once_more(site: Any, make_study: Make
 @pytest.mark.server
 def test_warming_up_keeps_the_statistics_and_the_rows(site: Any, make_study: Make):
     study = make_study()
-    known = dataset.ensure(site, study)
+    known = dataset.ensure(site, plan_data(study))
     answers = warm_up.warm(site, study)
     assert {answer["Table"] for answer in answers} == {"sbtest.sbtest1", "sbtest.sbtest2"}
     assert any(answer["Msg_text"] == "OK" for answer in answers)
-    again = dataset.ensure(site, study, known)
+    again = dataset.ensure(site, plan_data(study), known)
     assert again.pop("events") == []
     assert again["fingerprint"] == known["fingerprint"]

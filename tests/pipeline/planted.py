@@ -18,6 +18,7 @@ from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, server_drift
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.read import tidy
 from benchbook.sites.processes import process
@@ -120,8 +121,8 @@ def cold(**changes: Any) -> Study:
 def measured(study: Study, lab: Path, base: Path) -> Findings:
     """Measure a study and return its findings."""
     with sites.open_site(study, lab / "lab") as site:
-        if not site.has_snapshot(dataset.label(study)):
-            dataset.load(site, study)
+        if not site.has_snapshot(plan_data(study).label):
+            dataset.load(site, plan_data(study))
         store = Store(site, study, base)
         store.walk_alone()
         facts = {arm: site.facts(arm) for arm in study.arms}

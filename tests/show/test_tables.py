@@ -1,9 +1,12 @@
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
+from benchbook.core.artifacts.run_folder import EVIDENCE
 from benchbook.show import numbers, run_tables, tables, templating
 from tests.found import changed
 
@@ -182,3 +185,25 @@ def test_arms_that_share_data_share_a_row_with_rows_a_second():
 def test_data_that_were_loaded_once_for_all_arms_have_no_table():
     assert tables.loading({"tables": 1, "table_size": 10, "loads": {}}, {}) == []
     assert tables.loading({"tables": 1, "table_size": 10}, {}) == tables.loading(None, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("arm", "periods", "shown"),
+    [
+        ({"resources": {"limits": {"cpu": "2"}}, "qos_class": "Burstable"}, 100, ["30.0", "1.50", "2.00"]),
+        # A limit that somebody set by hand, and a pod without any.
+        ({"qos_class": "BestEffort"}, 100, ["30.0", "1.50", "2.00"]),
+        ({"qos_class": "BestEffort"}, 0, None),
+        ({"cpu": {"server": {"quota_cores": None}}}, 100, None),
+    ],
+)
+def test_what_a_limit_held_back_has_a_row_with_shares_and_seconds(arm, periods, shown, tmp_path):
+    for name, count, seconds in (("one", 40, 2.0), ("two", 20, 1.0)):
+        (tmp_path / name).mkdir()
+        held = {"server": {"periods": periods, "throttled": count, "throttled_s": seconds}}
+        (tmp_path / name / EVIDENCE).write_text(json.dumps({"arrangement": {"throttled": held}}))
+    runs = pd.DataFrame({"arm": "a", "folder": ["one", "two"]})
+    findings = SimpleNamespace(names=SimpleNamespace(arms={}))
+    seen = SimpleNamespace(facts={"arms": {"a": arm}}, runs=runs, folder=tmp_path, findings=findings)
+    found = tables.throttling(seen)
+    assert [row[3:] for table in found for row in table.rows] == ([shown] if shown else [])

@@ -20,6 +20,7 @@ from benchbook.core.study import inventory, registry
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, statement_counters
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import workspace as labs
@@ -112,7 +113,7 @@ def site(request, open_folder, port, tmp_path_factory) -> Iterator[Site]:
         else:
             asked, home = study("local", port, DIRECT, SMALL), open_folder / "contract"
         opened = stack.enter_context(sites.open_site(asked, home))
-        dataset.load(opened, asked)
+        dataset.load(opened, plan_data(asked))
         yield opened
 
 
@@ -226,7 +227,7 @@ def test_a_client_that_is_ended_says_by_which_signal_and_its_words_are_here(site
 
 @pytest.mark.server
 def test_prepared_data_is_known_by_its_label_and_is_there_after_it_was_put_back(site: Site):
-    label = dataset.label(site.study)
+    label = plan_data(site.study).label
     assert site.has_snapshot(label) and site.has_snapshot() and not site.has_snapshot("other")
     site.up("direct")
     mark = site.log_mark("direct")
@@ -235,7 +236,8 @@ def test_prepared_data_is_known_by_its_label_and_is_there_after_it_was_put_back(
         site.restore("other")
     site.up("direct")
     with statement_counters.session(site, "direct") as connection:
-        assert dataset.problems(dataset.describe(connection, site.study), site.study) == []
+        data = plan_data(site.study)
+        assert dataset.problems(dataset.describe(connection, data), data) == []
     assert site.log_errors(mark, "direct") == []
 
 

@@ -22,6 +22,7 @@ from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
 from benchbook.core.util import paths, yaml_file
 from benchbook.measure import dataset, scheduler
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
 from benchbook.sites import open_site
@@ -50,8 +51,8 @@ def measure(
     found = limits or Limits()
     runs = schedule.plan_runs("calibration", of, {})
     with open_site(of, lab) as site:
-        if not site.has_snapshot(dataset.label(of)):
-            dataset.load(site, of)
+        if not site.has_snapshot(plan_data(of).label):
+            dataset.load(site, plan_data(of))
         walk(of, runs, site, into, found, say)
     return tidy.read_study(into / "raw", into / "void", schedule.table(runs), found)["runs"].to_pandas()
 

@@ -32,6 +32,7 @@ from benchbook.core.study.study import Study
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.measure import dataset, preflight, store, warm_up
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import pilot_parameters, schedule
 from benchbook.read import tidy
 from benchbook.sites import open_site, provision
@@ -154,7 +155,7 @@ def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] =
         try:
             with open_site(asked.study, base / "lab") as site:
                 found.facts = _facts(site, asked.study)
-                data = dataset.load(site, asked.study)
+                data = dataset.load(site, plan_data(asked.study))
                 ready = schedule.conditions(found.facts, data), _settled(asked, site, base)
                 _measure(asked, found, site, base, began, ready, say)
         finally:

@@ -41,7 +41,10 @@ def check() -> str:
 
 
 def plan(study: str, manifests: bool) -> int:
-    """Print a study's schedule, what it takes, and what can't be made here; return an exit code."""
+    """Print a study's schedule, what it takes, and what can't be made here; return an exit code.
+
+    BenchbookError in provision's words where what can't be made leaves nothing to compare.
+    """
     of = load.to_measure(study)
     # A study with a mistake is refused before what takes long to import.
     from benchbook import sites
@@ -58,8 +61,11 @@ def plan(study: str, manifests: bool) -> int:
     advice = sample_size.lines(meta_analysis.of(study))
     for text in filter(None, (kind.needs(study, of), site_commands.cluster_summary(of), *advice)):
         print(text)
-    for arm, why in feasibility.foreseen(of).items():
+    skipped = feasibility.foreseen(of)
+    for arm, why in skipped.items():
         print(f"  not made    {arm}: {why}")
+    if not kind.needs_account:
+        feasibility.must_leave_a_pair(of, skipped)
     return 0
 
 

@@ -80,10 +80,11 @@ def start(
     try:
         for number, endpoint in enumerate(endpoints):
             argv = sysbench.run(endpoint, shares[number], files[number] if files else None)
+            env = sysbench.environment(planned)
             out, err = (
                 part / run_folder.of_client(number, name) for name in (run_folder.OUT, run_folder.ERR)
             )
-            client = site.client(Start(argv, out, err, cwd, None, arm, number, begin_at, is_held))
+            client = site.client(Start(argv, out, err, cwd, env, arm, number, begin_at, is_held))
             server = client_sharding.server_of(number, servers)
             running.append(Running(number, argv, client, server, taken[number]))
     except BaseException:

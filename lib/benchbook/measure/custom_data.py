@@ -11,29 +11,30 @@ from sqlalchemy import Connection, text
 
 from benchbook.core.study import custom_scripts, sysbench_options
 from benchbook.core.study.custom_scripts import OwnScript
-from benchbook.core.study.model import Endpoint, fingerprint
-from benchbook.core.study.study import Study
+from benchbook.core.study.model import Endpoint
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.errors import BenchbookError
 from benchbook.measure import sysbench
+from benchbook.measure.data_plan import DataPlan
 from benchbook.plan import order
 from benchbook.sites.contract import Site, Start
 from benchbook.sites.engines import dialect
+from benchbook.sites.external.server import MARK
 
 PREPARE = Path(__file__).with_name("lua") / "own.lua"
 PREPARE_S = 3600.0
 CHECKSUM_UP_TO = 5_000_000
 
 
-def prepare(site: Any, study: Study, arm: str, endpoint: Endpoint) -> list[str]:
+def prepare(site: Any, data: DataPlan, arm: str, endpoint: Endpoint) -> list[str]:
     """Run each script's `prepare` on an arm's server; return what went wrong, in sysbench's words."""
     said: list[str] = []
-    for one in custom_scripts.prepared_by(study):
+    for one in data.prepared:
         one.texts()
-        env = {"BENCHBOOK_SCRIPT": one.path.name, "BENCHBOOK_SEED": str(study.dataset.seed)}
+        env = {"BENCHBOOK_SCRIPT": one.path.name, "BENCHBOOK_SEED": str(data.seed)}
         given = {name.replace("_", "-"): sysbench_options.value(value) for name, value in one.options.items()}
         options = [f"--{name}={value}" for name, value in given.items()]
-        argv = sysbench.once(endpoint, order.table_seed(study.dataset.seed, 0), PREPARE, *options)
+        argv = sysbench.once(endpoint, order.table_seed(data.seed, 0), PREPARE, *options)
         with tempfile.TemporaryDirectory() as scratch:
             out, err = Path(scratch) / "out", Path(scratch) / "err"
             try:
@@ -61,8 +62,9 @@ def describe(connection: Connection) -> dict[str, dict[str, int | None]]:
 
 
 def tables(connection: Connection) -> list[str]:
-    """Return the names of the tables that are not sysbench's own."""
-    return [name for name in dialect.of(connection).tables(connection) if not sysbench.is_table(name)]
+    """Names of the tables that are neither sysbench's own nor the mark of a schema that others host."""
+    known = dialect.of(connection).tables(connection)
+    return [name for name in known if name != MARK and not sysbench.is_table(name)]
 
 
 def prewarm(connection: Connection) -> None:
@@ -81,7 +83,7 @@ def empty(connection: Connection) -> None:
     connection.execute(text("SET FOREIGN_KEY_CHECKS = 1"))
 
 
-def found(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def found(data: DataPlan, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the own scripts' texts and digests (`scripts`), and what their prepare made (`tables`).
 
     `states` is what `describe` says for one arm of each copy of the data. BenchbookError if they differ.
@@ -95,9 +97,7 @@ def found(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
                 f"{'; '.join(wrong[:3])}; "
                 "let it draw from sysbench.rand or math.random, which are seeded, and from nothing else"
             )
-    scripts = {
-        name: {"text": one.texts(), "sha256": one.digests()} for name, one in custom_scripts.of(study).items()
-    }
+    scripts = {name: {"text": one.texts(), "sha256": one.digests()} for name, one in data.scripts.items()}
     return {"scripts": scripts, "tables": states[first]}
 
 
@@ -107,10 +107,10 @@ def differences(now: dict[str, Any], known: dict[str, Any]) -> list[str]:
     return [f"{name} has {has}, recorded are {was}" for name, (has, was) in other.items()]
 
 
-def changed(study: Study, known: dict[str, Any]) -> list[str]:
+def changed(data: DataPlan, known: dict[str, Any]) -> list[str]:
     """Return the files of own scripts that are not those that warm-up saw."""
     wrong = []
-    for name, one in custom_scripts.of(study).items():
+    for name, one in data.scripts.items():
         now, then = one.digests(), known.get("scripts", {}).get(name, {}).get("sha256", {})
         wrong += [
             f"workloads.{name}.script: {file} is not what warm-up saw; run `dvc repro -f warm-up@STUDY`"
@@ -122,12 +122,6 @@ def changed(study: Study, known: dict[str, Any]) -> list[str]:
 def of_run(site: Site, workload: str) -> OwnScript | None:
     """Return the own script of a workload of a site's study, None for one of sysbench's."""
     return custom_scripts.of(site.study).get(workload)
-
-
-def label(study: Study) -> str:
-    """Return what the name of the prepared copy ends in where own scripts made a part of it."""
-    known = [(one.digests(), dict(one.options)) for one in custom_scripts.prepared_by(study)]
-    return f"-own{fingerprint(known)}" if known else ""
 
 
 def _checksum(connection: Connection, name: str) -> int | None:

@@ -8,13 +8,11 @@ import pandas as pd
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from benchbook.core.study import custom_scripts, descriptors
-from benchbook.core.study.engines import engine_of, is_prewarmed
 from benchbook.core.study.model import fingerprint
-from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import Dataset
 from benchbook.core.util.errors import BenchbookError, CopyLost
 from benchbook.measure import custom_data, statement_counters, sysbench
+from benchbook.measure.data_plan import DataPlan
 from benchbook.measure.server_drift import unasked_of
 from benchbook.measure.statement_counters import session
 from benchbook.sites.contract import Site
@@ -24,7 +22,7 @@ CHECKSUM_UP_TO = 5_000_000
 
 
 def ensure(
-    site: Site, study: Study, known: dict[str, Any] | None = None, known_own: dict[str, Any] | None = None
+    site: Site, data: DataPlan, known: dict[str, Any] | None = None, known_own: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Make sure the prepared data is there and is what it should be; return what it is.
 
@@ -36,39 +34,42 @@ def ensure(
     events: list[str] = []
     for _ in arm_of_each_copy(site):
         try:
-            return _ensure(site, study, known, known_own, events)
+            return _ensure(site, data, known, known_own, events)
         except CopyLost as error:
             events.append(str(error))
-    return _ensure(site, study, known, known_own, events)
+    return _ensure(site, data, known, known_own, events)
 
 
 def _ensure(
     site: Site,
-    study: Study,
+    data: DataPlan,
     known: dict[str, Any] | None,
     known_own: dict[str, Any] | None,
     events: list[str],
 ) -> dict[str, Any]:
-    kept = [arm for arm in arm_of_each_copy(site) if site.has_snapshot(label(study), arm)]
+    kept = [arm for arm in arm_of_each_copy(site) if site.has_snapshot(data.label, arm)]
     lost = [arm for arm in arm_of_each_copy(site) if arm not in kept]
     if lost and known is not None:
         events.append("the prepared copy is gone; the tables are loaded again from the study's seed")
     for arm in kept:
         site.up(arm)
         with session(site, arm) as connection:
-            found = problems(describe(connection, study), study)
+            found = problems(describe(connection, data), data)
         events += [f"{problem}; the prepared copy is put back" for problem in found]
-    loaded = {arm: _load(site, study, arm) for arm in lost}
+    loaded = {arm: _load(site, data, arm) for arm in lost}
     if kept:
-        site.restore(label(study))
+        site.restore(data.label)
     states = {arm: state for arm, (state, _) in loaded.items()}
     for arm in kept:
         with session(site, arm) as connection:
-            states[arm] = describe(connection, study)
-        wrong = problems(states[arm], study) or _differs(states[arm], known)
+            states[arm] = describe(connection, data)
+            of_scripts = custom_data.describe(connection) if known_own is not None else {}
+        wrong = problems(states[arm], data) or _differs(states[arm], known)
+        # A server of others keeps no copy, and what pilots wrote is still there.
+        wrong = wrong or custom_data.differences(of_scripts, (known_own or {}).get("tables", {}))
         if wrong:
             events += [f"the prepared copy: {problem}; the tables are loaded again" for problem in wrong]
-            loaded[arm] = _load(site, study, arm)
+            loaded[arm] = _load(site, data, arm)
             states[arm] = loaded[arm][0]
     wrong = [text for state in states.values() for text in _differs(state, known)]
     if wrong:
@@ -77,20 +78,20 @@ def _ensure(
             "Run `dvc repro -f prepare@STUDY` to start again"
         )
     if known_own is not None:
-        ensure_own(site, study, known_own)
-    return _one(study, states) | {"loads": _loads(site, loaded), "events": events}
+        ensure_own(site, data, known_own)
+    return _same_in_all(states) | {"loads": _loads(site, data, loaded), "events": events}
 
 
-def load(site: Site, study: Study) -> dict[str, Any]:
+def load(site: Site, data: DataPlan) -> dict[str, Any]:
     """Create the schema, load every table, check all of it, keep a copy; return what was loaded.
 
     Arms that differ in engine or order of loading are loaded each from the same seed, and must hold the same
     rows. `loads` then says for every arm how long it took, and what text its columns hold.
     """
-    loaded = {arm: _load(site, study, arm) for arm in arm_of_each_copy(site)}
-    state = _one(study, {arm: state for arm, (state, _) in loaded.items()})
+    loaded = {arm: _load(site, data, arm) for arm in arm_of_each_copy(site)}
+    state = _same_in_all({arm: state for arm, (state, _) in loaded.items()})
     site.look()
-    return state | {"loads": _loads(site, loaded)}
+    return state | {"loads": _loads(site, data, loaded)}
 
 
 def arm_of_each_copy(site: Site) -> list[str]:
@@ -99,46 +100,46 @@ def arm_of_each_copy(site: Site) -> list[str]:
     return [group[0] for group in groups if group]
 
 
-def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _load(site: Site, data: DataPlan, arm: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Load one copy of the data through an arm; return what was loaded, and the time and text of that."""
     endpoint = site.up(arm)
     with session(site, arm) as connection:
         for name in filter(sysbench.is_table, dialect.of(connection).tables(connection)):
             connection.execute(text(f"DROP TABLE {name}"))
-        if custom_scripts.of(study):
+        if data.scripts:
             custom_data.empty(connection)
-    messages, seconds = sysbench.load_tables(site, study, arm, endpoint)
-    messages += custom_data.prepare(site, study, arm, endpoint)
+    messages, seconds = sysbench.load_tables(site, data, arm, endpoint)
+    messages += custom_data.prepare(site, data, arm, endpoint)
     with session(site, arm) as connection:
-        state = describe(connection, study)
+        state = describe(connection, data)
         is_ours = not connection.info.get("is_theirs")
         words = dialect.of(connection)
         unasked = unasked_of(words.definitions(connection)[0], is_ours)
         load = {"seconds": round(seconds, 2), "text": words.texts(connection, "sbtest1")}
-    wrong = [*problems(state, study), *(f"{name} is not ours ({what})" for name, what in unasked.items())]
+    wrong = [*problems(state, data), *(f"{name} is not ours ({what})" for name, what in unasked.items())]
     if wrong or messages:
         raise BenchbookError(
             "prepare failed: "
             + "; ".join([*wrong, *messages[:3]])
             + ". Look at the server's log, then run the stage again"
         )
-    site.snapshot(label(study), arm)
+    site.snapshot(data.label, arm)
     return state, load
 
 
-def counted(connection: Connection, study: Study) -> dict[str, Any]:
+def counted(connection: Connection, data: DataPlan) -> dict[str, Any]:
     """Return rows and secondary indexes of the tables as they are; counting reads the indexes into memory."""
-    rows = statement_counters.rows(connection, study.dataset.tables)
+    rows = statement_counters.rows(connection, data.tables)
     words, there = dialect.of(connection), [name for name, count in rows.items() if count >= 0]
     # Each family of engines has names of its own for the same index.
-    asked = words.keys if _checksum_kind(study) == "text" else words.indexes
+    asked = words.keys if data.checksum == "text" else words.indexes
     return {"rows": rows, "indexes": {name: asked(connection, name) for name in there}}
 
 
-def describe(connection: Connection, study: Study) -> dict[str, Any]:
+def describe(connection: Connection, data: DataPlan) -> dict[str, Any]:
     """Return rows, secondary indexes and checksums of the tables as they are; all is read into memory."""
-    data, found = study.dataset, counted(connection, study)
-    words, kind = dialect.of(connection), _checksum_kind(study)
+    found = counted(connection, data)
+    words, kind = dialect.of(connection), data.checksum
     small = data.tables * data.table_size <= CHECKSUM_UP_TO
     each = {name: words.checksum(connection, name, kind) for name in found["indexes"]} if small else None
     of_study = {"tables": data.tables, "table_size": data.table_size, "seed": data.seed}
@@ -146,9 +147,9 @@ def describe(connection: Connection, study: Study) -> dict[str, Any]:
     return state | {"fingerprint": fingerprint(state)}
 
 
-def problems(state: dict[str, Any], study: Study) -> list[str]:
+def problems(state: dict[str, Any], data: DataPlan) -> list[str]:
     """Return what is missing from the tables against the study, in words."""
-    size = study.dataset.table_size
+    size = data.table_size
     found = []
     for number, (name, rows) in enumerate(state["rows"].items(), start=1):
         if rows < 0:
@@ -183,22 +184,22 @@ def has_index(state: dict[str, Any], number: int) -> bool:
     return bool({f"k_{number}", "k"} & {*state["indexes"].get(f"sbtest{number}", [])})
 
 
-def of_own(site: Any, study: Study) -> dict[str, dict[str, Any]]:
+def of_own(site: Any, data: DataPlan) -> dict[str, dict[str, Any]]:
     """Return what own scripts' tables hold in each copy of the data, by its first arm."""
     found = {}
-    for arm in arm_of_each_copy(site) if custom_scripts.of(study) else []:
+    for arm in arm_of_each_copy(site) if data.scripts else []:
         site.up(arm)
         with session(site, arm) as connection:
             found[arm] = custom_data.describe(connection)
     return found
 
 
-def ensure_own(site: Any, study: Study, known: dict[str, Any] | None) -> None:
+def ensure_own(site: Any, data: DataPlan, known: dict[str, Any] | None) -> None:
     """Hold own scripts and their tables against what warm-up recorded; BenchbookError names what differs."""
-    if not custom_scripts.of(study):
+    if not data.scripts:
         return
-    wrong = custom_data.changed(study, known or {})
-    for arm, state in of_own(site, study).items() if not wrong else ():
+    wrong = custom_data.changed(data, known or {})
+    for arm, state in of_own(site, data).items() if not wrong else ():
         wrong += [
             f"{arm}: {said}" for said in custom_data.differences(state, (known or {}).get("tables", {}))
         ]
@@ -209,10 +210,10 @@ def ensure_own(site: Any, study: Study, known: dict[str, Any] | None) -> None:
         )
 
 
-def analyze_all(connection: Connection, study: Study) -> list[dict[str, str]]:
+def analyze_all(connection: Connection, data: DataPlan) -> list[dict[str, str]]:
     """Run ANALYZE TABLE on every table of a study, own scripts' too, and return what the server answered."""
-    names = [f"sbtest{number}" for number in range(1, study.dataset.tables + 1)]
-    names += [f"`{name}`" for name in custom_data.tables(connection)] if custom_scripts.of(study) else []
+    names = [f"sbtest{number}" for number in range(1, data.tables + 1)]
+    names += [f"`{name}`" for name in custom_data.tables(connection)] if data.scripts else []
     return [row for name in names for row in dialect.of(connection).analyze(connection, name)]
 
 
@@ -229,22 +230,17 @@ def prewarm(connection: Connection, tables: int) -> None:
             ) from None
 
 
-def prewarm_all(study: Study, connections: dict[str, tuple[Connection, ...]]) -> None:
+def prewarm_all(data: DataPlan, connections: dict[str, tuple[Connection, ...]]) -> None:
     """Prewarm the servers of those arms that ask for it; `connections` holds each arm's, one a server."""
-    for connection, arm in {one: arm for arm, of_arm in connections.items() for one in of_arm}.items():
-        if is_prewarmed(study, study.deployed(arm)):
-            prewarm(connection, study.dataset.tables)
-            if custom_scripts.of(study):
+    arms = {connection: arm for arm, sessions in connections.items() for connection in sessions}
+    for connection, arm in arms.items():
+        if data.of_arm(arm).is_prewarmed:
+            prewarm(connection, data.tables)
+            if data.scripts:
                 custom_data.prewarm(connection)
 
 
-def label(study: Study) -> str:
-    """Return the name of the prepared copy: another data set is another copy."""
-    data = study.dataset
-    return f"{data.tables}x{data.table_size}-seed{data.seed}{custom_data.label(study)}"
-
-
-def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _same_in_all(states: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return what all copies hold; BenchbookError if they don't hold the same."""
     first, *others = states
     wrong = [
@@ -255,7 +251,9 @@ def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return states[first]
 
 
-def _loads(site: Site, loaded: dict[str, tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+def _loads(
+    site: Site, data: DataPlan, loaded: dict[str, tuple[dict[str, Any], dict[str, Any]]]
+) -> dict[str, dict[str, Any]]:
     """Return for every arm that was loaded now, or shares what was, the order, the time and the text."""
     found: dict[str, dict[str, Any]] = {}
     # Where all arms share one copy, a time would make the same data look different each time.
@@ -264,26 +262,8 @@ def _loads(site: Site, loaded: dict[str, tuple[dict[str, Any], dict[str, Any]]])
         for arm in group:
             source = next((one for one in group if one in loaded), None)
             if source is not None:
-                data = site.study.arms[arm].data
-                order = data.index if data is not None else "after"
-                found[arm] = {"index": f"{order} the rows", **loaded[source][1]}
+                found[arm] = {"index": f"{data.of_arm(arm).index} the rows", **loaded[source][1]}
     return found
-
-
-def _checksum_kind(study: Study) -> str:
-    """Return an engine's own checksum where all columns are alike, else one that all can make."""
-    asked = [engine_of(study, arm) for arm in study.arms]
-    engines = {one.name: descriptors.engine(one.name) for one in asked}
-    names = [name for about in descriptors.TEXT for name in engines[asked[0].name].meanings[about]]
-    # An engine's own is of bytes as they are kept, which the character set decides.
-    are_alike = (
-        study.site.existing is None and len({str([*map(one.settings.get, names)]) for one in asked}) == 1
-    )
-    if are_alike and len(engines) == 1 and all(one.has_checksum for one in engines.values()):
-        return "own"
-    kinds = {descriptors.MYSQL: "crc32", descriptors.PGSQL: "md5"}
-    found = {kinds[one.driver] for one in engines.values()}
-    return found.pop() if len(found) == 1 else "text"
 
 
 def _differs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.study import custom_scripts, engines, interleaving
+from benchbook.core.study import interleaving
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError, SiteError
 from benchbook.core.util.plural import count
 from benchbook.measure import dataset, preflight, servers
+from benchbook.measure.data_plan import DataPlan, plan_data
 from benchbook.measure.run_executor import Run, execute_together
 from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
 from benchbook.sites import open_site, provision
@@ -56,6 +58,11 @@ class Walk:
     not_here: str | None = None
     missing: set[str] | None = None
     began: float = 0.0
+
+    @cached_property
+    def data(self) -> DataPlan:
+        """What every server of the study holds."""
+        return plan_data(self.study)
 
     @property
     def opened(self) -> Site:
@@ -111,11 +118,11 @@ def run(
             return state
         lab = lab_folder(paths.root(), name)
         preflight.refuse(preflight.machine(study, {"raw logs": where.raw, "the lab": lab}, limits))
-        own = (files.read_json(where.warm_up).get("own") or {}) if custom_scripts.of(study) else None
+        own = (files.read_json(where.warm_up).get("own") or {}) if state.data.scripts else None
         with open_site(study, lab) as site:
             state.site = site
             provision.verify(site, study, facts)
-            for event in dataset.ensure(site, study, data, own)["events"]:
+            for event in dataset.ensure(site, state.data, data, own)["events"]:
                 state.say(event)
             walk(state)
             # Between runs a part that dies costs its group alone, and the group is made again.
@@ -169,13 +176,13 @@ def _block(state: Walk, number: int, block: list[PlannedRun]) -> None:
     arms = [*(arm for arm in state.study.arms if arm in planned), *([twin] if twin else [])]
     groups = list(dict.fromkeys(run.group for run in block if run.run_id in state.left))
     while groups and state.not_here is None:
-        cold = servers.begin(state.opened, state.study, arms, twin, number)
+        cold = servers.begin(state.opened, state.study, state.data, arms, twin, number)
         while groups and state.not_here is None:
             # What a cold arm has read in one group, it would have in memory in the next.
             batch = [groups.pop(0)] if cold else [groups.pop(0) for _ in list(groups)]
             for arm in cold:
                 state.opened.chill(arm)
-            with servers.ready(state.opened, state.study, arms, cold) as ready:
+            with servers.ready(state.opened, state.study, state.data, arms, cold) as ready:
                 voided = _batch(state, block, batch, ready)
             if voided is not None:
                 groups += batch if _is_given_up(state, voided) else [*batch, voided[0].group]
@@ -256,7 +263,7 @@ def _of(state: Walk, run: PlannedRun, ready: servers.Ready) -> Run:
     is_own = run.partners and run.arm == _own_twin(state)
     arm = run.arm if is_own else state.study.deployed(run.arm)
     first, *others = ready.connections[arm]
-    begins = engines.begins(state.study, state.study.deployed(arm))
+    begins = state.data.of_arm(arm).begins
     return Run(run, state.opened, arm, first, state.limits, tuple(others), begins, ready.rows)
 
 

@@ -39,6 +39,7 @@ def session(site: Site, arm: str | None = None, server: int = 0) -> Iterator[Con
     connection = site.admin(arm, server).connect().execution_options(isolation_level="AUTOCOMMIT")
     try:
         dialect.of(connection).enter(connection, site.database)
+        connection.info["schema"] = site.database
         yield connection
     finally:
         try:
@@ -102,6 +103,7 @@ def _windows(first: int, last: int, count: int) -> list[tuple[int, int]]:
 
 Record = dict[str, Any]
 SETTLED_S, LEFT_S = 5.0, 1.0
+SIDES = ("before", "after")
 KEPT = ("rows_before", "sample_before", "uptime_before_s", "state")
 
 
@@ -149,6 +151,8 @@ def rows_of(connection: Connection, tables: int | None) -> Record:
 def after(connection: Connection, was: Record, tables: int | None, arrangement: Mapping[str, Any]) -> Record:
     """Look at one server again once the client's sessions have left it; return its whole record."""
     try:
+        if "event" in arrangement:
+            return _after_event(connection, was, tables)
         settle(connection)
         counters, uptime_s = snapshot(connection)
         moment = server_drift.latest(connection)
@@ -175,6 +179,32 @@ def after(connection: Connection, was: Record, tables: int | None, arrangement: 
         }
     except Exception as error:
         return silent(was, error)
+
+
+def _after_event(connection: Connection, was: Record, tables: int | None) -> Record:
+    """Record of a server that was ended and started again as planned: its counters began anew."""
+    kept = {name: connection.info[name] for name in ("held", "schema")}
+    connection.invalidate()
+    connection.rollback()
+    connection.info.update(kept)
+    dialect.of(connection).enter(connection, kept["schema"])
+    settle(connection)
+    _, uptime_s = snapshot(connection)
+    return {
+        **_known(was),
+        "state": server_drift.after(connection, was["state"], server_drift.latest(connection)),
+        "ledger": {
+            "available": False,
+            "reason": "the server was ended, or set otherwise, in the run as planned",
+            "before": was["before"],
+            "after": None,
+            "own_connections": 0,
+        },
+        "uptime_after_s": uptime_s,
+        **{name.replace("before", "after"): rows for name, rows in rows_of(connection, tables).items()},
+        "foreign_sessions": was["foreign_sessions"] + dialect.of(connection).foreign_sessions(connection),
+        "server_answers": True,
+    }
 
 
 def silent(was: Record, error: Exception) -> Record:
@@ -218,7 +248,8 @@ def together(each: Sequence[Record]) -> Record:
     return {
         **each[0],
         "ledger": whole | ({"absent": absent} if absent else {}),
-        "work": {side: _sum([one.get("work", {}).get(side) for one in each]) for side in ("before", "after")},
+        "work": {side: _sum([one.get("work", {}).get(side) for one in each]) for side in SIDES},
+        "cache": {side: _sum_caches([(one.get("cache") or {}).get(side) for one in each]) for side in SIDES},
         "foreign_sessions": sum(one["foreign_sessions"] for one in each),
         "server_answers": all(one["server_answers"] for one in each),
         "servers": list(each),
@@ -248,6 +279,11 @@ def _sum(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
         return None
     names = [name for name in known[0] if all(name in one for one in known)]
     return {name: sum(one[name] for one in known) for name in names}
+
+
+def _sum_caches(caches: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
+    total = _sum(caches)
+    return total and total | {"page_bytes": total["page_bytes"] // len(caches)}
 
 
 def _own_connections(was: Mapping[str, int], now: Mapping[str, int], arrangement: Mapping[str, Any]) -> int:

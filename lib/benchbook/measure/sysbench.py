@@ -15,15 +15,20 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchbook.core.study import descriptors, sysbench_options
-from benchbook.core.study.engines import engine_of
+from benchbook.core.study import sysbench_options
 from benchbook.core.study.model import Endpoint, PlannedRun
-from benchbook.core.study.study import Study
+from benchbook.measure.data_plan import DataPlan
 from benchbook.plan import order
 from benchbook.sites.contract import Client, Site, Start
 
 BINARY = "sysbench"
 LOAD = Path(__file__).with_name("lua") / "load.lua"
+RECONNECTING = LOAD.with_name("reconnecting.lua")
+
+
+def environment(planned: PlannedRun) -> dict[str, str] | None:
+    """Environment of a run whose server goes away as planned; None of any other."""
+    return {"BENCHBOOK_SCRIPT": planned.script} if "event" in planned.arm_setting else None
 
 
 def is_table(name: str) -> bool:
@@ -65,7 +70,7 @@ def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> li
         BINARY,
         *files,
         *options,
-        planned.script,
+        str(RECONNECTING) if "event" in planned.arm_setting else planned.script,
         *(f"--{name}={value}" for name, value in of_script.items()),
         "run",
     ]
@@ -131,15 +136,12 @@ def shown(out: str) -> dict[str, str]:
 ROWS_A_SECOND, BEGIN_S, A_TABLE_S = 2_000, 60, 15
 
 
-def argvs(study: Study, arm: str, endpoint: Endpoint) -> list[list[str]]:
+def argvs(data: DataPlan, arm: str, endpoint: Endpoint) -> list[list[str]]:
     """Return the command line of each table's loader, in the order and with the ids that an arm asks for.
 
     The seed fixes every row, however it is loaded; a server that leaves gaps between ids is given them.
     """
-    data, asked = study.dataset, study.arms[arm].data
-    options = [f"--table-size={data.table_size}"]
-    options += ["--index-first=on"] if asked is not None and asked.index == "before" else []
-    options += ["--auto-inc=off"] if descriptors.engine(engine_of(study, arm).name).leaves_gaps else []
+    options = [f"--table-size={data.table_size}", *data.of_arm(arm).options]
     return [
         once(endpoint, order.table_seed(data.seed, table), LOAD, f"--table-number={table}", *options)
         for table in range(1, data.tables + 1)
@@ -170,13 +172,12 @@ def faults(out: Path, err: Path, code: int) -> list[str]:
     return fatal or ([f"sysbench ended with exit code {code}"] if code else [])
 
 
-def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
+def load_tables(site: Site, data: DataPlan, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
     """Run the loaders, as many at a time as there are cores; return what went wrong, and the seconds."""
-    data = study.dataset
     begun = time.monotonic()
     deadline = begun + BEGIN_S + data.tables * (A_TABLE_S + data.table_size / ROWS_A_SECOND)
     failures: list[str] = []
-    waiting = list(enumerate(argvs(study, arm, endpoint)))
+    waiting = list(enumerate(argvs(data, arm, endpoint)))
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
         running: list[tuple[Client, Path, Path]] = []
         while waiting or running:

@@ -10,13 +10,12 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core.artifacts import run_folder
-from benchbook.core.study import custom_scripts
-from benchbook.core.study.engines import is_analyzed
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
 from benchbook.measure import custom_data, dataset, servers
+from benchbook.measure.data_plan import plan_data
 from benchbook.measure.run_executor import Run, execute
 from benchbook.measure.statement_counters import session
 from benchbook.plan import schedule
@@ -26,15 +25,16 @@ from benchbook.sites.contract import Site
 def warm(site: Site, study: Study) -> list[dict[str, str]]:
     """Run ANALYZE TABLE where the study asks for it, keep it in the copy, prewarm; return the answers."""
     answers: list[dict[str, str]] = []
-    servers.put_back(site, study)
+    data = plan_data(study)
+    servers.put_back(site, data)
     for arm in dataset.arm_of_each_copy(site):
-        if is_analyzed(study, arm):
+        if data.of_arm(arm).is_analyzed:
             which = {} if arm == study.baseline else {"arm": arm}
             with session(site, arm) as connection:
-                answers += [row | which for row in dataset.analyze_all(connection, study)]
-            site.snapshot(dataset.label(study), arm)
+                answers += [row | which for row in dataset.analyze_all(connection, data)]
+            site.snapshot(data.label, arm)
     with servers.sessions(site, study, site.able) as connections:
-        dataset.prewarm_all(study, connections)
+        dataset.prewarm_all(data, connections)
     site.look()
     return answers
 
@@ -68,7 +68,7 @@ def pilots(
                 "look at its log in the lab, then run the stage again"
             ) from None
     site.look()
-    site.restore(dataset.label(study))
+    site.restore(plan_data(study).label)
     return folders
 
 
@@ -121,7 +121,8 @@ def _failure(made: run_folder.RunFolder) -> str:
 
 def own_found(site: Any, study: Study) -> dict[str, Any]:
     """Return what is kept of own scripts and of the tables that their prepare made; nothing without any."""
-    if not custom_scripts.of(study):
+    data = plan_data(study)
+    if not data.scripts:
         return {}
-    site.restore(dataset.label(study))
-    return custom_data.found(study, dataset.of_own(site, study))
+    site.restore(data.label)
+    return custom_data.found(data, dataset.of_own(site, data))

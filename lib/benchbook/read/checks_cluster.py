@@ -11,6 +11,11 @@ from benchbook.core.util.plural import count
 from benchbook.read.evidence import Evidence, Missing
 
 UP = "Up"
+OF_SERVER = {
+    "kill": ("killed", "started again"),
+    "restart": ("ended", "started again"),
+    "set": ("set otherwise", "set back"),
+}
 LATE_S = 2.0
 """Seconds by which the steps of a planned event may be later than planned."""
 
@@ -25,6 +30,8 @@ def cluster(run: Evidence, limits: Limits) -> Iterator[str]:
     """
     seen = (run.seen.get("arrangement") or {}).get("cluster")
     if seen is None:
+        if run.planned_event is not None:
+            yield from _unlike_planned(run.planned_event, run.get("started_monotonic_s"))
         if "identity_before" not in run.seen:
             raise Missing("which server it was is not known")
         # Elsewhere a cluster is told by a name or number of its maker's, and no part is ours to look at.
@@ -56,10 +63,15 @@ def said(run: Evidence) -> list[str]:
             *_moved(before, after),
             *(f"stores and leaders were not looked at: {why}" for why in reasons if why),
         ]
-    event, began = _event(run), run.seen.get("started_monotonic_s")
+    event, began = run.planned_event, run.seen.get("started_monotonic_s")
     if event is None or began is None or "ready_s" not in event:
         return []
     killed, started, ready = (event[name] - began for name in ("killed_s", "started_s", "ready_s"))
+    if "store" not in event:
+        what, back = OF_SERVER[event["asked"]["what"]]
+        moments = f"{what} at {killed:.1f} s, {back} at {started:.1f} s, ready at {ready:.1f} s"
+        lost = count(run.total("ignored_errors"), "transaction")
+        return [f"planned: the server was {moments}; {lost} ended in an error"]
     return [
         f"planned: {event['store']}, which led {event['led']} of {event['regions']} regions, was killed at "
         f"{killed:.1f} s, started again at {started:.1f} s, and answered at {ready:.1f} s"
@@ -68,7 +80,7 @@ def said(run: Evidence) -> list[str]:
 
 def event_at_s(run: Evidence) -> float | None:
     """Return at which second of a run a store was killed as planned; None without such an event."""
-    event, began = _event(run), run.seen.get("started_monotonic_s")
+    event, began = run.planned_event, run.seen.get("started_monotonic_s")
     return event["killed_s"] - began if event is not None and began and "killed_s" in event else None
 
 
@@ -77,7 +89,9 @@ def but_for_event(run: Evidence, identity: Mapping[str, Any], when: str) -> Mapp
 
     `when` is `before` or `after`: only the very process that the event's record names is left out.
     """
-    event, cluster = _event(run), identity.get("cluster")
+    event, cluster = run.planned_event, identity.get("cluster")
+    if event is not None and "store" not in event and identity.get("pid") == event.get(f"pid_{when}"):
+        return {key: value for key, value in identity.items() if key not in ("pid", "started")}
     if event is None or not isinstance(cluster, Mapping):
         return identity
     store = cluster.get(event.get("store"))
@@ -85,11 +99,6 @@ def but_for_event(run: Evidence, identity: Mapping[str, Any], when: str) -> Mapp
         return identity
     kept = {key: value for key, value in store.items() if key not in ("pid", "started")}
     return {**identity, "cluster": {**cluster, event["store"]: kept}}
-
-
-def _event(run: Evidence) -> dict[str, Any] | None:
-    found = ((run.seen.get("arrangement") or {}).get("cluster") or {}).get("event")
-    return found if isinstance(found, dict) else None
 
 
 def _unlike_planned(event: Mapping[str, Any], began_s: float) -> Iterator[str]:
@@ -104,7 +113,8 @@ def _unlike_planned(event: Mapping[str, Any], began_s: float) -> Iterator[str]:
     )
     for step, took, planned in steps:
         if abs(took - planned) > LATE_S:
-            yield f"{event['store']} was {step} after {took:.1f} s, {planned} s were planned"
+            whose = event.get("store", "the server")
+            yield f"{whose} was {step} after {took:.1f} s, {planned} s were planned"
 
 
 def _moved(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[str]:

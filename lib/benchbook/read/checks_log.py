@@ -239,7 +239,11 @@ def command_line(run: Evidence) -> Iterator[str]:
     argv = run.get("argv")
     given = [word[2:].partition("=")[::2] for word in argv if word.startswith("--")]
     words = [word for word in argv if not word.startswith("--")]
-    script, has_file = run.asked("script"), client_sharding.has_file(run.plan.get("arm_setting"))
+    setting = run.plan.get("arm_setting") or {}
+    script, has_file = run.asked("script"), client_sharding.has_file(setting)
+    if "event" in setting and len(words) > 1:
+        # A script whose server goes away is run by ours.
+        words[1], script = PurePosixPath(words[1]).name, "reconnecting.lua"
     if [PurePosixPath(words[0]).name if words else None, *words[1:]] != [BINARY, script, "run"]:
         yield f"the command is {' '.join(words)!r}, {f'{BINARY} {script} run'!r} asked"
     accounts = sum(name == sysbench_options.ACCOUNT for name, _ in given)

@@ -155,6 +155,8 @@ def identity(run: Evidence, limits: Limits) -> Iterator[str]:
     yield from arm(run)
     yield from quotas(run)
     yield from settings(run)
+    if run.planned_event is not None and "store" not in run.planned_event:
+        return
     grown = run.get("uptime_after_s") - run.get("uptime_before_s")
     # Neighbours and connections beside a run come before it and leave after it.
     beside = run.seen.get("beside_s") or 0.0

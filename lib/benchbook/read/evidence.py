@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -23,6 +24,13 @@ OF_SERVERS = frozenset({
     "ledger", "rows_before", "rows_after", "sample_before", "sample_after", "uptime_before_s",
     "uptime_after_s", "state", "work",
 })  # fmt: skip
+# What sysbench says of sessions that a planned event ends, and of those that can't be opened meanwhile.
+LOST_SESSION = re.compile(
+    r"^\(last message repeated [0-9]+ times\)\n|"
+    r"^FATAL: (unable to connect to MySQL server on |(error |mysql_\w+\(\) returned error )"
+    r"(1053|1927|2002|2003|2006|2013|2055)\b)[^\n]*\n",
+    re.MULTILINE,
+)
 IDENTITIES = ("identity_at_start", "identity_before", "identity_after")
 
 
@@ -133,11 +141,18 @@ class Evidence:
             raise Missing("sysbench printed no window")
         return self.log.measured_s
 
+    @property
+    def planned_event(self) -> dict[str, Any] | None:
+        """What was done to the server or cluster in the run as planned, None where nothing was."""
+        done = self.seen.get("arrangement") or {}
+        found = done.get("event") or (done.get("cluster") or {}).get("event")
+        return found if isinstance(found, dict) else None
+
     @cached_property
     def log(self) -> SysbenchLog:
         """sysbench's output, parsed once; of several clients what they did together."""
         if not self.others:
-            return parse(self.out)
+            return parse(self.out if self.planned_event is None else LOST_SESSION.sub("", self.out))
         return merged([client.log for client in self.clients])
 
     @cached_property
@@ -160,7 +175,8 @@ class Evidence:
     def servers(self) -> tuple[Evidence, ...]:
         """The run as each of its servers saw it, with the clients that used it; alone where there is one."""
         count = _asked(client_sharding.servers, self.plan)
-        if count == 1:
+        if count == 1 or client_sharding.has_standby(self.plan.get("arm_setting")):
+            # What either of them served behind one proxy is known of both together alone.
             return (self,)
         known, outputs = self.seen.get("servers"), [(self.out, self.err), *self.others]
         known = known if isinstance(known, list) and len(known) == count else [{}] * count

@@ -208,15 +208,38 @@ def leaders(seen: Evidence) -> list[Table]:
     return [tabulated("leaders", rows, has_zones=any(row[-1] for row in rows))] if rows else []
 
 
+def throttling(seen: Evidence) -> list[Table]:
+    """How often and how long limits of processor time held parts back in the runs; none without any limit."""
+    if not any(map(_may_be_limited, seen.facts["arms"].values())):
+        return []
+    names, found = labels.labels(seen.findings, "arms"), dict[tuple[str, str], list[dict[str, float]]]()
+    for arm, folder in zip(seen.runs.arm, seen.runs.folder, strict=True):
+        for part, held in (_arrangement(seen, folder).get("throttled") or {}).items():
+            if held["periods"]:
+                found.setdefault((names.get(arm, arm), part), []).append(held)
+    return [tabulated("throttling", list(found.items()))] if found else []
+
+
+def _may_be_limited(arm: Mapping[str, Any]) -> bool:
+    # A pod may have a limit that no study asked for.
+    quotas = [(part or {}).get("quota_cores") for part in (arm.get("cpu") or {}).values()]
+    return any(quotas) or "qos_class" in arm
+
+
+def _arrangement(seen: Evidence, name: str) -> dict[str, Any]:
+    """What was recorded of an arm's arrangement in a run, by its folder's name."""
+    folder = RunFolder(seen.folder / name)
+    told = folder.evidence() if (folder.path / EVIDENCE).is_file() else {}
+    return told.get("arrangement") or {}
+
+
 def _looks(seen: Evidence) -> dict[str, list[Counter[str]]]:
     """Return how many regions each store led before each run, by arm."""
     found: dict[str, list[Counter[str]]] = {}
     if not seen.runs.cpu_tidb_cores.notna().any():
         return found
     for arm, name in zip(seen.runs.arm, seen.runs.folder, strict=True):
-        folder = RunFolder(seen.folder / name)
-        told = folder.evidence() if (folder.path / EVIDENCE).is_file() else {}
-        cluster = (told.get("arrangement") or {}).get("cluster") or {}
+        cluster = _arrangement(seen, name).get("cluster") or {}
         led = [store for store in ((cluster.get("before") or {}).get("leaders") or {}).values() if store]
         if led:
             found.setdefault(arm, []).append(Counter(led))

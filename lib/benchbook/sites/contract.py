@@ -137,6 +137,8 @@ class Site(abc.ABC):
     """The one schema that the benchmark's account may use."""
     ready_s: float
     """Seconds from the first call of `client` until all clients of an arm are ready to begin at a moment."""
+    needs_account: bool = False
+    """Whether what is foreseen of an arm is an account that `plan` can do without."""
     holds_clients: bool = False
     """Whether a client in turns is started held, and let go by the clock."""
 

@@ -67,9 +67,7 @@ def skip(site: Site, study: Study) -> dict[str, str]:
     BenchbookError if the baseline is among them or no treatment is left: there is nothing to compare then.
     """
     skipped = feasibility.of_site(site, study.arms)
-    if study.baseline in skipped or all(arm in skipped for arm in study.treatments):
-        told = "; ".join(f"{arm}: {reason}" for arm, reason in skipped.items())
-        raise BenchbookError(f"nothing is left to compare: {told}")
+    feasibility.must_leave_a_pair(study, skipped)
     return skipped
 
 

@@ -66,7 +66,6 @@ def test_a_script_that_is_not_there_is_named_with_what_to_do(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"site": {"kind": "kubernetes"}}, "not supported with site.kind: kubernetes; write site.kind: l"),
         ({"engine": {"name": "tidb"}}, "not supported with engine.name: tidb"),
         ({"warm_up": {"pilot_s": 0}}, "its statements are learned from pilots; set warm_up.pilot_s"),
         ({"workloads": {"mine": {"script": "/srv/mine.lua"}}}, "another machine lacks this path"),

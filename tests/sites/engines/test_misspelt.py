@@ -4,23 +4,33 @@ import pytest
 
 from benchbook.core.study.study_sections import Engine
 from benchbook.sites.engines.mariadb import MariaDB
+from benchbook.sites.engines.mysql import MySQL
 from benchbook.sites.engines.postgresql import PostgreSQL
 
 pytestmark = pytest.mark.server
+needs_postgresql = pytest.mark.skipif(PostgreSQL._found() is None, reason="PostgreSQL is not installed")
 
 
-def test_a_misspelt_setting_of_mariadb_has_its_nearest_name():
-    asked = {"innodb_bufer_pool_size": 8388608, "max_connections": 200, "userstat": 0}
-    assert MariaDB.misspelt(Engine(settings=asked)) == {"innodb_bufer_pool_size": "innodb_buffer_pool_size"}
-
-
-def test_a_setting_that_is_like_none_is_left_to_the_server_which_may_have_a_plugin():
-    assert MariaDB.misspelt(Engine(settings={"quite_another_thing": 1})) == {}
-
-
-@pytest.mark.skipif(PostgreSQL._found() is None, reason="PostgreSQL is not installed")
-def test_a_misspelt_setting_of_postgresql_has_its_nearest_name_and_extensions_are_its_own():
-    asked = {"shared_bufers": "64MB", "work_mem": "4MB", "pg_stat_statements.max": 100}
-    assert PostgreSQL.misspelt(Engine(name="postgresql", settings=asked)) == {
-        "shared_bufers": "shared_buffers"
-    }
+@pytest.mark.parametrize(
+    ("server", "settings", "wrong"),
+    [
+        (
+            MariaDB,
+            {"innodb_bufer_pool_size": 8388608, "max_connections": 200, "skip_log_bin": True},
+            {"innodb_bufer_pool_size": "innodb_buffer_pool_size"},
+        ),
+        (MariaDB, {"quite_another_thing": 1}, {"quite_another_thing": ""}),
+        # A plugin's settings are not listed before it is loaded.
+        (MariaDB, {"quite_another_thing": 1, "plugin_load_add": "thing"}, {}),
+        # MariaDB's package gives its server MySQL's name too, and its list says nothing of MySQL's settings.
+        (MySQL, {"innodb_redo_log_capacity": 268435456}, {}),
+        pytest.param(
+            PostgreSQL,
+            {"shared_bufers": "64MB", "work_mem": "4MB", "pg_stat_statements.max": 100},
+            {"shared_bufers": "shared_buffers"},
+            marks=needs_postgresql,
+        ),
+    ],
+)
+def test_settings_that_the_program_does_not_list_are_named_with_the_nearest(server, settings, wrong):
+    assert server.misspelt(Engine(name=server.traits.name, settings=settings)) == wrong

@@ -15,6 +15,7 @@ from benchbook.core.study.study import Study
 from benchbook.core.study.study_sections import Engine
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, statement_counters
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.agent import files
@@ -65,7 +66,7 @@ def test_a_setting_that_opens_it_or_writes_files_is_refused(name: str):
 def test_a_mysql_is_held_to_the_query_and_nobody_else_gets_in(open_folder: Path, port: int, tmp_path: Path):
     asked = study(port + 30)
     with sites.open_site(asked, open_folder / "mysql") as site:
-        dataset.load(site, asked)
+        dataset.load(site, plan_data(asked))
         for arm in asked.arms:
             endpoint = site.up(arm)
             planned = next(run for run in schedule.plan_runs("test", asked, {}) if run.arm == arm)
@@ -82,7 +83,7 @@ def test_a_mysql_is_held_to_the_query_and_nobody_else_gets_in(open_folder: Path,
                 pymysql.connect(host=endpoint.host, port=port + 30, user=user, password=password)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
             pymysql.connect(unix_socket=str(open_folder / "mysql/server/m.sock"), user="root", password="")
-        site.restore(dataset.label(asked))
+        site.restore(plan_data(asked).label)
         after = site.identity("direct")
         assert after["pid"] != before["pid"] and after["server_uid"] == before["server_uid"]
         assert site.facts("direct")["engine"] == engine

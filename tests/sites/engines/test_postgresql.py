@@ -22,6 +22,7 @@ from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, servers, sysbench
+from benchbook.measure.data_plan import plan_data
 from benchbook.measure.run_executor import Run, execute
 from benchbook.plan import schedule
 from benchbook.sites import workspace as labs
@@ -173,7 +174,7 @@ def loaded(open_folder: Path, port: int) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_LOCK", str(open_folder / "postgresql.lock"))
         with sites.open_site(study(port, arms=arms), open_folder / "postgresql") as site:
-            dataset.load(site, site.study)
+            dataset.load(site, plan_data(site.study))
             yield site
 
 
@@ -285,7 +286,7 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_p
         asked = planned(site, "direct", "oltp_point_select")
         run = Run(asked, site, "direct", first, LIMITS)
         # Reading tables loads a library into our session, with settings of its own.
-        dataset.prewarm_all(site.study, connections)
+        dataset.prewarm_all(plan_data(site.study), connections)
         before = judge(walks.made(site, asked, [first], tmp_path / "1"))
         assert (before.status, before.reasons) == ("valid", [])
         tell(

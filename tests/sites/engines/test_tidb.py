@@ -24,6 +24,7 @@ from benchbook.core.study.study import Study
 from benchbook.core.util import files
 from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, run_executor, statement_counters
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import workspace as labs
@@ -166,10 +167,10 @@ def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_
     plan = RUN["plan"] | {"discard_s": 0}
     made = study(workloads={name: {} for name in names}, plan=plan, threads=(1,))
     with opened(made) as site:
-        loaded = dataset.load(site, made)
+        loaded = dataset.load(site, plan_data(made))
         assert loaded["rows"] == {"sbtest1": 300, "sbtest2": 300} and loaded["loads"] == {}
         with statement_counters.session(site) as connection:
-            assert dataset.analyze_all(connection, made)[0]["Msg_text"] == "OK"
+            assert dataset.analyze_all(connection, plan_data(made))[0]["Msg_text"] == "OK"
             dataset.prewarm(connection, 2)
             ids = connection.exec_driver_sql("SELECT MIN(id), MAX(id) FROM sbtest1").one()
             assert tuple(ids) == (1, 300), "without gaps, or point selects would miss"
@@ -180,7 +181,7 @@ def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_
             assert judged.ledger == "agrees"
             has_rows_to_count = name in ("oltp_point_select", "oltp_read_write", "select_random_ranges")
             assert any("Rows_sent" in text for text in judged.warnings) == has_rows_to_count
-        site.restore(dataset.label(made))
+        site.restore(plan_data(made).label)
         folder = next((tmp_path / "oltp_read_write").iterdir())
         seen = files.read_json(folder / "evidence.json")
         assert seen["ledger"]["after"]["Com_select"] > seen["ledger"]["before"]["Com_select"]
@@ -204,10 +205,10 @@ def tampered(folder: Path, seen: dict[str, Any], counter: str) -> Any:
 def test_a_run_whose_server_was_killed_or_restarted_is_caught(study, opened, tmp_path, monkeypatch, how):
     made = study(workloads={"oltp_point_select": {"ignore_errors": (1213,)}})
     with opened(made) as site:
-        if not site.has_snapshot(dataset.label(made)):
-            dataset.load(site, made)
+        if not site.has_snapshot(plan_data(made).label):
+            dataset.load(site, plan_data(made))
         else:
-            site.restore(dataset.label(made))
+            site.restore(plan_data(made).label)
         (pid,) = site.monitored("direct")["server"]
         real = site.watch
 
@@ -268,16 +269,16 @@ def test_two_versions_are_two_servers_with_the_same_rows_each_from_a_copy_of_its
     }
     made = study(arms=arms)
     with opened(made) as site:
-        loaded = dataset.load(site, made)
+        loaded = dataset.load(site, plan_data(made))
         assert set(loaded["loads"]) == set(arms) and loaded["loads"]["first"]["index"] == "before the rows"
         versions = {arm: ask(site.up(arm), "SELECT VERSION()") for arm in arms}
         assert (
             BUILT[0] in versions["new"] and BUILT[1] in versions["old"] and "MariaDB" in versions["mariadb"]
         )
-        assert dataset.ensure(site, made, loaded)["events"] == []
+        assert dataset.ensure(site, plan_data(made), loaded)["events"] == []
         with statement_counters.session(site, "old") as connection:
             connection.exec_driver_sql("DELETE FROM sbtest1 WHERE id < 100")
-        assert dataset.ensure(site, made, loaded)["events"] == [
+        assert dataset.ensure(site, plan_data(made), loaded)["events"] == [
             "sbtest1 has 201 rows, the study says 300; the prepared copy is put back"
         ]
         with statement_counters.session(site, "old") as connection:

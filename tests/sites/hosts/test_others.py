@@ -11,6 +11,7 @@ from benchbook import sites
 from benchbook.core.study import inventory
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset
+from benchbook.measure.data_plan import plan_data
 from benchbook.sites.agent import files
 from tests import walks
 from tests.installed import package
@@ -42,7 +43,7 @@ def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(rack, ot
     }
     arms = {"direct": {}, "behind": {"access": "socat", "proxy": {"version": "1"}}}
     with opened(rack, monkeypatch, engine=engine, arms=arms) as site:
-        dataset.load(site, site.study)
+        dataset.load(site, plan_data(site.study))
         assert site.able == ["direct", "behind"]
         for arm in site.able:
             folder = walks.measured(site, site.study, arm, tmp_path / arm)

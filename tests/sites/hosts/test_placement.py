@@ -70,6 +70,27 @@ def test_the_first_host_with_a_role_has_it_and_arms_share_what_is_alike():
     }
 
 
+@pytest.mark.parametrize(
+    ("hosts", "found"),
+    [
+        ({}, ["gen1", "all1"]),
+        ({"client": "gen1"}, ["gen1", "gen1"]),
+        ({"client": "gen1", "client2": "all1"}, ["gen1", "all1"]),
+        ({"client2": "gen1"}, ["gen1", "gen1"]),
+    ],
+)
+def test_clients_are_on_the_hosts_that_an_arm_names_for_each(hosts, found):
+    made = placement.chains(study({"base": {}, "two": {"clients": 2, "hosts": hosts}}), HOSTS)
+    assert [part.where.host for part in made["two"].clients] == found
+
+
+def test_a_host_named_for_a_client_that_an_arm_lacks_is_refused():
+    with pytest.raises(
+        ValidationError, match=r"two\.hosts\.client3: the arm has 2 clients; write clients: 3"
+    ):
+        study({"base": {}, "two": {"clients": 2, "hosts": {"client3": "gen1"}}})
+
+
 def test_an_arm_names_other_hosts_and_each_has_its_own_ports():
     pinned = {"cpu": {"server": {"cores": (0,)}}}
     found = places(

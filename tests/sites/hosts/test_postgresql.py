@@ -10,6 +10,7 @@ import pytest
 from benchbook import sites
 from benchbook.core.study import inventory
 from benchbook.measure import dataset, statement_counters
+from benchbook.measure.data_plan import plan_data
 from benchbook.sites import workspace as labs
 from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql as accounts
@@ -33,12 +34,12 @@ def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:
     engine = {"name": "postgresql", "settings": SMALL}
     asked = study(engine=engine, arms=arms, plan=SHORT, threads=(1,))
     with sites.open_site(asked, rack.folder / "home" / "postgresql") as opened:
-        dataset.load(opened, opened.study)
+        dataset.load(opened, plan_data(opened.study))
         yield opened
 
 
 def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(site, rack, tmp_path):
-    server, label = rack.hosts["server1"], dataset.label(site.study)
+    server, label = rack.hosts["server1"], plan_data(site.study).label
     for arm in site.able:
         folder = walks.measured(site, site.study, arm, tmp_path / arm)
         judged = walks.judge(folder)
@@ -60,7 +61,8 @@ def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(s
     again = site.identity("direct")
     assert again["word"] != before["word"] and again["server_uid"] == before["server_uid"]
     with statement_counters.session(site, "direct") as connection:
-        assert dataset.problems(dataset.describe(connection, site.study), site.study) == []
+        data = plan_data(site.study)
+        assert dataset.problems(dataset.describe(connection, data), data) == []
 
 
 def test_a_session_far_away_is_over_when_it_is_closed_and_asks_nothing_meanwhile(site: Any):

@@ -18,6 +18,7 @@ from benchbook.core.study import inventory
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import LockHeld, SiteError
 from benchbook.measure import dataset, scheduler, statement_counters
+from benchbook.measure.data_plan import plan_data
 from benchbook.measure.run_executor import Run, execute
 from benchbook.plan import schedule
 from benchbook.sites import workspace
@@ -132,7 +133,7 @@ def test_runs_are_valid_and_no_password_is_shown_anywhere(rack: Rack, home: Path
     watching.start()
     try:
         with sites.open_site(study(plan=SHORT, threads=(1,)), home) as site:
-            dataset.load(site, site.study)
+            dataset.load(site, plan_data(site.study))
             folders = [make_run(site, arm, tmp_path / "raw") for arm in ("direct", "proxy")]
             secret = workspace.read_secret(site.lab.secret)[1].encode()
     finally:
@@ -168,7 +169,7 @@ def test_a_run_whose_connections_are_lost_goes_on_and_is_picked_up(rack: Rack, h
             cut(rack, host, "-D")
 
     with sites.open_site(study(), home) as site:
-        dataset.load(site, site.study)
+        dataset.load(site, plan_data(site.study))
         accident = threading.Thread(target=away)
         accident.start()
         folder = make_run(site, "proxy", tmp_path / "raw")
@@ -195,7 +196,7 @@ def test_a_cable_pulled_between_hosts_is_told_and_never_valid(rack: Rack, home: 
         rack.hosts["client1"].plug()
 
     with sites.open_site(study(), home) as site:
-        dataset.load(site, site.study)
+        dataset.load(site, plan_data(site.study))
         accident = threading.Thread(target=trip, daemon=True)
         accident.start()
         folder = make_run(site, "direct", tmp_path / "raw")
@@ -207,7 +208,7 @@ def test_a_cable_pulled_between_hosts_is_told_and_never_valid(rack: Rack, home: 
 def test_a_server_that_loses_power_voids_the_run_and_comes_back(rack: Rack, home: Path, tmp_path: Path):
     server = rack.hosts["server1"]
     with sites.open_site(study(), home) as site:
-        dataset.load(site, site.study)
+        dataset.load(site, plan_data(site.study))
 
         def fail() -> None:
             time.sleep(2)
@@ -222,7 +223,7 @@ def test_a_server_that_loses_power_voids_the_run_and_comes_back(rack: Rack, home
         assert judged.status == "invalid" and any(reason.startswith("V1 ") for reason in judged.reasons)
         # What a walk does after a run that is not valid.
         site.down()
-        site.restore(dataset.label(site.study))
+        site.restore(plan_data(site.study).label)
         again = make_run(site, "direct", tmp_path / "raw2", attempt=2)
         assert walks.judge(again).status == "valid"
 
@@ -231,11 +232,11 @@ def test_a_server_that_loses_power_voids_the_run_and_comes_back(rack: Rack, home
 def test_a_host_started_anew_between_runs_is_taken_up_again(rack: Rack, home: Path):
     server = rack.hosts["server1"]
     with sites.open_site(study(), home) as site:
-        dataset.load(site, site.study)
+        dataset.load(site, plan_data(site.study))
         before = site.identity("direct")
         server.kill()
         rack.switch_on(server)
-        site.restore(dataset.label(site.study))
+        site.restore(plan_data(site.study).label)
         assert site.up("proxy").host == rack.hosts["proxy1"].address
         after = site.identity("direct")
         assert before["config_hash"] == after["config_hash"] and before["started"] != after["started"]
@@ -272,7 +273,7 @@ def test_a_walk_ends_whole_though_cables_and_power_fail(rack: Rack, home: Path, 
         repair()
 
     with sites.open_site(asked, home) as site:
-        dataset.load(site, asked)
+        dataset.load(site, plan_data(asked))
         state = scheduler.walk(scheduler.Walk(asked, runs, site, raw, void, walks.judge, LIMITS, say))
     for accident in accidents:
         accident.join()
@@ -288,7 +289,7 @@ def test_a_client_that_does_not_come_back_is_given_up_with_words(rack: Rack, hom
     timer = threading.Timer(2, client.kill)
     try:
         with sites.open_site(study(), home) as site:
-            dataset.load(site, site.study)
+            dataset.load(site, plan_data(site.study))
             timer.start()
             with pytest.raises(Unreachable, match=r"client1 \(10\.97\..*\): not reached for \d+ s"):
                 make_run(site, "direct", tmp_path / "raw")
@@ -303,6 +304,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from benchbook import sites
+from benchbook.measure.data_plan import plan_data
 from tests.sites.hosts.test_site import study
 with sites.open_site(study(), Path(sys.argv[1])) as site:
     site.up("direct"), site.up("proxy")
@@ -438,10 +440,10 @@ def test_arms_on_other_hosts_hold_the_same_data_and_are_told_apart(rack: Rack, h
     with sites.open_site(study(arms=arms), home) as site:
         assert site.able == ["small", "large"]
         assert "no host of the inventory with this name has the role server" in site.missing("none")
-        found = dataset.ensure(site, site.study)
+        found = dataset.ensure(site, plan_data(site.study))
         assert found["rows"] == {"sbtest1": 200, "sbtest2": 200}
         # A new look finds both copies, puts both back, and they are the same rows.
-        assert dataset.ensure(site, site.study, found)["fingerprint"] == found["fingerprint"]
+        assert dataset.ensure(site, plan_data(site.study), found)["fingerprint"] == found["fingerprint"]
         folders = [make_run(site, arm, tmp_path / "raw") for arm in ("small", "large")]
         assert second.listening() == {f"{second.address}:{PORT}"}
         hosts_of = [folder.evidence()["identity_before"]["host"] for folder in folders]

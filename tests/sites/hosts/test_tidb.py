@@ -14,6 +14,7 @@ import pytest
 
 from benchbook.core.util.errors import SettingsDiffer
 from benchbook.measure import dataset
+from benchbook.measure.data_plan import plan_data
 from benchbook.sites.tidb import build
 from benchbook.sites.topology import teardown
 from tests import beside, rooms, walks
@@ -100,7 +101,7 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(rack, monkeypatch
     programs = {"tidb-server": str(rack.folder / "tidb-server")}
     with opened(rack, monkeypatch, "tidb", asked, programs=programs) as site:
         assert site.missing("direct") is None
-        dataset.load(site, asked)
+        dataset.load(site, plan_data(asked))
         folder = walks.measured(site, site.study, "direct", tmp_path / "raw")
         judged = walks.judge(folder)
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
@@ -112,7 +113,7 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(rack, monkeypatch
         place = (rack.hosts["server1"].address, 33060)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
             site._running.machine("client1").connect(place, user="root", password="")
-        site.restore(dataset.label(asked))
+        site.restore(plan_data(asked).label)
         assert walks.judge(walks.measured(site, site.study, "again", tmp_path / "raw")).status == "valid"
 
 
@@ -147,7 +148,7 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
     with opened(rack, monkeypatch, "cluster", asked, **how) as site:
         assert site.missing("direct") is None
         secret = None
-        dataset.load(site, asked)
+        dataset.load(site, plan_data(asked))
         name = said(tiup)[0][1]
         commands = said(tiup)
         assert commands[0][:3] == ["deploy", name, "v5.0.0"]
@@ -175,8 +176,8 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
     before = len(said(tiup))
     with opened(rack, monkeypatch, "cluster", asked, **how) as site:
         # Its tables are there and are taken as they are; what a run changed is loaded again.
-        assert site.has_snapshot(dataset.label(asked)) and not site.has_snapshot("other")
-        known = dataset.ensure(site, asked)
+        assert site.has_snapshot(plan_data(asked).label) and not site.has_snapshot("other")
+        known = dataset.ensure(site, plan_data(asked))
         assert known["rows"] == {"sbtest1": 200, "sbtest2": 200}
         again = site.identity("direct")
         assert again["cluster"] == identity["cluster"] and again["pids"] != identity["pids"]

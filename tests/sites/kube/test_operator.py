@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 from benchbook import sites
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset
+from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import session
 from benchbook.sites.kube import tidb
 from benchbook.sites.kube.api import Cluster, wait_for
@@ -174,7 +175,7 @@ def load(spec: Any, folder: Path, cluster: Cluster, where: Path) -> None:
     for attempt in range(ATTEMPTS):
         with sites.open_site(spec, folder) as site:
             try:
-                dataset.load(site, spec)
+                dataset.load(site, plan_data(spec))
                 return
             except SiteError as error:
                 is_last = attempt == ATTEMPTS - 1
@@ -196,7 +197,7 @@ def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(ope
     load(spec, folder, cluster, operator)
     with sites.open_site(spec, folder) as site:
         assert site.able == ["service", "direct"]
-        site.restore(dataset.label(spec))
+        site.restore(plan_data(spec).label)
         namespace = site.space.namespace
         seen = {}
         for arm in spec.arms:
@@ -214,9 +215,9 @@ def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(ope
         assert {one.spec.persistent_volume_reclaim_policy for one in volumes(cluster)} == {"Delete"}
     with sites.open_site(spec, folder) as site:
         # The next stage finds it as it was left: the operator made nothing of it again.
-        site.restore(dataset.label(spec))
+        site.restore(plan_data(spec).label)
         with session(site) as connection:
-            assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
+            assert dataset.describe(connection, plan_data(spec))["rows"] == {"sbtest1": 500, "sbtest2": 500}
         again = site.identity("service")
         pods = {name for name in again if name.startswith("server-")}
         assert pods and all(again[name] == seen["direct"]["identity_after"][name] for name in pods)
@@ -245,7 +246,8 @@ def test_settings_that_change_between_two_stages_are_in_force_before_the_cluster
         remade = {name for name in after if name.startswith("server-") and before[name] != after[name]}
         assert remade == {"server-tidb-0", "server-tidb-1"}, told(cluster)
         assert site.facts("direct")["engine"]["settings"]["performance.stmt-count-limit"]["got"] == "4321"
-        site.restore(dataset.label(changed))
+        site.restore(plan_data(changed).label)
         with session(site) as connection:
-            assert dataset.describe(connection, changed)["rows"] == {"sbtest1": 500, "sbtest2": 500}
+            rows = dataset.describe(connection, plan_data(changed))["rows"]
+            assert rows == {"sbtest1": 500, "sbtest2": 500}
         assert site.identity("direct") == after

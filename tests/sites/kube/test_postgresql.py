@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from benchbook import sites
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, servers
+from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import session
 from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.kube.api import VARIABLES
@@ -53,14 +54,14 @@ def test_postgresql_in_a_pod_is_measured_valid_and_its_data_are_put_back(folder:
     spec, into = study(), root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, spec)
-        servers.put_back(site, spec)
+        dataset.load(site, plan_data(spec))
+        servers.put_back(site, plan_data(spec))
         for arm in spec.arms:
             _, judged = run(site, spec, arm, into)
             assert (judged.status, judged.ledger) == ("valid", "agrees"), (arm, judged.reasons)
         assert site.facts("pod")["engine"]["settings"]["shared_buffers"]["got"] == "4096 x 8kB"
         with session(site) as connection:
             connection.exec_driver_sql("DROP TABLE sbtest1")
-        site.restore(dataset.label(spec))
+        site.restore(plan_data(spec).label)
         with session(site) as connection:
-            assert dataset.problems(dataset.describe(connection, spec), spec) == []
+            assert dataset.problems(dataset.describe(connection, plan_data(spec)), plan_data(spec)) == []

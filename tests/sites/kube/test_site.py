@@ -23,6 +23,7 @@ from benchbook import sites
 from benchbook.core.artifacts import applied_config
 from benchbook.core.util.errors import SiteError
 from benchbook.measure import dataset, servers
+from benchbook.measure.data_plan import plan_data
 from benchbook.measure.run_executor import Run, execute
 from benchbook.measure.servers import sessions
 from benchbook.measure.statement_counters import session
@@ -95,9 +96,9 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, f
     into.mkdir()
     with sites.open_site(spec, folder) as site:
         assert site.able == list(ARMS)
-        loaded = dataset.load(site, spec)
+        loaded = dataset.load(site, plan_data(spec))
         assert loaded["rows"] == {"sbtest1": 500, "sbtest2": 500}
-        servers.put_back(site, spec)
+        servers.put_back(site, plan_data(spec))
         seen = {}
         for arm in ARMS:
             site.up(arm)
@@ -143,7 +144,7 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, f
     left = [pod.metadata.name for pod in cluster.core.list_namespaced_pod(namespace).items]
     assert sorted(left) == ["server-0", "server-2-0", "server-3-0"]
     with sites.open_site(spec, folder) as site:
-        assert site.has_snapshot(dataset.label(spec))
+        assert site.has_snapshot(plan_data(spec).label)
     teardown.down(folder)
     assert ours(cluster, folder) == []
 
@@ -154,8 +155,8 @@ def test_several_clients_and_servers_begin_together_and_their_books_agree(folder
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, spec)
-        servers.put_back(site, spec)
+        dataset.load(site, plan_data(spec))
+        servers.put_back(site, plan_data(spec))
         hosts = [(one.host, one.port) for one in site.endpoints("both")]
         # Clients take turns among the servers, each of which holds the prepared rows.
         assert hosts[:2] == hosts[2:] and len(set(hosts)) == 2
@@ -184,7 +185,7 @@ def test_a_monitor_shows_every_part_each_second(folder: Path, root: Path):
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, spec)
+        dataset.load(site, plan_data(spec))
         made, judged = run(site, spec, "haproxy", into)
     assert judged.status == "valid", judged.reasons
     rows = [line.split(",") for line in made.text("monitor.csv").splitlines()[1:]]
@@ -201,7 +202,7 @@ def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whol
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, spec)
+        dataset.load(site, plan_data(spec))
         before = site.identity("pod")
         own = Cluster()
         killing = threading.Timer(
@@ -214,7 +215,7 @@ def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whol
         assert judged.status != "valid" and judged.reasons
         made.path.rename(root / "killed")
         site.down()
-        servers.put_back(site, spec, True)
+        servers.put_back(site, plan_data(spec), True)
         site.up("pod")
         assert site.identity("pod")["pod"] != before["pod"]
         made, judged = run(site, spec, "pod", into)
@@ -226,7 +227,7 @@ def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_inval
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, spec)
+        dataset.load(site, plan_data(spec))
         server = site._arms.server(site.chains["pod"].server)
         own = Cluster()
         kill = ["sh", "-c", "read pid _ </var/lib/benchbook/run/pid && kill -KILL $pid"]
@@ -236,7 +237,7 @@ def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_inval
         killing.join()
         assert judged.status != "valid" and judged.reasons
         # The copy is in the pod's volume, which outlives its container.
-        site.restore(dataset.label(spec))
+        site.restore(plan_data(spec).label)
         assert site.identity("pod")["restarts"] == 1
         with session(site) as connection:
             assert connection.execute(text("SELECT COUNT(*) FROM sbtest1")).scalar_one() == 500
@@ -247,7 +248,7 @@ def test_load_goes_on_when_the_connection_to_the_api_is_lost(folder: Path, root:
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, spec)
+        dataset.load(site, plan_data(spec))
         started = site.client
 
         def cut(*words: Any, **options: Any) -> Any:
@@ -269,8 +270,8 @@ TURNS = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 3, "order": "turns", "
 
 def in_turns(site: Any, spec: Any, root: Path) -> Store:
     """Return a walk over a study in turns, its data loaded."""
-    dataset.load(site, spec)
-    servers.put_back(site, spec)
+    dataset.load(site, plan_data(spec))
+    servers.put_back(site, plan_data(spec))
     return Store(site, spec, root)
 
 
@@ -421,8 +422,8 @@ def test_sysbench_in_the_servers_container_shares_its_limits(cluster: Cluster, f
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, spec)
-        servers.put_back(site, spec)
+        dataset.load(site, plan_data(spec))
+        servers.put_back(site, plan_data(spec))
         made, judged = run(site, spec, "guaranteed", into)
         assert (judged.status, judged.ledger) == ("valid", "agrees"), judged.reasons
         told = site.facts("guaranteed")
@@ -492,8 +493,8 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
             monkeypatch.setenv("BENCHBOOK_INVENTORY", str(rack.inventory()))
             with sites.open_site(spec, folder) as site:
                 assert [site.missing(arm) for arm in spec.arms] == [None, None]
-                dataset.load(site, spec)
-                servers.put_back(site, spec)
+                dataset.load(site, plan_data(spec))
+                servers.put_back(site, plan_data(spec))
                 assert site.up("balancer").host == BALANCED
                 made, judged = run(site, spec, "balancer", into)
                 assert (judged.status, judged.ledger) == ("valid", "agrees"), judged.reasons

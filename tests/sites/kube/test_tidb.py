@@ -25,6 +25,7 @@ from ruamel.yaml import YAML
 from benchbook import sites
 from benchbook.core.util.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, run_executor, servers
+from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import session
 from benchbook.sites import settings
 from benchbook.sites import workspace as labs
@@ -72,9 +73,9 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
     into.mkdir()
     with sites.open_site(spec, folder) as site:
         assert site.able == list(PODS)
-        loaded = dataset.load(site, spec)
+        loaded = dataset.load(site, plan_data(spec))
         assert loaded["rows"] == {"sbtest1": 500, "sbtest2": 500}
-        servers.put_back(site, spec)
+        servers.put_back(site, plan_data(spec))
         for arm in PODS:
             made, judged = run(site, spec, arm, into)
             assert judged.status == "valid", (arm, judged.reasons)
@@ -96,9 +97,9 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
             with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
                 pymysql.connect(user=user, password="", **account)
     with sites.open_site(spec, folder) as site:
-        site.restore(dataset.label(spec))
+        site.restore(plan_data(spec).label)
         with session(site) as connection:
-            again = dataset.describe(connection, spec)
+            again = dataset.describe(connection, plan_data(spec))
         assert again["checksums"] == loaded["checksums"]
         assert site.facts("pod")["engine"] == facts
 
@@ -107,19 +108,19 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
 def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Path, root: Path):
     spec = study({name: PODS[name] for name in ("pod", "service")})
     with sites.open_site(spec, folder) as site:
-        dataset.load(site, spec)
+        dataset.load(site, plan_data(spec))
         server = site._arms.server(site.chains["pod"].server)
         before = site.identity("pod")
         server.run("sh", "-c", "read pid _ </var/lib/benchbook/run/pid && kill -KILL $pid")
         deadline = time.monotonic() + 30
         while server.is_alive() and time.monotonic() < deadline:
             time.sleep(0.2)
-        site.restore(dataset.label(spec))
+        site.restore(plan_data(spec).label)
         after = site.identity("pod")
         assert after["restarts"] == before["restarts"] + 1 and after["started"] != before["started"]
         assert after["last_end"] != "none"
         with session(site) as connection:
-            assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
+            assert dataset.describe(connection, plan_data(spec))["rows"] == {"sbtest1": 500, "sbtest2": 500}
 
 
 @needs_tidb
@@ -129,7 +130,7 @@ def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root:
     into = root / "raw"
     into.mkdir()
     with sites.open_site(study(arms, plan=plan), folder) as site:
-        dataset.load(site, site.study)
+        dataset.load(site, plan_data(site.study))
         server = site._arms.server(site.chains["one"].server)
         own = Cluster()
         # It keeps all that it reads until the pod's limit: the kernel then kills whom it likes in there.
@@ -238,7 +239,7 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
     into.mkdir()
     with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS) as operator:
         assert site.able == ["service", "direct"]
-        dataset.load(site, spec)
+        dataset.load(site, plan_data(spec))
         assert operator.trouble is None
         seen = {}
         for arm in spec.arms:
@@ -255,14 +256,14 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
         facts = site.facts("service")["engine"]
         must_be_as_asked(facts, seen["service"], leads)
         assert "no copy" in facts["data"]
-        assert site.has_snapshot(dataset.label(spec)) and not site.has_snapshot("another")
-        site.restore(dataset.label(spec))
+        assert site.has_snapshot(plan_data(spec).label) and not site.has_snapshot("another")
+        site.restore(plan_data(spec).label)
     with sites.open_site(spec, folder) as site:
         # It has no sleep: what was loaded is there in the next stage.
-        assert site.has_snapshot(dataset.label(spec))
-        site.restore(dataset.label(spec))
+        assert site.has_snapshot(plan_data(spec).label)
+        site.restore(plan_data(spec).label)
         with session(site) as connection:
-            assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
+            assert dataset.describe(connection, plan_data(spec))["rows"] == {"sbtest1": 500, "sbtest2": 500}
     teardown.down(folder)
     assert ours(cluster, folder) == []
 
@@ -275,7 +276,7 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS):
-        dataset.load(site, spec)
+        dataset.load(site, plan_data(spec))
         server = site._arms.server(site.chains["service"].server)
         assert len(server.leads_to) == 2
         before, _ = server.books()

@@ -11,6 +11,7 @@ from benchbook import sites
 from benchbook.core.study import descriptors
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset
+from benchbook.measure.data_plan import plan_data
 from tests import rooms, small
 from tests.walks import Store, judge
 
@@ -60,7 +61,7 @@ def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(engine,
     if (why := ask(asked.engine)) is not None:
         pytest.skip(why)
     with sites.open_site(asked, open_folder / f"socket-{engine}") as site:
-        dataset.load(site, asked)
+        dataset.load(site, plan_data(asked))
         store = Store(site, asked, tmp_path)
         assert store.runs[0].order == "turns"
         store.walk_undisturbed()

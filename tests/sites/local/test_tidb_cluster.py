@@ -22,6 +22,7 @@ from benchbook.core.artifacts import applied_config
 from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import Study
 from benchbook.measure import dataset, run_executor, statement_counters
+from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
 from benchbook.sites import workspace as labs
@@ -65,7 +66,7 @@ def site(study: Study, open_folder: Path) -> Iterator[Any]:
         for arm in study.arms:
             one.up(arm)
         if not one.has_snapshot():
-            dataset.ensure(one, study)
+            dataset.ensure(one, plan_data(study))
         yield one
 
 
@@ -154,7 +155,7 @@ def test_stores_that_are_killed_one_by_one_while_a_study_runs_void_their_groups_
     left = list(STORES)
     with sites.open_site(repeated, open_folder / "cluster") as site:
         if not site.has_snapshot():
-            dataset.ensure(site, repeated)
+            dataset.ensure(site, plan_data(repeated))
         store, begun = Store(site, repeated, tmp_path), site.client
 
         def client(*given: Any, **named: Any) -> Any:
@@ -189,7 +190,7 @@ def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(
     planned = Study.model_validate(study.model_dump(exclude_defaults=True) | changes)
     with sites.open_site(planned, open_folder / "event") as site:
         site.up("lost")
-        dataset.ensure(site, planned)
+        dataset.ensure(site, plan_data(planned))
         verdict = judged(site, planned, "lost", tmp_path / "lost")
         done = verdict.evidence.seen["arrangement"]["cluster"]["event"]
         assert done.get("error") is None and done["pid_before"] != done["pid_after"], done

@@ -154,11 +154,10 @@ class Dip:
 def events(arms: Mapping[str, Mapping[str, Any]] | None) -> dict[str, int]:
     """Return by arm at which second of a run its cluster's event was planned, from the facts of the arms."""
     clusters = {arm: (seen.get("engine") or {}).get("cluster") for arm, seen in (arms or {}).items()}
-    return {
-        arm: int(cluster["event"]["at_s"])
-        for arm, cluster in clusters.items()
-        if isinstance(cluster, Mapping) and cluster.get("event")
-    }
+    of_clusters = {arm: one.get("event") for arm, one in clusters.items() if isinstance(one, Mapping)}
+    of_servers = {arm: seen.get("event") for arm, seen in (arms or {}).items()}
+    planned = {arm: of_clusters.get(arm) or event for arm, event in of_servers.items()}
+    return {arm: int(event["at_s"]) for arm, event in planned.items() if event}
 
 
 def dips(runs: pd.DataFrame, intervals: pd.DataFrame, at_s: Mapping[str, int]) -> list[Dip]:

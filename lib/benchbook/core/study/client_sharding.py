@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchbook.core.study import descriptors, sysbench_workloads
+
 # Keys of an arm's setting.
 CLIENTS, SERVERS, OPTIONS_BY = "clients", "servers", "options_by"
 KEYS = (CLIENTS, SERVERS)
+READING_ONLY = frozenset(sysbench_workloads.SCRIPTS) - sysbench_workloads.WRITING
 SEEDS = 2**31 - 2
 # Far from the steps of 1 by which the arms of a group differ; prime to SEEDS, so that no two are alike.
 SEED_STEP = 1_640_531_527
@@ -52,7 +55,8 @@ def refused(study: Any) -> Iterator[str]:
     threads: tuple[int, ...] = study.threads
     for name, arm in study.arms.items():
         place, count = f"arms.{name}", arm.clients
-        if count % arm.servers:
+        is_standby = has_standby(arm.setting)
+        if count % arm.servers and not is_standby:
             yield (
                 f"{place}.{SERVERS}: {arm.servers}: {count} clients can't be shared out evenly among them; "
                 f"write clients: {arm.servers} or a multiple"
@@ -71,8 +75,19 @@ def refused(study: Any) -> Iterator[str]:
                     f"workloads.{workload}.rate: {rate}: arm {name} has {count} clients, and one without "
                     f"a share would run as fast as it goes; write {count} or more"
                 )
-        if arm.servers > 1:
+        if is_standby:
+            for workload in study.workloads:
+                if study.script(workload) not in READING_ONLY:
+                    why = f"writes, or may, and the servers of arm {name} don't replicate"
+                    yield f"workloads.{workload}: {why}; write one that only reads"
+        elif arm.servers > 1:
             yield from _of_servers(place, arm)
+
+
+def has_standby(setting: Mapping[str, Any] | None) -> bool:
+    """Whether the servers after the first, by an arm's setting, stand by behind a proxy that fails over."""
+    proxy = descriptors.proxies().get(str((setting or {}).get("access")))
+    return servers(setting) > 1 and proxy is not None and proxy.fails_over
 
 
 def _of_servers(place: str, arm: Any) -> Iterator[str]:

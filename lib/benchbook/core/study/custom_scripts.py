@@ -135,8 +135,6 @@ def refused(study: Any) -> Iterator[str]:
         where = f"workloads.{name}.script"
         if one.script.startswith("/"):
             yield (f"{where}: {one.script}: another machine lacks this path; write it from the repository")
-        if study.site.kind != "local":
-            yield registry.refusal(where, study.site.kind, ("local",))
         able = [one for one, of in descriptors.engines().items() if of.runs_own_scripts]
         for engine in sorted(registry.engines(study) - {*able}):
             yield (

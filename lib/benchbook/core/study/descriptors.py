@@ -132,6 +132,8 @@ class Proxy(_Traits):
     sites: frozenset[str] = frozenset({"local", "ssh"})
     spreads: bool = False
     """It shares connections out over all servers of a cluster that it is given; a rule leads to one."""
+    fails_over: bool = False
+    """Of several servers of an arm it leads to the first, and to the others while that one is gone."""
     has_children: bool = False
     """Processes that it starts do its work, which a clock of turns can't let stand still."""
     captures: bool = False

@@ -47,11 +47,16 @@ def program_of(engine: Engine) -> str:
     return of.cluster
 
 
+# Keys of an arm that give it a server of its own.
+OF_SERVERS = ("engine", "data", "event", "numa", "parts")
+
+
 def variant(arm: Arm, server_too: bool = True) -> str:
     """Return what sets an arm's data apart as text, empty if nothing does; with `server_too` its server."""
-    changed = arm.model_dump(mode="json", include={"engine", "data", "numa", "parts"}, exclude_defaults=True)
-    if not server_too and "data" in changed:
-        changed["data"].pop("prewarm", None)
+    changed = arm.model_dump(mode="json", include={*OF_SERVERS}, exclude_defaults=True)
+    if not server_too:
+        changed.pop("event", None)
+        changed.get("data", {}).pop("prewarm", None)
     changed["host"] = arm.hosts.get("server")
     kept = {key: value for key, value in changed.items() if value}
     return json.dumps(kept, sort_keys=True) if kept else ""

@@ -244,6 +244,7 @@ def _of_arms(study: Any) -> Iterator[str]:
 
 
 _REFUSED = {
+    "event": "what is ended and started again takes its second of the others, too",
     "load": "its connections go on while the arm stands still",
     "capture": "the proxy writes on while the arm stands still",
 }

@@ -42,18 +42,20 @@ _OF_NETWORKS |= {"cpu.quota", "neighbour", "network", "qos"}
 # Proxies beside these are made where their own traits say.
 MAKES: dict[str, frozenset[str]] = {
     "existing": _OF_CLIENTS | {"endpoint", "engine"},
-    "kubernetes": _OF_NETWORKS | {"parts", "placement"},
-    "local": _OF_MACHINES | _OF_NETWORKS | {"access: socket", "proxy", "zones"},
+    "kubernetes": _OF_NETWORKS | {"parts", "placement", "resources"},
+    "local": _OF_MACHINES | _OF_NETWORKS | {"access: socket", "event", "proxy", "zones"},
     "ssh": _OF_MACHINES | {"hosts", "numa", "parts", "proxy"},
 }
 LEAVES_OUT = "ssh"
 """The kind of site that leaves an arm out which it does not make."""
-_OF_ONE = frozenset({"access: socket", "endpoint", "hosts", "placement"})
+_OF_ONE = frozenset({"access: socket", "endpoint", "hosts", "placement", "resources"})
 # Why a kind does not make something, and what to write instead, where there is more to say than which does.
 _INSTEAD = {
     ("cpu.cores", "kubernetes"): ("a pod chooses no cores", "write quota"),
     ("cpu.quota", "ssh"): ("", "write cores"),
     ("kernel", "kubernetes"): ("kernel settings are the nodes'", "set them there, or in gke.sysctls"),
+    ("resources", "local"): ("they are a pod's", "write cpu.server.quota"),
+    ("resources", "ssh"): ("they are a pod's", "write cpu.server.cores"),
     ("zones", "kubernetes"): ("a cluster has real zones", "choose them by placement.nodes"),
 }
 _WHY = {

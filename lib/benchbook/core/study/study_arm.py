@@ -9,9 +9,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core.study import descriptors, registry
 from benchbook.core.study.study_base import Model, Name, distinct, enumeration, known
-from benchbook.core.study.study_cluster import ArmCluster
+from benchbook.core.study.study_cluster import ArmCluster, ArmEvent
 from benchbook.core.study.study_hosts import HostProxy, Numa, PartSettings, Place
-from benchbook.core.study.study_kubernetes import Placement
+from benchbook.core.study.study_kubernetes import Placement, PodResources
 from benchbook.core.study.study_sections import EngineName, Settings
 
 
@@ -56,7 +56,13 @@ class ArmData(Model):
     """Read all tables and indexes into memory before each block; null: as `warm_up.prewarm` says."""
 
 
-Access = Annotated[str, known("access (of no package here)", registry.access), enumeration(registry.access)]
+ELSEWHERE = (
+    "What you run yourself is measured as it stands: site.kind: existing with an endpoint for each arm "
+)
+ELSEWHERE += "(`benchbook new --about servers`)"
+Access = Annotated[
+    str, known("access (of no package here)", registry.access, ELSEWHERE), enumeration(registry.access)
+]
 Core = Annotated[int, Field(ge=0, le=4095, examples=[0])]
 LOWEST_SHARES = 2
 """Weight of a server whose arm asks for best effort, and of no other: the lowest that a kernel takes."""
@@ -64,6 +70,10 @@ PRESENTATION = ("name",)
 """What of an arm is for readers alone: neither a run nor what was promised before it depends on it."""
 UNMEASURED = (*PRESENTATION, "stands_in_for", "plays", "illustrates")
 """What of an arm changes no run."""
+
+
+PARTS_ON_HOSTS = ("server", "proxy", "client", *(f"client{number}" for number in range(2, 17)))
+PartOnHost = Annotated[str, known("part", lambda: PARTS_ON_HOSTS)]
 
 
 class Cpu(Model):
@@ -151,6 +161,8 @@ class Arm(Model):
     """What this arm changes of the study's engine, such as its version; null: nothing."""
     data: ArmData | None = None
     """How this arm's data are loaded and warmed; null: as in all other arms."""
+    event: ArmEvent | None = None
+    """What is done to this arm's server in the middle of each run, on this machine; null: nothing."""
     load: Load | None = None
     """Connections beside sysbench's: idle ones, or new ones each second; null: none."""
     clients: int = Field(1, ge=1, le=16, examples=[3])
@@ -164,9 +176,12 @@ class Arm(Model):
     """The proxy records all traffic to disk while this arm is measured; only with `access: tiproxy`."""
     placement: Placement | None = None
     """Nodes of this arm's parts in a cluster; null: as `site.kubernetes.nodes` says."""
-    hosts: dict[Literal["server", "proxy", "client"], Name] = Field({}, examples=[{"server": "db2"}])
-    """Hosts of this arm's parts by their names in the inventory, with `site.kind: ssh`; a part left out is on
-    the first host that has its role."""
+    resources: PodResources | None = None
+    """Requests and limits of this arm's server pod in place of `qos` and `cpu.server`; null: as these say."""
+    hosts: dict[PartOnHost, Name] = Field({}, examples=[{"server": "db2"}])
+    """Hosts of this arm's parts by their names in the inventory, with `site.kind: ssh`: `server`, `proxy`,
+    `client`, of several clients `client2` and so on. A part left out is on the first host with its role, a
+    client where the first is named on that one's."""
     proxy: HostProxy | None = None
     """Version and settings of this arm's proxy, with `site.kind` local or ssh; null: as the site has them."""
     numa: Numa | None = None

@@ -78,12 +78,13 @@ def _classes(file: str) -> dict[str, list[ast.stmt]]:
     return {one.name: one.body for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
 
 
-def known(kind: str, names: Callable[[], Iterable[str]]) -> AfterValidator:
-    """Return a check that refuses names which are not there and proposes the nearest that is."""
+def known(kind: str, names: Callable[[], Iterable[str]], otherwise: str = "") -> AfterValidator:
+    """Return a check that refuses names which are not there and proposes the nearest that is, or a way."""
 
     def check(value: str) -> str:
         if value not in (there := [*names()]):
-            raise ValueError(f"unknown {kind}; {did_you_mean(value, there)}")
+            remedy = " ".join(filter(None, (did_you_mean(value, there), otherwise)))
+            raise ValueError(f"unknown {kind}; {remedy}")
         return value
 
     return AfterValidator(check)

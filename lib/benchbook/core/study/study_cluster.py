@@ -46,6 +46,23 @@ class Event(Model):
     """Seconds from the event until the store is started again."""
 
 
+class ArmEvent(Model):
+    """What is done to an arm's server in the middle of each run. Such an arm is described second by second;
+    the mean of a run with an event in it says little. sysbench then opens a lost session again: each is an
+    ignored error."""
+
+    what: Literal["kill", "restart", "set"] = "restart"
+    """`restart`: the server is ended as its maker means it and started again; `kill`: its process is killed
+    (SIGKILL); `set`: `settings` are made while it runs, and taken back. With `servers: 2` behind a proxy that
+    fails over, the other server takes over meanwhile."""
+    at_s: int = Field(ge=1, le=86_400, examples=[30])
+    """Seconds from the start of sysbench, the discard included, to the event."""
+    back_after_s: int = Field(1, ge=1, le=86_400, examples=[10])
+    """Seconds from the event until the server is started again, or the settings are taken back."""
+    settings: dict[Item, Scalar] = Field({}, examples=[{"innodb_flush_log_at_trx_commit": 1}])
+    """Global variables for `what: set`."""
+
+
 class Cluster(Model):
     """A TiDB cluster on this machine: PD, stores that replicate by Raft, and TiDB, each a program of its own.
     The store is unistore, which speaks TiKV's protocol and is not TiKV."""
@@ -150,6 +167,8 @@ def refused(study: Any) -> Iterator[str]:
             except ValueError as error:
                 yield f"{place}.cluster.{str(error).partition('Value error, ')[2].partition(' [type')[0]}"
                 continue
+        if arm.event is not None:
+            yield from _of_arm_event(name, arm, study)
         if cluster is None:
             continue
         if own is not None and any((own.name, own.version, own.binary)):
@@ -189,12 +208,30 @@ def _of_engine(kind: str, engine: Any) -> Iterator[str]:
 
 def _of_event(name: str, cluster: Cluster, event: Event, study: Any) -> Iterator[str]:
     """Yield where an event can't be made in a study, or would say nothing."""
-    plan, place = study.plan, f"arms.{name}: engine.cluster.event"
+    place = f"arms.{name}: engine.cluster.event"
     if cluster.replicas < 3:
         yield f"{place}: with {cluster.replicas} replicas no majority is left; write replicas: 3"
+    yield from _of_time(name, place, event, study)
+
+
+def _of_arm_event(name: str, arm: Any, study: Any) -> Iterator[str]:
+    """Yield where a server's event can't be made in a study, or would say nothing."""
+    place, event = f"arms.{name}.event", arm.event
+    if study.engine.cluster is not None:
+        yield f"{place}: made for one server; write engine.cluster.event"
+    if (event.what == "set") != bool(event.settings):
+        yield f"{place}.settings: go with what: set; write both or neither"
+    engine = descriptors.engine((arm.engine and arm.engine.name) or study.engine.name)
+    if engine.driver != descriptors.MYSQL:
+        yield f"{place}: not supported with engine.name: {engine.name}; write an engine of MySQL's family"
+    yield from _of_time(name, place, event, study)
+
+
+def _of_time(name: str, place: str, event: Event | ArmEvent, study: Any) -> Iterator[str]:
+    plan = study.plan
     if len(study.workloads) * len(study.threads) > 1 or study.aa is not None:
         yield (
-            f"{place}: a store that was killed is another process, and parts are started anew with each "
+            f"{place}: what was ended is another process, and parts are started anew with each "
             "block only; write one workload, one thread level and aa: null"
         )
     if event.at_s < plan.discard_s + BEFORE_EVENT_S:

@@ -57,7 +57,7 @@ class HostProxy(Model):
     settings: dict[Word, int | str | bool] = Field({}, examples=[{"proxy.conn-buffer-size": 131072}])
     """Settings in the proxy's own words: items of TiProxy's file, HAProxy's `maxconn`, `nbthread`,
     `cpu-map`, `tune.bufsize`, `retries`, `balance` and timeouts, PgBouncer's pools, such as
-    `default_pool_size`."""
+    `default_pool_size`, names of ProxySQL's `mysql_variables`."""
 
     @field_validator("settings")
     @classmethod
@@ -129,6 +129,9 @@ def refused(study: Any) -> Iterator[str]:
                 yield f"arms.{name}.proxy: access is {arm.access}; write {able}, or remove it"
             elif why := proxy.refused(arm.proxy.settings, arm.load.connections if arm.load else 0):
                 yield f"arms.{name}.proxy.settings.{why}"
+        for part in arm.hosts:
+            if (number := part.removeprefix("client")).isdigit() and int(number) > arm.clients:
+                yield f"arms.{name}.hosts.{part}: the arm has {arm.clients} clients; write clients: {number}"
         if kind == "ssh" and arm.numa is not None and tiup is None:
             yield f"arms.{name}.numa: binds parts of a cluster; write site.tiup, or cpu.server.cores"
         if tls != "off" and proxy is not None and not proxy.relays_tls:

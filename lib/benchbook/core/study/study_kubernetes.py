@@ -41,6 +41,15 @@ class Resources(Model):
     """Memory in MiB; null asks for none."""
 
 
+class PodResources(Model):
+    """What one arm's server pod asks for and may use, each by itself; a limit alone is requested, too."""
+
+    requests: Resources = Resources()
+    """Cores and memory that are kept for it."""
+    limits: Resources = Resources()
+    """Cores and memory that it may use at the most; beyond the cores it is throttled."""
+
+
 class Toleration(Model):
     """A taint of nodes that pods of this study put up with."""
 
@@ -192,6 +201,13 @@ def refused(study: Any) -> Iterator[str]:
                 f"arms.{name}.qos: guaranteed: its cores and memory are missing; "
                 "write cpu and memory_mib under site.kubernetes.server"
             )
+        if arm.resources is not None and (arm.qos != "none" or server is not None):
+            yield f"arms.{name}.resources: said by qos or cpu.server, too; write one of them"
+        for what in ("cpu", "memory_mib") if arm.resources is not None else ():
+            least, most = getattr(arm.resources.requests, what), getattr(arm.resources.limits, what)
+            if least and most and least > most:
+                place = f"arms.{name}.resources.requests.{what}"
+                yield f"{place}: {least:g}: above the limit; write {most:g} or less"
         if here.cpu_manager == "static" and arm.qos == "guaranteed" and cores and cores % 1:
             yield (
                 f"arms.{name}.qos: guaranteed: {cores:g} cores: a static CPU manager gives whole cores "

@@ -39,5 +39,6 @@ TRAITS = descriptors.Proxy(
     relays_tls=True,
     refused=refused,
     spreads=True,
+    fails_over=True,
     is_balancer=True,
 )

@@ -89,18 +89,27 @@ class Server(Supervised, abc.ABC):
 
     @classmethod
     def misspelt(cls, engine: Any) -> dict[str, str]:
-        """Return the settings that the program does not list, each with a similar one that it does.
+        """Settings that the program does not list, each with a similar one that it does, or nothing.
 
-        Names with a dot are an extension's, and one unlike any may be a plugin's: the server judges those.
+        Names with a dot are an extension's, and one like none may be of a plugin that the study loads: the
+        server judges those.
         """
         program = engine.binary or cls._found()
         if engine.build is not None or not program or not cls.lists_settings or not engine.settings:
             return {}
+        # MariaDB's package gives its own server MySQL's name too.
+        if not cls.version_words.search(files.says([program, *cls.traits.version_by])):
+            return {}
         listed = cls.listed.findall(files.says([program, *cls.lists_settings]))
         known = {name.replace("-", "_") for name in listed}
-        odd = [name for name in engine.settings if "." not in name and name not in known]
+        odd = [
+            name
+            for name in engine.settings
+            if "." not in name and not {name, name.removeprefix("skip_")} & known
+        ]
         near = {name: difflib.get_close_matches(name, known, n=1, cutoff=0.85) for name in odd if known}
-        return {name: found[0] for name, found in near.items() if found}
+        has_plugins = any(name.startswith("plugin") for name in engine.settings)
+        return {name: found[0] if found else "" for name, found in near.items() if found or not has_plugins}
 
     @classmethod
     def standing(cls) -> tuple[str | None, str]:

@@ -173,16 +173,21 @@ def whose(theirs: Theirs, connection: Connection, database: str, tokens: Collect
     return None
 
 
-def remove(theirs: Theirs, connection: Connection, database: str) -> list[str]:
-    """Drop the mark and all that prepare made in a schema that is ours; return the names of the tables."""
-    made = _made(theirs, database, theirs.tables(connection, database) or set())
+def remove(theirs: Theirs, connection: Connection, database: str, has_scripts: bool = False) -> list[str]:
+    """Drop the mark and all that prepare made in a schema that is ours; the names of the tables.
+
+    The schema was empty when it was marked, so with custom scripts the other tables are theirs.
+    """
+    made = _made(theirs, database, theirs.tables(connection, database) or set(), has_scripts)
     if made:
+        if has_scripts:
+            connection.execute(text("SET FOREIGN_KEY_CHECKS = 0"))
         connection.execute(text(f"DROP TABLE {', '.join(made)}"))
     return made
 
 
-def _made(theirs: Theirs, database: str, tables: set[str]) -> list[str]:
-    found = sorted(name for name in tables if name == MARK or MADE.fullmatch(name))
+def _made(theirs: Theirs, database: str, tables: set[str], has_scripts: bool = False) -> list[str]:
+    found = sorted(name for name in tables if has_scripts or name == MARK or MADE.fullmatch(name))
     return [theirs.named(database, name) for name in found]
 
 

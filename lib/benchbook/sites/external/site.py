@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core.study import descriptors
+from benchbook.core.study import custom_scripts, descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
@@ -39,6 +39,8 @@ NOT_SEEN = ("the server's log", "the server's host", "the server's processes")
 
 class ExistingSite(HeldSite):
     """The endpoints of one study's arms. Nothing is started there; tables are made in one schema of ours."""
+
+    needs_account = True
 
     def __init__(self, study: Study, lab: Path) -> None:
         assert study.site.existing is not None
@@ -110,7 +112,8 @@ class ExistingSite(HeldSite):
                 told.append(f"{host}:{port}: left as it is: {why}")
                 continue
             with self._standing(arm) as connection:
-                made = server.remove(self._theirs[arm], connection, self.database)
+                has_scripts = bool(custom_scripts.of(self.study))
+                made = server.remove(self._theirs[arm], connection, self.database, has_scripts)
             told.append(f"{host}:{port}: {', '.join(made) or 'nothing'} removed from {self.database}")
         (self.lab.folder / MARKS).unlink(missing_ok=True)
         return told
@@ -158,7 +161,13 @@ class ExistingSite(HeldSite):
 
     def client(self, start: Start) -> process.Child:
         """Start a load client on this machine; with TLS where its certificates are, as sysbench wants it."""
-        cwd = Path(self._scratch.name) if self._tls else start.cwd
+        cwd = start.cwd
+        if self._tls:
+            cwd = Path(self._scratch.name)
+            # A custom script finds its modules where it is started.
+            for script in start.cwd.glob("*.lua") if start.cwd is not None else ():
+                with contextlib.suppress(FileExistsError):
+                    (cwd / script.name).symlink_to(script.resolve())
         # libpq would encrypt wherever the server can.
         env = {**(start.env or {}), "PGSSLMODE": "disable"}
         self._clients.append(background_load.client(self.lab, replace(start, cwd=cwd, env=env)))

@@ -48,7 +48,10 @@ class RemoteClient:
         self._held = start.held
         self._ran_s: tuple[float, float] | None = None
         host.call("private_folder", name=self.job)
-        for name, text in (beside or {}).items():
+        # A custom script finds its modules where it is started.
+        scripts = start.cwd.glob("*.lua") if start.cwd is not None else ()
+        known_texts = {script.name: script.read_text("utf-8") for script in scripts}
+        for name, text in (known_texts | dict(beside or {})).items():
             host.call("write", name=f"{self.job}/{name}", text=text)
         when: dict[str, Any] = {}
         if start.begin_at is not None:

@@ -123,7 +123,8 @@ class _Makes:
         machines = [roles.host_of(self.hosts, "client", arm)]
         if "client" not in arm.hosts:
             machines += [one for one in roles.having(self.hosts, "client") if one not in machines]
-        hosts = [machines[number % len(machines)] for number in range(arm.clients)]
+        named = [arm.hosts.get(f"client{number + 1}") for number in range(arm.clients)]
+        hosts = [own or machines[number % len(machines)] for number, own in enumerate(named)]
         clients = tuple(
             Part(numbered("client", rank), "client", 0, self._at(host), rank=rank, cpus=cores.get("client"))
             for rank, host in enumerate(hosts)

@@ -103,8 +103,9 @@ def obstacles(study: Study, name: str, hosts: Mapping[str, Target]) -> Iterator[
         instead = "write `programs` in the inventory, or remove it"
         yield registry.refusal("engine.binary", study.site.kind, ("local",), remedy=instead)
     for role, host in arm.hosts.items():
-        if host not in hosts or role not in hosts[host].roles:
-            yield f"hosts.{role}: {host}: no host of the inventory with this name has the role {role}"
+        needed_role = role.rstrip("0123456789")
+        if host not in hosts or needed_role not in hosts[host].roles:
+            yield f"hosts.{role}: {host}: no host of the inventory with this name has the role {needed_role}"
     yield from (sentence for _, sentence in registry.refused(study.site.kind, arm))
     if arm.load is not None and study.site.tls != "off":
         yield "load: not supported with site.tls; leave that out"

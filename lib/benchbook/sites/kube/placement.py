@@ -184,6 +184,11 @@ def listed(cores: range) -> str:
 def asked_resources(arm: Arm, here: Kubernetes) -> Resources:
     """Return what an arm's server may use: nothing said, equal requests and limits, or a limit alone."""
     quota = arm.cpu["server"].quota if "server" in arm.cpu else None
+    if (asked := arm.resources) is not None:
+        least, most = asked.requests, asked.limits
+        return Resources(
+            *(least.cpu or most.cpu, least.memory_mib or most.memory_mib, most.cpu, most.memory_mib)
+        )
     if arm.qos == "guaranteed":
         return _equal(quota or here.server.cpu, here.server.memory_mib)
     return _limited(quota)

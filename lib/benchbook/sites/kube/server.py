@@ -25,6 +25,7 @@ from benchbook.sites.kube.api import Done, wait_for
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.placement import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.machine.contract import Env
+from benchbook.sites.processes import procfs
 from benchbook.sites.processes.spawn import Where
 
 
@@ -121,7 +122,14 @@ class Server:
     def run(self, *argv: str) -> str:
         return self.space.run(pod_of(self.part), *argv)
 
+    def throttled(self) -> dict[str, float | int] | None:
+        """How often and how long a limit has held its container back; None where that is not shown."""
+        said = self.run("sh", "-c", f"cat {' '.join(CPU_STATS)} 2>/dev/null || true")
+        return procfs.throttled(said) if "nr_throttled" in said else None
 
+
+# Of the container's own control group, version 2 and 1.
+CPU_STATS = ("/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat")
 WANT, PID, ENDED = "run/want", "run/pid", "run/ended"
 BEGIN_S, KILL_S, LOOK_S = 30.0, 30.0, 0.05
 PATHS = " ".join(f"{folder}/$1" for folder in OF_VERSIONS)

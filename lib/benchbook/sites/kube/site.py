@@ -22,6 +22,7 @@ from benchbook.sites.kube.external_clients import Outside
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.placement import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.machine import data_snapshots, lock
+from benchbook.sites.processes import procfs
 from benchbook.sites.tidb.status import pools_spent
 from benchbook.sites.topology import clock
 from benchbook.sites.topology.site import ArrangedSite
@@ -130,8 +131,13 @@ class KubernetesSite(ArrangedSite[InPod]):
         before = servers[0].threads() if is_cluster else None
         if is_cluster:
             record["cluster"] = {"is_managed": True, "before": servers[0].look()}
+        pods = {} if is_cluster else dict(zip((part.name for part in chain.servers), servers, strict=True))
+        held = {name: was for name, pod in pods.items() if (was := pod.throttled()) is not None}
         with self._arms.neighbour(chain, record):
             yield record
+        now = {name: pods[name].throttled() for name in held}
+        if found := {name: procfs.throttled_since(held[name], its) for name, its in now.items() if its}:
+            record["throttled"] = found
         if is_cluster:
             record["cluster"]["after"] = servers[0].look()
         if before is not None and (after := servers[0].threads()) is not None:

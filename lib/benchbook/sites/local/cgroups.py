@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.machine import facts as machine
+from benchbook.sites.processes import procfs
 from benchbook.sites.workspace import lab_id
 
 ROOT = Path("/sys/fs/cgroup")
@@ -46,10 +47,7 @@ class Group:
 
     def throttled(self) -> dict[str, float | int]:
         """Return in how many periods the group was held back, of how many, and for how long."""
-        stat = dict(line.split() for line in _read(self.folder / "cpu.stat").splitlines())
-        seconds = int(stat.get("throttled_time", 0)) / 1e9 + int(stat.get("throttled_usec", 0)) / 1e6
-        periods, held = int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))
-        return {"periods": periods, "throttled": held, "throttled_s": seconds}
+        return procfs.throttled(_read(self.folder / "cpu.stat"))
 
 
 def weight(shares: int) -> int:

@@ -7,6 +7,7 @@ import os
 import statistics
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from benchbook.core.study.study import Study
@@ -17,7 +18,7 @@ from benchbook.sites.local.placement import Chain, Part
 from benchbook.sites.local.runtime import Parts
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import procfs
-from benchbook.sites.topology import background_load
+from benchbook.sites.topology import background_load, events
 from benchbook.sites.topology.parts import of_others
 
 PINGS = 21
@@ -53,6 +54,7 @@ def facts(
             for part, one in _parts(chain).items()
         },
         "kernel": _kernel(parts, chain.server) if chain.server.kernel is not None else None,
+        **({"event": setting.event.model_dump()} if setting.event is not None else {}),
         "machine": machine.facts(),
         "moment": machine.moment(parts.lab.folder),
     }
@@ -120,9 +122,13 @@ def during(parts: Parts, chain: Chain, arm: str) -> Iterator[dict[str, Any]]:
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
     load = background_load.connections(parts.lab, chain.arm.load, entry, chain.client.cpus)
     caught = background_load.capture(proxy, chain.arm.capture)
-    whole = parts.get(chain.server).beside()
-    with busy as beside, load as borne, caught as captured, whole as cluster:
+    server = parts.get(chain.server)
+    whole, planned = server.beside(), chain.arm.event
+    disturb = partial(events.disturb_server, server, planned)
+    event = events.carry_out("arms.event", planned, disturb)
+    with busy as beside, load as borne, caught as captured, whole as cluster, event as carried_out:
         record |= {"cluster": cluster} if cluster else {}
+        record |= {"event": carried_out} if carried_out is not None else {}
         record |= {"load": borne} if borne else {}
         record |= {"capture": captured} if captured else {}
         yield record
@@ -139,8 +145,7 @@ def during(parts: Parts, chain: Chain, arm: str) -> Iterator[dict[str, Any]]:
         record["service"] = {"connections": parts.get(service).packets() - packets}
     if held:
         record["throttled"] = {
-            name: {key: round(value - held[name][key], 6) for key, value in its.throttled().items()}
-            for name, its in groups.items()
+            name: procfs.throttled_since(held[name], its.throttled()) for name, its in groups.items()
         }
 
 

@@ -106,7 +106,7 @@ def _chain(
     if (of := descriptors.between(arm.access)) is not None:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
         said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
-        key = (arm.access, cores, quota, behind, said, arm.load)
+        key = (arm.access, cores, quota, behind, said, arm.load, *(servers[1:] if of.fails_over else ()))
         hops.append(share(key, arm.access, of.ports, where=_weighed(quota), cpus=cores, to=behind))
     cores, quota = rooms["client"]
     client = Part("client", "client", 0, _weighed(quota), cpus=cores)

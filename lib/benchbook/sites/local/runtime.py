@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.study import descriptors
+from benchbook.core.study import client_sharding, descriptors
 from benchbook.core.study.engines import engine_of, program_of
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SiteError
@@ -160,7 +160,11 @@ class Parts:
         assert traits_of is not None
         name = next(name for name, one in self.chains.items() if part in one.hops)
         asked = self.chains[name].arm.proxy or NOTHING
+        has_standby = client_sharding.has_standby(self.chains[name].arm.setting)
+        if has_standby:
+            behind += [":".join(map(str, self.address(other))) for other in self.chains[name].others]
         proxy = load(traits_of.code)(self.machine, place, behind, asked, name)
+        proxy.has_standby = has_standby
         there = self._first.get(part.name, part)
         if there != part:
             assert there.to is not None

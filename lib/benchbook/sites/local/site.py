@@ -88,7 +88,8 @@ class LocalSite(ArrangedSite[InLab]):
             data_snapshots.start(self._servers())
         self._parts.ensure(chain)
         driver = descriptors.engine(engine.name).driver
-        places = [self._endpoint(chain, part, driver) for part in (chain.entry, *chain.others)]
+        others = () if client_sharding.has_standby(chain.arm.setting) else chain.others
+        places = [self._endpoint(chain, part, driver) for part in (chain.entry, *others)]
         clients = self._arms[arm].clients
         return [places[client_sharding.server_of(number, len(places))] for number in range(clients)]
 

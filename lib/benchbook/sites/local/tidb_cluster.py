@@ -28,6 +28,7 @@ from benchbook.sites.machine import concurrent_steps, data_snapshots
 from benchbook.sites.machine.local_machine import Here
 from benchbook.sites.machine.supervised_process import Made
 from benchbook.sites.tidb import build, config, data, status
+from benchbook.sites.topology import events
 
 STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
 READY_S, SETTLE_S = 240.0, 60.0
@@ -264,7 +265,9 @@ class Cluster(Made):
         with contextlib.suppress(SiteError):
             concurrent_steps.walk(self._resting(SETTLE_S, STILL_S), LOOK_S)
         record = {"before": self.look()}
-        with tidb_members.event(self, self.size.event) as event:
+        asked = self.size.event
+        kill = partial(tidb_members.kill_store, self, asked)
+        with events.carry_out("engine.cluster.event", asked, kill) as event:
             yield record
         record["after"] = self.look()
         if event is not None:

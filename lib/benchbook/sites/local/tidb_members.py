@@ -3,37 +3,46 @@
 from __future__ import annotations
 
 import abc
-import contextlib
 import json
 import os
 import re
 import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from benchbook.core.study.study_cluster import Event
-from benchbook.core.util.errors import SettingsDiffer, SiteError
+from benchbook.core.util.errors import SettingsDiffer
 from benchbook.core.util.numeric_equality import flat
 from benchbook.sites import workspace as labs
 from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Request
+from benchbook.sites.machine.local_machine import Here
 from benchbook.sites.machine.supervised_process import Supervised
 from benchbook.sites.settings import Value, not_taken, text
 from benchbook.sites.tidb import config
 from benchbook.sites.tidb.status import Placement, Status
-
-if TYPE_CHECKING:
-    from benchbook.sites.local.tidb_cluster import Cluster
 
 CRASH = re.compile(r"\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)
 # Lines of the settings files that say where a part is.
 PLACES = frozenset({"pd-addr", "store-addr", "status-addr", "db-path", "temp-dir", "tmp-storage-path"})
 # The short times of a store, after which the others elect another leader of its regions (`defaults.yaml`).
 ELECTION = ("raftstore.raft-base-tick-interval", "raftstore.raft-store-max-leader-lease")
+
+
+class Membership(Protocol):
+    """What a part needs of the cluster that it belongs to."""
+
+    machine: Here
+    role: str
+    user: str | None
+    folder: Path
+    lies_in: str
+    programs: dict[str, Path]
+    pd: PD
+    stores: dict[str, Store]
 
 
 class Member(Supervised, abc.ABC):
@@ -45,7 +54,7 @@ class Member(Supervised, abc.ABC):
     crash = CRASH
     stop_s, start_s = 60.0, 120.0
 
-    def __init__(self, cluster: Cluster, name: str, place: labs.Place, asked: Mapping[str, Value]) -> None:
+    def __init__(self, cluster: Membership, name: str, place: labs.Place, asked: Mapping[str, Value]) -> None:
         super().__init__(cluster.machine, replace(place, name=f"{cluster.role}-{name}"), cluster.user)
         self.cluster, self.name, self.asked = cluster, name, asked
         self.binary = cluster.programs[self.program]
@@ -210,40 +219,9 @@ def _plain(name: str) -> str:
     return name.replace("-", "").lower()
 
 
-@contextlib.contextmanager
-def event(cluster: Cluster, asked: Event | None) -> Iterator[dict[str, Any] | None]:
-    """Carry an event out while the block runs; the record says when each step was, or what went wrong.
-
-    Moments are on the machine's monotonic clock, in seconds. None where nothing is asked for. A program dies
-    with the thread that started it, so the steps are taken in the main thread, when a timer interrupts it.
-    """
-    if asked is None:
-        yield None
-        return
-    if threading.current_thread() is not threading.main_thread():
-        raise SiteError("engine.cluster.event: is carried out in the main thread; make the run there")
-    record: dict[str, Any] = {"asked": asked.model_dump(), "error": "the run ended before it"}
-    steps = _steps(cluster, asked, record)
-
-    def step(*_: object) -> None:
-        try:
-            wait_s = next(steps, None)
-        except (SiteError, OSError, ValueError, KeyError) as error:
-            record["error"], wait_s = f"{type(error).__name__}: {error}", None
-        if wait_s is not None:
-            signal.setitimer(signal.ITIMER_REAL, wait_s)
-
-    before = signal.signal(signal.SIGALRM, step)
-    signal.setitimer(signal.ITIMER_REAL, asked.at_s)
-    try:
-        yield record
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _steps(cluster: Cluster, asked: Event, record: dict[str, Any]) -> Iterator[float]:
+def kill_store(cluster: Membership, asked: Event | None, record: dict[str, Any]) -> Iterator[float]:
     """Kill the store that leads most regions, yield how long to wait, and start it again."""
+    assert asked is not None
     led = list(cluster.pd.placement.state().leaders.values())
     name = max(cluster.stores, key=led.count)
     store = cluster.stores[name]

@@ -329,3 +329,19 @@ def oom_kills() -> int:
     # Not by `_number`: what can't be read is no proof that none was ended.
     found = re.search(rb"^oom_kill (\d+)", (PROC / "vmstat").read_bytes(), re.MULTILINE)
     return int(found[1]) if found else 0
+
+
+def throttled(cpu_stat: str) -> dict[str, float | int]:
+    """Periods, those in which a group was held back (nr_throttled), and for how many seconds in all.
+
+    `cpu_stat` is the kernel's file of that name: `throttled_usec` in version 2, nanoseconds in version 1.
+    """
+    stat = dict(line.split() for line in cpu_stat.splitlines() if line)
+    seconds = int(stat.get("throttled_time", 0)) / 1e9 + int(stat.get("throttled_usec", 0)) / 1e6
+    periods, held = int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))
+    return {"periods": periods, "throttled": held, "throttled_s": seconds}
+
+
+def throttled_since(before: dict[str, float | int], now: dict[str, float | int]) -> dict[str, float | int]:
+    """What came to the figures of `throttled` since another reading."""
+    return {name: round(value - before[name], 6) for name, value in now.items()}

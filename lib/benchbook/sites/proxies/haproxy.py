@@ -66,6 +66,11 @@ class HAProxy(Proxy):
     config_name = "haproxy.cfg"
     leftovers = (SOCKET,)
 
+    @property
+    def has_probes(self) -> bool:  # type: ignore[override]  # of a class, as for all other proxies
+        """Whether it asks its servers if they live, as it must to fail over."""
+        return self.has_standby
+
     def _start(self) -> None:
         self._configure(self.text())
         self._begin([self.binary, "-db", "-f", str(self.config)], self._is_answering)
@@ -78,7 +83,7 @@ class HAProxy(Proxy):
             socket=self.machine.socket(f"{self.role}/{SOCKET}"),
             address=self.place.address,
             port=self.place.port,
-            servers=server_lines(self.servers),
+            servers=server_lines(self.servers, self.has_standby),
         )
         for word, value in self.asked.settings.items():
             line, known = f"    {word} {value}", re.compile(rf"^    {re.escape(word)} .*$", re.MULTILINE)
@@ -138,10 +143,18 @@ class HAProxyPod(Pod):
         return ["haproxy", "-db", "-f", f"{folder}/{HAProxy.config_name}"]
 
 
-def server_lines(servers: Sequence[str]) -> str:
+# Sessions of a server that is gone are ended at once, and new ones go to the next.
+WATCHED = " check inter 200 fall 2 rise 2 on-marked-down shutdown-sessions"
+
+
+def server_lines(servers: Sequence[str], has_standby: bool = False) -> str:
     """Return the lines of the backend that name its servers, each ADDRESS:PORT."""
     names = ("db" if rank == 1 else f"db{rank}" for rank in itertools.count(1))
-    return "\n".join(f"    server {name} {one}" for name, one in zip(names, servers, strict=False))
+    watched, backup = (WATCHED, " backup") if has_standby else ("", "")
+    return "\n".join(
+        f"    server {name} {place}{watched}{backup if rank else ''}"
+        for rank, (name, place) in enumerate(zip(names, servers, strict=False))
+    )
 
 
 def most_connections(connections: int, allowed: int) -> int:

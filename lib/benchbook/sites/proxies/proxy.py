@@ -10,6 +10,7 @@ from typing import Any
 
 from benchbook.core.study import descriptors
 from benchbook.core.study.descriptors import Proxy as Traits
+from benchbook.core.study.study_arm import ELSEWHERE
 from benchbook.core.study.study_hosts import HostProxy
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import load, sql
@@ -33,6 +34,8 @@ class Proxy(Supervised, abc.ABC):
     """
 
     what = "the proxy"
+    has_standby = False
+    """Whether its servers after the first take over only while that one is gone."""
     traits: Traits
     version_words = re.compile(VERSION)
 
@@ -140,7 +143,7 @@ class Proxy(Supervised, abc.ABC):
     def _missing(cls, way: str) -> str:
         program = cls.traits.programs[0]
         if not cls.traits.packages:
-            return f"{program} is not in the PATH; put it there, or {way}"
+            return f"{program} is not in the PATH; put it there, or {way}. {ELSEWHERE}"
         return f"{program} is not installed; `{install_command(program)}`, or {way}"
 
 

@@ -7,12 +7,12 @@ are asked (`Site.obstacles`).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from benchbook.core.study import load as study_files
 from benchbook.core.study.engines import engine_of, program_of
 from benchbook.core.study.study import Study
-from benchbook.core.util.errors import InputErrors
+from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.sites import kind, load
 from benchbook.sites.contract import Site
 from benchbook.sites.machine.capabilities import Ability
@@ -21,13 +21,20 @@ from benchbook.sites.machine.capabilities import Ability
 def foreseen(study: Study) -> dict[str, str]:
     """Return the arms that can't be made, with the reason, by what is known before anything is asked.
 
-    InputErrors for a setting that the server of this machine does not know, while it knows a similar one.
+    InputErrors for a setting that the server of this machine does not know.
     """
     if study.site.kind == "local" and (wrong := list(_misspelt(study))):
         raise InputErrors(wrong)
     asked = kind(study).foreseen
     told = {arm: "; ".join(dict.fromkeys(asked(study, arm))) for arm in study.arms}
     return {arm: why for arm, why in told.items() if why}
+
+
+def must_leave_a_pair(study: Study, skipped: Mapping[str, str]) -> None:
+    """BenchbookError if the baseline is among the arms that can't be made, or no treatment is left."""
+    if study.baseline in skipped or all(arm in skipped for arm in study.treatments):
+        told = "; ".join(f"{arm}: {reason}" for arm, reason in skipped.items())
+        raise BenchbookError(f"nothing is left to compare: {told}")
 
 
 def _misspelt(study: Study) -> Iterator[str]:
@@ -38,7 +45,8 @@ def _misspelt(study: Study) -> Iterator[str]:
         for name, near in load(program_of(engine)).misspelt(engine).items():
             where = f"arms.{arm}.engine" if name in own else "engine"
             if where != "engine" or arm == study.baseline:
-                yield f"{where}.settings.{name}: unknown to the server; did you mean {near}?"
+                remedy = f"did you mean {near}?" if near else "remove it, or load the plugin that has it"
+                yield f"{where}.settings.{name}: unknown to the server; {remedy}"
 
 
 def of_site(site: Site, arms: Iterable[str]) -> dict[str, str]:
