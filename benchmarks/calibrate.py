@@ -24,7 +24,7 @@ from benchbook.commands import calibration_report, stage
 from benchbook.commands import record as recording
 from benchbook.compare.stats.calibration import KINDS, KNOWN, LENGTHS, ROWS, SAME, sentences
 from benchbook.core.artifacts import calibration_store
-from benchbook.core.study.interleaving import RUNS, TURNS
+from benchbook.core.study.interleaving import RULES, RUNS, TURNS
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
 from benchbook.core.util import files, numeric_equality
@@ -158,6 +158,7 @@ def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None)
     files.write_text(folder / calibration_store.STUDY, one.of.model_dump_json() + "\n")
     told = {
         "format": FORMAT,
+        "rules": RULES,
         **{"name": one.name, "kind": one.kind, "what": one.what},
         "began_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "load_1min": os.getloadavg()[0],

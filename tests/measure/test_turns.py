@@ -105,15 +105,15 @@ def test_a_group_leaves_a_folder_an_arm_whose_books_agree_to_the_query(store: St
     assert runs["stopped"].to_dict() == {
         "direct": "client", "direct_again": "client", "proxy": "client, proxy"
     }  # fmt: skip
-    # 1 s of turns of 50 ms: 20 an arm.
-    assert set(runs["turns"]) == {20}
-    assert runs["active_s"].between(0.95, 1.2).all()
+    # 1 s of turns of 20 ms are 50 an arm; whole seconds of sysbench leave room for some more.
+    (taken,) = set(runs["turns"])
+    assert taken >= 50 and runs["active_s"].between(0.95, 1.6).all()
     assert (runs["qps"] - runs["queries"] / runs["active_s"]).abs().max() < 1e-6
     for folder in store.kept():
         assert_costs(folder.evidence(), runs)
-    taken = [turns_of(folder.text(run_folder.TURNS)) for folder in store.kept()]
-    assert taken[0] == taken[1] == taken[2], "each folder has the turns of the whole group"
-    assert len(tables["turns"]) == 60
+    files = [turns_of(folder.text(run_folder.TURNS)) for folder in store.kept()]
+    assert files[0] == files[1] == files[2], "each folder has the turns of the whole group"
+    assert len(tables["turns"]) == 3 * taken
     assert store.walk().done == 0
 
 

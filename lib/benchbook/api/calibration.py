@@ -19,7 +19,6 @@ from benchbook.api.lookup import NotThere, Told
 from benchbook.compare.stats import calibration as compare
 from benchbook.compare.stats.intervals import t_interval
 from benchbook.core.artifacts import calibration_store
-from benchbook.core.study import interleaving
 from benchbook.core.study.params import Limits
 from benchbook.core.study.study import Study
 from benchbook.core.util import files, numeric_equality, parallel
@@ -104,7 +103,8 @@ def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
     try:
         told = files.read_json(folder / calibration_store.CAMPAIGN)
         of = calibration_store.study(folder)
-        planned = schedule.table(schedule.plan_runs(NAME, of, {}))
+        # Without a number they were planned by the first rules.
+        planned = schedule.table(schedule.plan_runs(NAME, of, {}, {"rules": told.get("rules", 1)}))
         tables = tidy.read_study(
             folder / calibration_store.RAW, folder / calibration_store.VOID, planned, limits
         )
@@ -119,14 +119,13 @@ def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
             f"{folder.name}: no campaign that can be read: {type(error).__name__}: {error}"
         ) from None
     interval = {"effect": found.effect, "low": found.low, "high": found.high}
-    is_in_turns = of.plan.order == interleaving.TURNS
     return {
         **named,
         "engine": of.engine.name,
         "workload": " and ".join(of.workloads),
         "threads": of.threads[0],
         "order": of.plan.order,
-        "turn_ms": (of.plan.turn_ms or interleaving.DEFAULT_MS) if is_in_turns else 0,
+        "turn_ms": int(planned["turn_ms"].max()),
         "blocks": of.plan.blocks,
         "run_s": of.plan.run_s,
         "seed": of.plan.seed,

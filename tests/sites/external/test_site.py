@@ -531,8 +531,9 @@ def test_two_servers_that_others_run_take_turns(study, theirs, other, open_folde
         store.walk_undisturbed()
     assert store.wrong() == {}
     each = [folder.evidence()["turns"] for folder in store.kept()]
-    # Nobody stops a server of theirs. 1 s of each arm are 20 turns of 50 ms.
-    assert [(one["stopped"], one["count"]) for one in each] == [(["client"], 20)] * 2
+    # Nobody stops a server of theirs. 1 s of each arm are 50 turns of 20 ms; whole seconds leave some more.
+    assert [one["stopped"] for one in each] == [["client"]] * 2
+    assert each[0]["count"] == each[1]["count"] >= 50
 
 
 @pytest.mark.parametrize(
