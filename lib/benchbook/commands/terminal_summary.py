@@ -29,7 +29,7 @@ def text(study: str) -> list[str]:
     early = conclusions.early(found)
     said = [early] if early else [one.text for one in conclusions.said(found)]
     why = [
-        f"Why: {bottleneck_section.where(one, found)}: {one.sentence}."
+        f"Where the time went: {bottleneck_section.where(one, found)}: {one.sentence}."
         for one in bottleneck_section.known(found)[:1]
     ]
     basis = f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}{runs if due else ''}, "
