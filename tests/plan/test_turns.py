@@ -241,6 +241,13 @@ def test_a_level_whose_transactions_are_too_long_takes_slow_turns_or_whole_runs_
     assert {run.turn_ms for run in asked} == {100}
 
 
+def test_a_burst_of_another_program_in_a_pilot_makes_no_longer_turns():
+    seen = pilots(t1=500.0, t4=500.0)
+    burst = seen.assign(tps=1.0)
+    settled = pilot_parameters.settle_turns(closed(), pd.concat([burst, seen]))
+    assert settled == pilot_parameters.settle_turns(closed(), seen)
+
+
 def test_sessions_of_before_keep_the_orders_and_lengths_that_they_were_measured_in():
     """Without `rules` in warm_up.json: turns of 50 to 500 ms, one order a workload, no slow turns."""
     before = {"turns": pilot_parameters.settle_turns(closed(), pilots(t1=500.0, t4=40.0), 1)}
