@@ -10,7 +10,7 @@ from benchmarks.table import Row, machine, show
 
 PARTS = (
     *("precision", "live", "harness", "pipeline", "pages", "record", "parse", "storage"),
-    *("engine_settings", "gates"),
+    *("engine_settings", "gates", "existing_logs"),
 )
 
 
