@@ -54,7 +54,9 @@ def test_its_links_lead_somewhere(path: Path):
 @every
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
 def test_it_runs_on_a_made_up_study(path: Path):
-    study = {} if path.stem == "start" else {"study": "two-arms"}
+    logs = tree.ROOT / "tests" / "data" / "logs" / "folder-numbered-results-with-description"
+    own = {"start": {}, "your_logs": {"folder": str(logs)}}
+    study = own.get(path.stem, {"study": "two-arms"})
     with mpl.rc_context({"backend": "agg"}):
         executed = notebooks.execute(path, paths.root(), **study)
     shown = [output for cell in executed.cells for output in cell.get("outputs", [])]
