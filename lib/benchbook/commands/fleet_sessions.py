@@ -9,7 +9,7 @@ from pathlib import Path
 from benchbook.commands import record as recording
 from benchbook.core.artifacts import record
 from benchbook.core.util import paths
-from benchbook.core.util.errors import BenchbookError
+from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.core.util.plural import count
 
 
@@ -45,6 +45,11 @@ def take_brought(brought: Brought, studies: Sequence[str]) -> int:
     for file in brought.archives:
         try:
             line = recording.take(file)
+        except InputErrors as error:
+            # The record has it: it was recorded before its fleet went on.
+            print("\n".join(error.errors))
+            file.unlink()
+            continue
         except BenchbookError as error:
             print(error)
             continue
