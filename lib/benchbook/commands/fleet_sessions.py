@@ -51,7 +51,7 @@ def take_brought(brought: Brought, studies: Sequence[str]) -> int:
             file.unlink()
             continue
         except BenchbookError as error:
-            print(error)
+            print(str(error))
             continue
         file.unlink()
         print(line)
