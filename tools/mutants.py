@@ -217,8 +217,10 @@ def failed(log: Path) -> list[str]:
 
 
 def tests_of(tree: Path, room: str) -> list[str]:
-    """Return the test files of a floor."""
-    return sorted(str(path.relative_to(tree)) for path in (tree / "tests" / room).rglob("test_*.py"))
+    """Test files of a floor; where one module of it is drawn from, those that name this module."""
+    found = (tree / "tests" if room in FILES else tree / "tests" / room).rglob("test_*.py")
+    word = Path(FILES.get(room, "")).stem
+    return sorted(str(path.relative_to(tree)) for path in found if word in path.read_text())
 
 
 def noticed(tree: Path, room: str, module: str, log: Path, more: list[str]) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.util.errors import BenchbookError
-from benchbook.evidence import archive, verify
+from benchbook.evidence import archive, recompute, verify
 
 
 @pytest.fixture(scope="module")
@@ -210,3 +210,10 @@ def test_it_gives_the_same_findings_again_and_tells_when_it_does_not(packed, tmp
     found = verify.verify(made)
     assert not found.is_same and "findings.json: findings[0].n: 9 recorded, 5 here" in str(found)
     assert "metrics.json: read.haproxy.qps.n: 7 recorded, 5 here" in found.differences
+
+
+@pytest.mark.parametrize("findings", [b"[]", b"3", b"{}"])
+def test_findings_of_another_kind_are_other_findings_and_no_traceback(findings: bytes, tmp_path: Path):
+    (tmp_path / "findings.json").write_text('{"made_by": "here", "study": "own"}')
+    (said,) = recompute.differing({"findings.json": findings}, tmp_path)
+    assert said.startswith("findings.json: ")
