@@ -12,7 +12,7 @@ from typing import Any
 from matplotlib.patches import Patch
 
 from benchbook.compare.bottlenecks import operational_laws
-from benchbook.compare.bottlenecks.service_demand import decided
+from benchbook.compare.bottlenecks.service_demand import decided, fit_cores
 from benchbook.compare.text import labels as labels_module
 from benchbook.core.artifacts.bottlenecks import Cause, Causes, CellCosts
 from benchbook.core.artifacts.findings import Findings
@@ -83,8 +83,22 @@ def cost(findings: Findings, treatment: str, names: tuple[str, str]) -> str:
     part = "the proxy" if is_proxy else "all parts"
     return (
         f"At the same rate a query takes {amount} processor time of {part} with {names[0]} than with "
-        f"{names[1]}{where}."
+        f"{names[1]}{where}.{_line(findings, treatment, names) if is_proxy else ''}"
     )
+
+
+def _line(findings: Findings, treatment: str, names: tuple[str, str]) -> str:
+    """Sentence on the proxy's cores against the rate: cores without a query, and a query's cost."""
+    cells = findings.causes.cells if findings.causes else ()
+    lines = [fit_cores(cells, arm, "proxy") for arm in (treatment, findings.baseline)]
+    told = [
+        f"{line[0]:.2f} cores and {numbers.significant(line[1], 2)} µs a query with {name}"
+        for line, name in zip(lines, names, strict=True)
+        if line is not None
+    ]
+    if len(told) < len(lines):
+        return ""
+    return f" Of all rates together the proxy takes {' against '.join(told)}."
 
 
 def full(findings: Findings) -> str:

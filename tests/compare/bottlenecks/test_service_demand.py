@@ -5,7 +5,16 @@ import math
 import pandas as pd
 import pytest
 
-from benchbook.compare.bottlenecks.service_demand import Cell, change, decided, difference, gives, places
+from benchbook.compare.bottlenecks.service_demand import (
+    Cell,
+    change,
+    decided,
+    difference,
+    fit_cores,
+    gives,
+    places,
+)
+from benchbook.core.artifacts.bottlenecks import CellCosts, Estimate, PartCost
 
 
 def test_stolen_time_is_not_the_machines_to_use():
@@ -100,3 +109,17 @@ def test_differences_and_changes_are_those_of_blocks_that_both_have():
     assert difference(treated, base.rename({1: 5, 2: 6, 3: 7}), 0.9) is None
     # 0.2 ± 0.84 is on neither side of nothing.
     assert not decided(difference(pd.Series([0.7, 0.2, -0.3]), pd.Series([0.0, 0.0, 0.0]), 0.9))
+
+
+def test_cores_against_the_rate_are_a_line():
+    """0.09 cores without a query and 25 µs each: 0.115, 0.14 and 0.19 cores at 1,000, 2,000 and 4,000."""
+
+    def cell(rate: float, cores: float) -> CellCosts:
+        qps, busy = Estimate(value=rate, n=5), Estimate(value=cores, n=5)
+        proxy = PartCost(part="proxy", busy_cores=busy, a_query={})
+        names = {"workload": f"at-{rate:g}", "threads": 16, "arm": "tiproxy"}
+        return CellCosts(**names, qps=qps, latency_us=None, parts=(proxy,), places=())
+
+    cells = [cell(1000, 0.115), cell(2000, 0.14), cell(4000, 0.19)]
+    assert fit_cores(cells, "tiproxy", "proxy") == pytest.approx((0.09, 25.0))
+    assert fit_cores(cells[:2], "tiproxy", "proxy") is None

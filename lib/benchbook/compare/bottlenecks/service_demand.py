@@ -133,6 +133,30 @@ def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.
     return rest is not None and rest.low is not None and not decided(rest)
 
 
+FEWEST_RATES = 3
+"""Rates from which a line through a part's cores is drawn."""
+
+
+def fit_cores(cells: Sequence[CellCosts], arm: str, part: str) -> tuple[float, float] | None:
+    """Line of a part's busy cores against queries a second, by least squares over the rates asked for.
+
+    Cores at no query, and microseconds of a further query; None below three rates. A cost a query mixes both:
+    what a part spends without any query weighs most at the lowest rate.
+    """
+    points = [
+        (cell.qps.value, own.busy_cores.value)
+        for cell in cells
+        if cell.arm == arm and cell.latency_us is None
+        for own in cell.parts
+        if own.part == part
+    ]
+    if len({rate for rate, _ in points}) < FEWEST_RATES:
+        return None
+    rates, cores = np.array(points).T
+    intercept, slope = np.polynomial.polynomial.polyfit(rates, cores, 1)
+    return float(intercept), 1e6 * float(slope)
+
+
 def described(cell: Cell, level: float) -> CellCosts:
     """Return a cell as findings.json has it."""
     parts = []
