@@ -114,8 +114,8 @@ def test_what_is_said_is_read_without_any_library_of_a_server():
     heavy = ("sqlalchemy", "pymysql", "psycopg", "pandas", "fabric")
     code = f"""
 import sys
-from benchbook.core import traits
-assert len(traits.engines()) == 4 and len(traits.proxies()) == 4, (traits.engines(), traits.proxies())
+from benchbook.core.study import descriptors
+assert len(descriptors.engines()) == 4 and len(descriptors.proxies()) == 4
 print([name for name in {heavy} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,7 +1,7 @@
 """The doctor asks a host for the programs that the studies at hand need for its roles, and for no other."""
 
 import pytest
-from tests.sites.hosts.test_arrange import HOSTS, study
+from tests.sites.hosts.test_placement import HOSTS, study
 
 from benchbook.core.study import inventory, load
 from benchbook.core.study.inventory import Target

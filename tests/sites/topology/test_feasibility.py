@@ -11,7 +11,7 @@ from benchbook.core.study import inventory, load
 from benchbook.core.study.study import Study
 from benchbook.sites.topology import feasibility, parts
 from tests.sites import kubernetes_study
-from tests.sites.hosts import test_arrange
+from tests.sites.hosts import test_placement
 
 ABSENT = 1000 + (os.cpu_count() or 1)
 
@@ -39,9 +39,9 @@ def test_plan_and_doctor_name_the_arm_and_the_reason(listed: Study, capsys: pyte
 
 
 def test_of_hosts_all_reasons_are_told_at_once_from_the_inventory(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(inventory, "load", lambda _: test_arrange.HOSTS)
+    monkeypatch.setattr(inventory, "load", lambda _: test_placement.HOSTS)
     odd = {"cpu": {"server": {"quota": 1.5}}, "hosts": {"server": "gen1"}}
-    found = feasibility.foreseen(test_arrange.study({"direct": {}, "odd": odd}))
+    found = feasibility.foreseen(test_placement.study({"direct": {}, "odd": odd}))
     assert list(found) == ["odd"]
     first, second = found["odd"].split("; ")[:2]
     assert first.startswith("hosts.server: gen1: no host")
@@ -50,7 +50,7 @@ def test_of_hosts_all_reasons_are_told_at_once_from_the_inventory(monkeypatch: p
 
 def test_an_inventory_that_is_not_there_is_no_reason_of_an_arm(tmp_path: Path, monkeypatch):
     monkeypatch.setenv(inventory.VARIABLE, str(tmp_path / "none.yaml"))
-    assert feasibility.foreseen(test_arrange.study({"direct": {}, "other": {"clients": 2}})) == {}
+    assert feasibility.foreseen(test_placement.study({"direct": {}, "other": {"clients": 2}})) == {}
 
 
 def test_of_a_cluster_what_rules_out_any_is_told_without_one():
