@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from benchbook.compare.stats import pairs
-from benchbook.compare.text import labels, sentences
+from benchbook.compare.text import conclusions, labels
 from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.show.evidence import Evidence
 from tests.found import changed, finding
@@ -261,7 +261,7 @@ def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -
         "pairs": len(own) // 2,
     }
     found = finding(**made)
-    return found.model_copy(update={"sentence": sentences.sentence(found)})
+    return found.model_copy(update={"sentence": conclusions.describe_finding(found)})
 
 
 def _level(ratios: pd.Series) -> dict[str, Any]:

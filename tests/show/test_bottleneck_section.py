@@ -43,43 +43,6 @@ def test_instructions_have_columns_where_the_kernel_counted_them_and_nowhere_els
     assert "instructions" not in [column.unit for column in table.columns]
 
 
-def at_rates(*changes: tuple[float, float], arms: str = "proxy") -> Findings:
-    """Return findings of so many rates: the change of a cost and half its interval."""
-    told = [
-        {"value": middle, "low": middle - half, "high": middle + half, "n": 5} for middle, half in changes
-    ]
-    contrasts = [
-        {
-            "workload": f"at-{place}", "threads": 16, "treatment": "tiproxy", "quantity": "cost", "qps": None,
-            "full": {}, "cost": {arms: one}, "added_latency_us": None, "added_cpu_us": one,
-            "sentence": None, "reason": "both arms are asked for the same rate",
-        }
-        for place, one in enumerate(told)
-    ]  # fmt: skip
-    known = {"level": 0.98, "cells": [], "contrasts": contrasts, "physics": []}
-    return findings(names=NAMES, baseline="haproxy", causes=known)
-
-
-def test_at_the_same_rate_the_cost_of_a_query_is_the_answer():
-    both = ("TiProxy", "HAProxy")
-    said = (
-        "At the same rate a query takes 35 to 91\xa0% more processor time of the proxy with TiProxy than with"
-    )
-    three = ((0.911, 0.07), (0.572, 0.05), (0.35, 0.05))
-    assert bottleneck_section.cost(at_rates(*three), "tiproxy", both) == f"{said} HAProxy."
-    one_open = bottleneck_section.cost(at_rates(*three, (0.1, 0.3)), "tiproxy", both)
-    assert one_open == f"{said} HAProxy at 3 of 4 rates."
-    # Of arms of which one has no proxy: µs of all parts together.
-    without = bottleneck_section.cost(at_rates((17.2, 3.0), (21.4, 2.0), arms="server"), "tiproxy", both)
-    assert without.startswith(
-        "At the same rate a query takes 17 to 21\xa0µs more processor time of all parts"
-    )
-    # Nothing where no rate decides it, where two disagree, or of another arm.
-    assert bottleneck_section.cost(at_rates((0.1, 0.3)), "tiproxy", both) == ""
-    assert bottleneck_section.cost(at_rates((0.4, 0.1), (-0.4, 0.1)), "tiproxy", both) == ""
-    assert bottleneck_section.cost(at_rates(*three), "haproxy", both) == ""
-
-
 def test_what_percentiles_rest_on_is_a_row_an_arm():
     own = {
         "workload": "w", "treatment": "haproxy", "baseline": "direct", "metric": "latency_p99_ms",

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 import pandas as pd
 
 from benchbook.compare.stats import slice_counts, steady_state
-from benchbook.show import numbers, tables
+from benchbook.core.util import number_format
+from benchbook.show import tables
 from benchbook.show.caveats_section import points
 from tests.found import changed
 
@@ -23,7 +24,9 @@ def test_a_sound_study_asks_for_care_only_where_it_warns(made):
     found = _by_name(made.findings, made.runs)
     assert [name for name, doubt in found.items() if doubt.is_care] == ["Short runs"]
     assert next(iter(found)) == "A/A"
-    assert numbers.span(made.findings.aa.low, made.findings.aa.high) in found["A/A"].text
+    assert (
+        number_format.format_percent_range(made.findings.aa.low, made.findings.aa.high) in found["A/A"].text
+    )
     assert "65\xa0runs, each measured for 6 s after a discard of 2 s." in found["Runs"].text
     assert "1 of 31\xa0runs of direct connections and 1 of 31\xa0runs of HAProxy" in found["Voids"].text
 

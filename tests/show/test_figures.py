@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from benchbook.show import figures, numbers, theme
+from benchbook.core.util import number_format
+from benchbook.show import figures, theme
 from benchbook.show.picture import Picture
 from tests.show import synthetic
 from tests.show.figures.edge import inked_edges
@@ -39,7 +40,7 @@ def test_every_figure_draws_the_same_bytes_twice(made, drawn, anchor):
 def test_every_panel_has_an_alt_text_with_numbers(drawn, anchor):
     for panel in drawn[anchor].panels:
         assert len(re.findall(r"\d", panel.alt)) > 3
-        assert numbers.NOT_COMPUTED not in panel.alt
+        assert number_format.NOT_COMPUTED not in panel.alt
 
 
 @pytest.mark.parametrize("anchor", DRAWN)
@@ -58,7 +59,7 @@ def test_throughput_tells_the_geometric_mean(made):
     runs = made.runs[(made.runs["workload"] == "oltp_read_write") & (made.runs["threads"] == 16)]
     mean = np.exp(np.log(runs.loc[runs["arm"] == "haproxy", "qps"]).mean())
     told = figures.qps(made.runs, made.arms).panels[1].alt
-    assert f"{numbers.significant(mean)} at 16\xa0threads" in told.split("haproxy:")[1]
+    assert f"{number_format.format_significant(mean)} at 16\xa0threads" in told.split("haproxy:")[1]
 
 
 def test_a_stall_is_told_and_a_discarded_second_is_none(made):

@@ -2,9 +2,8 @@
 
 import base64
 import re
+from itertools import pairwise
 from typing import Any
-
-import pytest
 
 from benchbook.core.artifacts.findings import Finding
 from benchbook.core.artifacts.meta_analysis import (
@@ -16,10 +15,9 @@ from benchbook.core.artifacts.meta_analysis import (
     Seen,
     Session,
 )
-from benchbook.show import home_page
+from benchbook.show import forest, home_page
 from benchbook.show.claim_status import Measured, Standing
-from benchbook.show.effect_summary import Effect, Line, over_sessions
-from benchbook.show.home_page import HEADLINES, answer, mini
+from benchbook.show.home_page import HEADLINES, answer, draw_line
 from tests import found, sources
 
 STUDY = {"title": "What does a proxy cost?", "question": "", "baseline": "direct"}
@@ -39,8 +37,8 @@ def groups(*own: Finding, pooled: dict[str, Pooled] | None = None) -> list[home_
     return home_page.groups(Standing([], [study], {}, pooled=pooled or {}), {"lab": "tidb-cluster"})
 
 
-def line(*own: Finding, pooled: dict[str, Pooled] | None = None) -> Line:
-    return groups(*own, pooled=pooled)[0].rows[0].lines[0]
+def lines(*own: Finding, pooled: dict[str, Pooled] | None = None) -> list[forest.Row]:
+    return [*groups(*own, pooled=pooled)[0].rows[0].lines]
 
 
 def told(text: str) -> str:
@@ -51,29 +49,27 @@ def test_a_single_effect_is_one_number_with_its_interval_and_says_that_nobody_re
     (group,) = groups(finding(-0.196, -0.204, -0.187, "lower"))
     (row,) = group.rows
     assert group.name == "TiDB cluster" and row.question == "What does a proxy cost?"
-    assert (told(row.lines[0].told), told(row.lines[0].beside)) == ("−20 %", "−20 to −19 %")
+    (line,) = row.lines
+    assert (line.name, told(line.told)) == (
+        "HAProxy on point selects, 4\xa0threads",
+        "−19.6 % (−20.4 to −18.7 %)",
+    )
     assert row.sessions == "one session on one machine" and not row.carries and not row.why
     assert row.lines[0].way == "record/studies/lab.html#finding-oltp_point_select.haproxy.qps"
 
 
-def test_an_effect_that_was_not_shown_gets_no_number_of_its_own():
-    seen = line(finding(-0.015, -0.047, 0.04, "not shown"))
-    assert seen.told == "no difference shown" and told(seen.beside) == "−4.7 to +4.0 %" and not seen.direction
-
-
-@pytest.mark.parametrize("label", ["no useful interval", "not decided yet"])
-def test_what_is_open_is_called_so_without_a_number(label):
-    seen = line(finding(0.5, -0.4, 2.8, label))
-    assert seen.told == label and seen.beside == ""
-
-
-def test_opposite_effects_of_thread_levels_are_a_range_with_no_direction():
+def test_each_thread_level_has_its_line_and_no_number_stands_for_both():
     levels = [
         {"threads": 1, "effect": -0.179, "low": -0.22, "high": -0.13, "label": "lower"},
         {"threads": 8, "effect": 0.33, "low": 0.21, "high": 0.45, "label": "higher"},
     ]
-    seen = line(finding(0.045, 0.01, 0.08, "depends on threads", headline=False, levels=levels))
-    assert told(seen.told) == "−18 to +33 %" and seen.direction == "" and seen.ends == (-0.22, 0.45)
+    known = finding(0.045, 0.01, 0.08, "depends on threads", headline=False, levels=levels, threads=[1, 8])
+    assert [(told(one.name), told(one.told), one.direction) for one in lines(known)] == [
+        ("HAProxy on point selects, 1 thread", "−17.9 % (−22.0 to −13.0 %)", "lower"),
+        ("HAProxy on point selects, 8 threads", "+33.0 % (+21.0 to +45.0 %)", "higher"),
+    ]
+    quiet = lines(finding(-0.015, -0.047, 0.04, "not shown"))
+    assert [one.direction for one in quiet] == [""]
 
 
 def session(effect: float, label: str, reason: str | None = None) -> Seen:
@@ -83,8 +79,8 @@ def session(effect: float, label: str, reason: str | None = None) -> Seen:
 
 def pooled(*seen: Seen, **more: Any) -> dict[str, Pooled]:
     whole = PooledEffect(
-        threads=None, seen=seen, occasions=(), processors=2, label="depends on the machine", headline="",
-        short="", **{"range_low": -0.17, "range_high": 0.27, **more},
+        threads=None, seen=seen, occasions=(), processors=2, label="depends on the machine",
+        **{"range_low": -0.17, "range_high": 0.27, **more},
     )  # fmt: skip
     machines = tuple(
         Session(
@@ -100,42 +96,13 @@ def pooled(*seen: Seen, **more: Any) -> dict[str, Pooled]:
 def test_sessions_are_dots_and_the_bar_is_where_a_further_one_is_expected():
     own = finding(0.27, 0.23, 0.31, "higher")
     known = [session(-0.17, "lower"), session(0.27, "higher"), session(0.9, "higher", "another design")]
-    seen = line(own, pooled=pooled(*known))
-    assert [one.value for one in seen.effects] == [-0.17, 0.27]
-    assert told(seen.told) == "−17 to +27 %" and seen.beside == ""
+    (seen,) = lines(own, pooled=pooled(*known))
+    assert [value for value, _ in seen.dots] == [-0.17, 0.27]
     row = groups(own, pooled=pooled(*known))[0].rows[0]
-    assert row.carries == "depends on the machine"
     # Processors that share a name and differ in their model are two.
     assert told(row.sessions) == "3 sessions, 2 processors"
-    expected = line(own, pooled=pooled(*known, prediction_low=-0.5, prediction_high=0.6))
-    assert told(expected.beside) == "expect −50 to +60 %" and expected.ends == (-0.5, 0.6)
-
-
-def of_levels(*levels: PooledEffect, treatment: str = "haproxy") -> Contrast:
-    (lab,) = pooled(session(0.1, "higher"), session(0.2, "higher")).values()
-    about = {"id": f"oltp_point_select.{treatment}.qps", "treatment": treatment}
-    return lab.contrasts[0].model_copy(update={**about, "levels": levels, "one_number": False})
-
-
-def at_level(threads: int, effect: float, label: str) -> PooledEffect:
-    (lab,) = pooled(session(effect, "higher"), session(effect, "higher")).values()
-    ends = {"range_low": effect - 0.1, "range_high": effect + 0.1}
-    about = {"threads": threads, "effect": effect, "label": label}
-    return lab.contrasts[0].whole.model_copy(update={**about, **ends})
-
-
-def test_what_threads_turn_is_told_at_each_level_with_what_to_expect_beside():
-    levels = at_level(1, -0.19, "holds elsewhere"), at_level(8, 0.24, "on average")
-    told_ = over_sessions([of_levels(*levels)])
-    seen = Line("", "", **told_)
-    assert told(seen.told) == "−19 % at 1 thread, +24 % at 8"
-    # From the smallest session of the one level to the largest of the other.
-    assert told(seen.beside) == "seen −29 to +34 %" and seen.standing == ("holds elsewhere", "on average")
-    quiet = over_sessions([of_levels(levels[0], at_level(8, 0.01, "not shown"))])
-    assert told(quiet["means"]) == "−19 % at 1 thread, no difference shown at 8"
-    turned = over_sessions([of_levels(levels[0], at_level(8, 0.01, "depends on the machine"))])
-    assert told(turned["means"]) == "−19 % at 1 thread, −9.0 to +11.0 % at 8"
-    assert over_sessions([of_levels(at_level(1, 0.0, "not computed"))])["means"] == "not computed"
+    (expected,) = lines(own, pooled=pooled(*known, prediction_low=-0.5, prediction_high=0.6))
+    assert expected.ends == (-0.5, 0.6)
 
 
 def test_an_arm_that_no_row_above_tells_of_has_its_own_beside_the_published_findings():
@@ -147,8 +114,8 @@ def test_an_arm_that_no_row_above_tells_of_has_its_own_beside_the_published_find
     study = Measured("quick", own, True, illustrates=shown)
     (group,) = home_page.groups(Standing([audit], [study], {}), {"quick": ""})
     top, last = group.rows[0], group.rows[-1]
-    assert top.question.startswith("Host network") and [one.treatment for one in top.lines] == ["pod"]
-    assert last.question == STUDY["title"] and [one.treatment for one in last.lines] == ["haproxy"]
+    assert top.question.startswith("Host network") and ["pod" in one.way for one in top.lines] == [True]
+    assert last.question == STUDY["title"] and ["haproxy" in one.way for one in last.lines] == [True]
     assert last.claims == (), "the claim stands above"
     by_id = {one.id: one.claim for one in audit.claims}
     alone = Measured("quick", found.findings(pod, **STUDY), True, illustrates=shown)
@@ -163,20 +130,23 @@ def test_what_was_measured_here_stands_beside_what_is_recorded_with_its_own_numb
     (group,) = home_page.groups(Standing([], studies, {}, pooled=known), {"lab": "proxies"})
     here, recorded = group.rows
     assert here.question == f"{STUDY['title']} (measured in this clone)" != recorded.question
-    assert told(here.lines[0].told) == "+90 %" and here.sessions == "one session on one machine"
-    assert told(group.digest) == "HAProxy: +90 % / −17 to +27 %"
+    assert told(here.lines[0].told).startswith("+90.0 %") and here.sessions == "one session on one machine"
 
 
 def test_a_single_pooled_session_changes_nothing():
     own = finding(0.27, 0.23, 0.31, "higher")
-    assert line(own, pooled=pooled(session(0.27, "higher"))) == line(own)
+    assert lines(own, pooled=pooled(session(0.27, "higher"))) == lines(own)
 
 
-def test_what_is_shown_is_a_full_dot_and_what_is_not_a_hollow_one():
-    seen = Line("", "", (Effect(0.1, 0.05, 0.15, "higher"), Effect(0.01, -0.02, 0.04, "not shown")))
-    drawn = base64.b64decode(mini(seen).text.partition("base64,")[2].partition('"')[0]).decode()
+def test_small_effects_stand_apart_from_zero_and_what_was_published_is_shaded():
+    at = home_page.SCALE
+    places = [at(value) for value in (-0.6, -0.09, 0.0, 0.038, 0.07, 0.6)]
+    assert places == sorted(places) and min(b - a for a, b in pairwise(places)) > 4
+    row = forest.Row("", dots=((0.1, True), (0.01, False)), band=(0.05, 0.09))
+    drawn = base64.b64decode(draw_line(row).text.partition("base64,")[2].partition('"')[0]).decode()
     dots = re.findall(r'<circle[^>]* fill="([^"]+)" stroke="([^"]+)"', drawn)
     assert sorted(fill == stroke for fill, stroke in dots) == [False, True]
+    assert "<rect" in drawn
 
 
 def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():

@@ -7,7 +7,8 @@ import pytest
 from bs4 import BeautifulSoup
 
 from benchbook.core.artifacts.run_folder import EVIDENCE
-from benchbook.show import numbers, run_tables, tables, templating
+from benchbook.core.util import number_format
+from benchbook.show import run_tables, tables, templating
 from tests.found import changed
 
 STYLE = (Path(templating.__file__).parent / "templates" / "page" / "style.css").read_text(encoding="utf-8")
@@ -45,7 +46,11 @@ def test_findings_show_effect_interval_n_and_verdict_and_can_be_linked(made):
     soup = _soup(tables.effects(made.findings))
     first = made.findings.findings[0]
     row = soup.find(id=f"finding-{first.id}").find_parent("tr").get_text("|")
-    for text in (numbers.percent(first.effect), numbers.span(first.low, first.high), "contradicted"):
+    for text in (
+        number_format.format_percent(first.effect),
+        number_format.format_percent_range(first.low, first.high),
+        "contradicted",
+    ):
         assert text in row
     assert "A/A: direct connections, twice, on point selects" in soup.tbody.tr.get_text()
 
@@ -54,7 +59,7 @@ def test_a_finding_without_headline_shows_no_effect(made):
     found = changed(made.findings.findings[0], headline=False, label="depends on threads")
     text = _soup(tables.effects(changed(made.findings, aa=None, findings=[found]))).tbody.get_text()
     assert "depends on threads" in text
-    assert numbers.percent(found.effect) not in text
+    assert number_format.format_percent(found.effect) not in text
 
 
 def test_runs_are_in_order_linked_and_carry_their_warnings_as_footnotes(made):

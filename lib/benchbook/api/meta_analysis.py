@@ -10,11 +10,13 @@ from benchbook.api.columns import Table, documented
 from benchbook.api.lookup import Named, NotThere
 from benchbook.compare.meta.moderators import moderators
 from benchbook.compare.text import cpu_models
+from benchbook.compare.text.results_table import build_pooled_results
 from benchbook.core.artifacts import meta_analysis as core
 from benchbook.show import forest, sessions
 from benchbook.show.markup import Html, join
+from benchbook.show.results_view import render_html, render_text
 
-_IN_OTHER_WORDS = {"seen", "sessions", "occasions", "tau_pct", "within_tau_pct", "q_p", "short", "elsewhere"}
+_IN_OTHER_WORDS = {"seen", "sessions", "occasions", "tau_pct", "within_tau_pct", "q_p", "elsewhere"}
 
 
 class Pooled:
@@ -57,16 +59,13 @@ class Pooled:
         return documented("left_out", pd.DataFrame(rows))
 
     def __repr__(self) -> str:
-        lines = (
-            f"  {effect.standing}: {effect.headline}"
-            for contrast in self.data.contrasts
-            for effect in contrast.told
-        )
+        lines = render_text(build_pooled_results(self.data))
         return "\n".join([f"{self.name}: {len(self.data.sessions)} sessions", *lines])
 
     def _repr_html_(self) -> str:
         shown = (one._repr_html_() for one in sessions.evidence(self.data))
-        return join([sessions.answer(self.data), *map(Html, shown)]).text
+        table = render_html(build_pooled_results(self.data))
+        return join([table, sessions.render_basis(self.data), *map(Html, shown)]).text
 
 
 def pooled(name: str) -> Pooled:

@@ -14,10 +14,10 @@ from benchbook.api.lookup import Told
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.core.study import load
+from benchbook.core.util import number_format
 from benchbook.read import costs, rows, validity
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
-from benchbook.show import numbers
 from benchbook.show.markup import Html
 from benchbook.show.templating import render
 
@@ -100,8 +100,8 @@ class Run:
     def _told(self) -> str:
         plan = self.plan
         block = f"block {plan['block']}" if plan["block"] else "pilot"
-        qps = "no QPS" if self.qps is None else f"{numbers.significant(self.qps)} QPS"
-        threads = numbers.count(plan["threads"], "thread")
+        qps = "no QPS" if self.qps is None else f"{number_format.format_significant(self.qps)} QPS"
+        threads = number_format.format_count(plan["threads"], "thread")
         return f"{block}, {plan['workload']}, {threads}, {plan['arm']}: {qps}"
 
     @property
@@ -136,6 +136,6 @@ def _sparkline(series: pd.DataFrame) -> Html | str:
         f"{place * step:.1f},{_HEIGHT - 4 - (_HEIGHT - 8) * value / qps.max():.1f}"
         for place, value in enumerate(qps)
     )
-    discarded, most = int(series.is_discarded.sum()), numbers.significant(qps.max())
+    discarded, most = int(series.is_discarded.sum()), number_format.format_significant(qps.max())
     given = {"seconds": len(qps), "most": most, "discarded": discarded, "shade": f"{discarded * step:.1f}"}
     return render("sparkline.html.j2", points=points, width=_WIDTH, height=_HEIGHT, **given)

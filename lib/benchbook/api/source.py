@@ -11,11 +11,13 @@ from benchbook.api.columns import documented, of_parts
 from benchbook.api.lookup import Named, Told
 from benchbook.api.study import Finding
 from benchbook.compare.claims import audit
+from benchbook.compare.text.conclusions import describe_finding
 from benchbook.core.published import audit as of_source
 from benchbook.core.published import source
 from benchbook.core.published.source import Published
+from benchbook.core.util import number_format
 from benchbook.read import published
-from benchbook.show import claim_status, numbers
+from benchbook.show import claim_status
 from benchbook.show.templating import render
 
 
@@ -59,7 +61,7 @@ class Claim:
         seen = claim_status.load(self.source)
         known = [("Measured", *one) for one in seen.answers(self.id)]
         known = known or [("Illustrated", *one) for one in seen.shows(self.id)]
-        return [f"{how} here ({study.name}): {found.sentence}" for how, study, found in known]
+        return [f"{how} here ({study.name}): {describe_finding(found)}" for how, study, found in known]
 
     def __repr__(self) -> str:
         lines = [
@@ -133,8 +135,9 @@ class Source:
     def _told(self) -> str:
         counts = self.audit.counts
         return (
-            f"{numbers.count(counts.tables, 'table')}, {numbers.count(counts.cells, 'number')}, "
-            f"{numbers.count(counts.claims, 'claim')}: {counts.holds} hold in its own tables, "
+            f"{number_format.format_count(counts.tables, 'table')}, "
+            f"{number_format.format_count(counts.cells, 'number')}, "
+            f"{number_format.format_count(counts.claims, 'claim')}: {counts.holds} hold in its own tables, "
             f"{counts.does_not_hold} do not, {counts.not_derivable} cannot be derived"
         )
 

@@ -16,15 +16,19 @@ from benchbook.api.run import Run
 from benchbook.compare.stats import equivalence
 from benchbook.compare.stats.intervals import block_interval
 from benchbook.compare.stats.pairs import block_ratios
-from benchbook.core.artifacts import findings, record, run_folder
+from benchbook.compare.text.conclusions import describe_finding
+from benchbook.compare.text.results_table import ResultsTable, build_results, rows_of_finding
+from benchbook.core.artifacts import findings, meta_analysis, record, run_folder
 from benchbook.core.artifacts.findings import Findings
+from benchbook.core.artifacts.meta_analysis import Pooled
 from benchbook.core.study import load
 from benchbook.core.study import study as core_study
-from benchbook.core.util import files, paths
+from benchbook.core.util import files, number_format, paths
 from benchbook.core.util.errors import did_you_mean
 from benchbook.read import tidy
-from benchbook.show import bottleneck_section, forest, numbers
+from benchbook.show import bottleneck_section, forest
 from benchbook.show.markup import element
+from benchbook.show.results_view import render_html, render_text, results_frame
 from benchbook.show.templating import render
 
 
@@ -61,7 +65,7 @@ class Finding:
     verdict = Told[str | None](
         "data.verdict", "Confirmed, contradicted or inconclusive; None without a claim."
     )
-    sentence = Told[str]("data.sentence", "All of it in one sentence.")
+    sentence = Told[str](lambda one: describe_finding(one.data), "All of it in one sentence.")
     warnings = Told[list[str]](lambda one: list(one.data.warnings), "What speaks against it.")
     levels = Told[pd.DataFrame](
         lambda one: of_parts("levels", one.data.levels),
@@ -73,18 +77,23 @@ class Finding:
     )
     runs = Told[list[str]](lambda one: list(one.data.runs), "Ids of the runs that it rests on.")
 
+    @property
+    def table(self) -> ResultsTable:
+        """Its rows: each thread level, and all together where the effect doesn't depend on them."""
+        return ResultsTable(self.study, "", tuple(rows_of_finding(self.data)))
+
     def plot(self) -> forest.Forest:
         """Draw it with its interval, over all threads and at each level."""
         return forest.of_findings([self.data], with_levels=True)
 
     def __repr__(self) -> str:
-        lines = [f"{self.id}: {self.label}", f"  {self.sentence}"]
+        lines = [f"{self.id}: {self.label}", *render_text(self.table)]
         if self.claim:
             lines.append(f"  claim {self.claim}: {self.verdict or 'not judged'}")
         return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)])
 
     def _repr_html_(self) -> str:
-        return render("objects/finding.html.j2", found=self).text
+        return render("objects/finding.html.j2", found=self, table=render_html(self.table)).text
 
 
 def _table(name: str, meaning: str) -> Told[pd.DataFrame]:
@@ -161,6 +170,16 @@ class Study:
             label = equivalence.label(found) if looked is not None and found.is_known else "not decided yet"
             rows.append({"workload": name, **found.numbers, "label": label})
         return documented("between", pd.DataFrame(rows))
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The results as every page shows them: a row for each workload, thread level and treatment."""
+        return documented("results", results_frame(build_results(self._found, self._recorded)))
+
+    @property
+    def _recorded(self) -> Pooled | None:
+        found = meta_analysis.of(self.name)
+        return found if found and self.is_recorded else None
 
     def plot(self) -> forest.Forest:
         """Draw every effect with its interval."""
@@ -251,26 +270,27 @@ class Study:
             return str(self._absent())
         lines = [f"{self.name}: {self.title}", f"  {self._state}"]
         if self.is_analyzed:
-            lines += [f"  {found.label}: {found.sentence}" for found in self.everything]
+            lines += render_text(build_results(self._found))
         return "\n".join([*lines, *([f"  next: {self.next_step}"] if self.next_step else [])])
 
     def _repr_html_(self) -> str:
         if self.is_recorded and not self.is_analyzed:
             return element("p", self._absent()).text
-        return render("objects/study.html.j2", study=self, state=self._state).text
+        table = render_html(build_results(self._found, self._recorded)) if self.is_analyzed else ""
+        return render("objects/study.html.j2", study=self, state=self._state, table=table).text
 
     @property
     def _state(self) -> str:
         runs, planned = self.progress
         if planned is None:
             return "nothing has been measured yet"
-        text = f"{runs} of {numbers.count(planned, 'run')}"
+        text = f"{runs} of {number_format.format_count(planned, 'run')}"
         if not self.is_analyzed:
             return f"{text}, not analyzed yet"
         blocks = self._found.blocks
         return (
-            f"{text}, {blocks.complete} of {numbers.count(blocks.planned, 'block')}, "
-            f"{numbers.minutes(self._found.machine_minutes)} of machine time"
+            f"{text}, {blocks.complete} of {number_format.format_count(blocks.planned, 'block')}, "
+            f"{number_format.format_minutes(self._found.machine_minutes)} of machine time"
         )
 
     @property

@@ -28,6 +28,7 @@ import paramiko
 
 from benchbook.commands import fleet_kubernetes, fleet_sessions, rebuild_record
 from benchbook.commands import record as recording
+from benchbook.compare.text.results_table import build_pooled_results
 from benchbook.core.artifacts import record
 from benchbook.core.study import inventory, load
 from benchbook.core.study.inventory import Target
@@ -36,6 +37,7 @@ from benchbook.core.util import paths, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, SiteError
 from benchbook.core.util.plural import count
 from benchbook.evidence.sessions import minute
+from benchbook.show import results_view
 from benchbook.sites.hosts.host import close, connect
 
 LOST = (OSError, EOFError, paramiko.SSHException)
@@ -89,8 +91,8 @@ def run(
     print(f"{taken} of {count(due * len(study), 'session')} are recorded; {recording.COMMIT}")
     for name in study if taken else ():
         if (pooled := rebuild_record.study(name)) is not None:
-            headlines = [level.headline for contrast in pooled.contrasts for level in contrast.told]
-            print("\n".join([f"{name}, over {count(len(pooled.sessions), 'session')}:", *headlines]))
+            lines = results_view.render_text(build_pooled_results(pooled))
+            print("\n".join([f"{name}, over {count(len(pooled.sessions), 'session')}:", *lines]))
     return int(taken < due * len(study))
 
 

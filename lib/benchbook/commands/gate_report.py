@@ -9,8 +9,8 @@ from typing import Any
 from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.stats.noninferiority import Decision
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import format_percent
 from benchbook.show import templating
-from benchbook.show.numbers import percent
 
 ORDER = ("slower", "undecided", "not slower")
 WIDTH = 61
@@ -19,7 +19,8 @@ MARKS = {"not slower": "✅", "slower": "❌", "undecided": "❔"}
 
 def line(one: Decision, margin: float) -> str:
     """Return one decision as a line: answer, effect with interval and level, blocks, reason."""
-    return f"{one.workload}: {one.treatment}: {one.word}: {effect(one)}; margin {percent(-margin)}; {one.why}"
+    against = f"margin {format_percent(-margin)}"
+    return f"{one.workload}: {one.treatment}: {one.word}: {effect(one)}; {against}; {one.why}"
 
 
 def effect(one: Decision) -> str:
@@ -28,16 +29,16 @@ def effect(one: Decision) -> str:
     if found.effect is None:
         return f"no effect ({found.n} blocks)"
     if not found.is_known:
-        return f"{percent(found.effect, 2)} QPS without an interval ({found.n} blocks)"
-    between = f"[{percent(found.low, 2)}, {percent(found.high, 2)}]"
-    return f"{percent(found.effect, 2)} QPS {between} at {100 * found.level:g} % ({found.n} blocks)"
+        return f"{format_percent(found.effect, 2)} QPS without an interval ({found.n} blocks)"
+    between = f"[{format_percent(found.low, 2)}, {format_percent(found.high, 2)}]"
+    return f"{format_percent(found.effect, 2)} QPS {between} at {100 * found.level:g} % ({found.n} blocks)"
 
 
 def headline(found: Any) -> str:
     """Return the answer as a sentence."""
     asked = found.asked
     return (
-        f"{asked.name}: {found.word} (margin {percent(-asked.margin)} QPS, "
+        f"{asked.name}: {found.word} (margin {format_percent(-asked.margin)} QPS, "
         f"baseline {asked.study.baseline}, "
         f"{found.blocks} blocks with {found.run_s} s of each arm, {found.spent_s / 60:.1f} minutes, "
         f"{found.voided} runs voided; {found.ended})"
@@ -95,7 +96,9 @@ def markdown(found: Any) -> str:
         for arm, one in engines.items()
     }
     told = {"worst": ranked[0], "headline": headline(found), "servers": servers}
-    return templating.text("gate.md.j2", found=found, margin=percent(-found.asked.margin), **given, **told)
+    return templating.text(
+        "gate.md.j2", found=found, margin=format_percent(-found.asked.margin), **given, **told
+    )
 
 
 def figure(one: Decision, margin: float) -> Iterator[str]:
@@ -117,7 +120,7 @@ def figure(one: Decision, margin: float) -> Iterator[str]:
 
     yield drawn({found.low: "├", found.high: "┤", found.effect: "●"}, "─", (found.low, found.high))
     yield drawn({-margin: "▲", 0.0: "│"})
-    yield f"  ▲ margin {percent(-margin)}   │ no change   ●─ effect {percent(found.effect, 2)}"
+    yield f"  ▲ margin {format_percent(-margin)}   │ no change   ●─ effect {format_percent(found.effect, 2)}"
 
 
 def junit(found: Any) -> str:

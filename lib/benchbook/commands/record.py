@@ -22,15 +22,14 @@ from benchbook.core.artifacts import record, run_folder
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study import load, study_variants
 from benchbook.core.study.study import Study
-from benchbook.core.util import files, git, numeric_equality, paths, yaml_file
+from benchbook.core.util import files, git, number_format, numeric_equality, paths, yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.util.plural import count
 from benchbook.evidence import archive, archive_store, recompute, sessions, verify
 from benchbook.evidence.archive import ROOM_BYTES
 from benchbook.evidence.archive_reader import Unpacked
 from benchbook.read import tidy
-from benchbook.show import conclusions as answers
-from benchbook.show import numbers, registration
+from benchbook.show import registration, study_answer
 from benchbook.sites.workspace import free_bytes
 
 # What the evidence is made with; params.yaml is compared without the lists of what to run.
@@ -355,7 +354,8 @@ def against(found: Findings, registered: str) -> Iterator[str]:
     elif aa.low is None:
         yield "the A/A pair has no interval"
     elif aa.label in ("higher", "lower"):
-        yield f"the A/A pair shows a difference where there is none: {numbers.span(aa.low, aa.high)}"
+        ends = number_format.format_percent_range(aa.low, aa.high)
+        yield f"the A/A pair shows a difference where there is none: {ends}"
     elif aa.label == "depends on threads":
         yield "the A/A pair depends on threads, though its arms are equal at each of them"
     yield from (f"too wide: {text}" for text in caveats.wide(found.findings))
@@ -394,7 +394,8 @@ def entry_of(held: Unpacked, packed: Path, more: Mapping[str, Any]) -> record.En
 def _followed(held: Unpacked, found: Findings, told: str) -> dict[str, Any]:
     """Return what of an entry follows from a session's raw files, and what is `told` of its registration."""
     return {
-        "answer": answers.text(found) or "No finding could be computed; the page says why.",
+        "answer": study_answer.sentence_of_session(found)
+        or "No finding could be computed; the page says why.",
         "registered": told,
         "blocks": found.blocks.complete,
         "doubts": tuple(against(found, told)),

@@ -13,9 +13,9 @@ import nbformat
 
 from benchbook.commands import repro, review_record
 from benchbook.core.artifacts.findings import Finding, Findings
-from benchbook.core.util import files, git, paths
+from benchbook.core.util import files, git, number_format, paths
 from benchbook.core.util.errors import BenchbookError
-from benchbook.show import numbers, page
+from benchbook.show import page
 from benchbook.show.registration import keys_of
 from benchbook.show.table import Table, tabulated
 from benchbook.show.tables import contrast
@@ -92,7 +92,7 @@ def _findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
         caption = why or ("" if now else "Nothing is there now: `dvc pull` or `make repro` brings it.")
         if now and study in old:
             caption += (
-                f" Now is stale: what {numbers.listing(old[study])} read has changed since; "
+                f" Now is stale: what {number_format.join_words(old[study])} read has changed since; "
                 f"`make repro STUDY={study}` brings the numbers of these files."
             )
         yield tabulated(
@@ -130,7 +130,7 @@ def _change(old: Finding | None, new: Finding | None) -> str:
         return "new" if old is None else "gone"
     words = [key for key in ("verdict", "label") if getattr(old, key) != getattr(new, key)]
     if words:
-        return f"{numbers.listing(words)} changed"
+        return f"{number_format.join_words(words)} changed"
     same = all(getattr(old, key) == getattr(new, key) for key in ("effect", "low", "high", "n", "band"))
     return "the same" if same else "numbers moved"
 

@@ -10,10 +10,9 @@ from typing import Any
 from benchbook.compare.meta import meta_analysis
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.meta_analysis import Pooled, PooledEffect
-from benchbook.core.util import git, numeric_equality, paths
+from benchbook.core.util import git, number_format, numeric_equality, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.core.util.plural import count
-from benchbook.show import numbers
 from benchbook.show.forest import place
 from benchbook.show.table import Table, tabulated
 
@@ -103,7 +102,7 @@ def _change(old: PooledEffect | None, again: PooledEffect | None, new: PooledEff
         return "new" if old is None else "gone"
     words = [f"{old.standing} → {new.standing}"] if old.standing != new.standing else []
     if old.effect is not None and new.effect is not None and old.effect != new.effect:
-        points = numbers.percent(new.effect - old.effect)
+        points = number_format.format_percent(new.effect - old.effect)
         words.append(f"by {points.replace(' %', '')} points")
     by_code = again is not None and (again.label, again.effect) != (old.label, old.effect)
     by_sessions = again is None or (again.label, again.effect) != (new.label, new.effect)

@@ -90,14 +90,14 @@ def _render(notebook: Path, page: Path, study: str | None = None) -> None:
 
 def summarise(name: str, made_by: str | None, changed: int) -> None:
     """Write the answer of a study as Markdown beside its page."""
-    from benchbook.show import caveats_section, conclusions, evidence, registration
+    from benchbook.show import caveats_section, evidence, registration, sessions, study_answer
     from benchbook.show import page as page_
 
     seen = evidence.load(name)
     more = [registration.doubt(name, seen.runs), *caveats_section.differing()]
     if changed:
         more.append(caveats_section.Doubt("Edited code", page_.edited_code(made_by, changed), True))
-    text = conclusions.markdown(seen, more)
+    text = study_answer.render_summary(seen, more, sessions.recorded_of(seen))
     files.write_text(paths.study(name).summary, text)
 
 

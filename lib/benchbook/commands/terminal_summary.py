@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import textwrap
 from collections.abc import Sequence
 
+from benchbook.compare.text.results_table import build_results
 from benchbook.core.artifacts.findings import Findings
+from benchbook.core.artifacts.meta_analysis import Pooled
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
+from benchbook.core.util.number_format import format_count, format_minutes
 
 WIDTH, FIVE_MINUTES = 110, 5.0
 
@@ -15,28 +21,57 @@ WIDTH, FIVE_MINUTES = 110, 5.0
 def text(study: str) -> list[str]:
     """Return the answer of a study in lines, as its page has it; none before it has findings.
 
-    Its sentences come first, then why, where this session lies among those that are recorded, and on what
-    all this rests.
+    The table comes first, then why, where this session lies among those that are recorded, and on what all
+    this rests.
     """
     where = paths.study(study)
     if not where.findings.is_file():
         return []
-    from benchbook.show import bottleneck_section, conclusions, numbers
+    from benchbook.show import bottleneck_section, results_view, study_answer
 
     found = Findings.read(where.findings)
     blocks, (kept, due) = found.blocks, progress(study)
     runs = f", {kept} runs" if kept == due else f", {kept} of {due} runs"
-    early = conclusions.early(found)
-    said = [early] if early else [one.text for one in conclusions.said(found)]
+    table = build_results(found, recorded_sessions(study))
+    width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH)
     why = [
         f"Where the time went: {bottleneck_section.where(one, found)}: {one.sentence}."
         for one in bottleneck_section.known(found)[:1]
     ]
-    basis = f"{blocks.complete} of {numbers.count(blocks.planned, 'block')}{runs if due else ''}, "
-    basis += f"{numbers.minutes(found.machine_minutes)} of machine time"
-    lines = [*said, *why, *place(study), f"({basis})", *five_minutes(found)]
-    wrapped = (textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ") for line in lines)
-    return [f"{study}: {found.question}", *wrapped]
+    basis = f"{blocks.complete} of {format_count(blocks.planned, 'block')}{runs if due else ''}, "
+    basis += f"{format_minutes(found.machine_minutes)} of machine time"
+    before = [f"{study}: {found.question}", *study_answer.conclude_study(found, table)]
+    after = [*why, *place(study), f"({basis})", *five_minutes(found)]
+    is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return [
+        *_wrap(before, width),
+        "",
+        *_wrap([results_view.caption_of(table)], width),
+        *results_view.render_text(table, width, is_coloured),
+        *_wrap(after, width),
+    ]
+
+
+def _wrap(lines: Sequence[str], width: int) -> list[str]:
+    return [part for line in lines for part in textwrap.wrap(line, width)]
+
+
+def recorded_sessions(study: str) -> Pooled | None:
+    """Recorded sessions with the design of this clone's session, pooled; None where there are none."""
+    from benchbook.commands import review_record
+    from benchbook.core.artifacts import design, meta_analysis, record
+    from benchbook.evidence import sessions
+    from benchbook.evidence.archive_reader import Unpacked
+
+    known = record.read().studies.get(study)
+    if known is None or not paths.study(study).raw.is_dir():
+        return None
+    held = Unpacked(paths.root(), study)
+    mine = design.of(held.study, held.facts.arms, sessions.methods(held))
+    if not known.of_design(mine):
+        return None
+    found = meta_analysis.of(study)
+    return found if found and found.design == mine else review_record.recorded(study, mine)
 
 
 def five_minutes(found: Findings) -> list[str]:
@@ -62,10 +97,8 @@ def five_minutes(found: Findings) -> list[str]:
 
 def place(study: str) -> list[str]:
     """Say where this session lies among those that are recorded of the same study."""
-    from benchbook.commands import review_record
     from benchbook.compare.meta import meta_analysis, prediction_check
     from benchbook.core.artifacts import design, record
-    from benchbook.core.artifacts import meta_analysis as core
     from benchbook.evidence import sessions
     from benchbook.evidence.archive_reader import Unpacked
 
@@ -82,9 +115,7 @@ def place(study: str) -> list[str]:
             other = record.results(newest).design
             told = "; ".join(design.differing(other, sessions.described(held))[:3])
         return [f"None of the {several} recorded sessions has this design: {told}."]
-    found = core.of(study)
-    if found is None or found.design != mine:
-        found = review_record.recorded(study, mine)
+    found = recorded_sessions(study)
     if found is None:
         return [f"{len(alike)} recorded sessions have this design; none of them can be read."]
     here = meta_analysis.brought(

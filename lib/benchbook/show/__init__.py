@@ -1,6 +1,6 @@
 """Figures, tables, sentences and pages, all made from findings.json and the tidy tables.
 
-from benchbook.show import answer, forest, load, tables
+from benchbook.show import forest, load, study_answer, tables
 seen = load("quick")
 forest.of_findings(seen.findings.findings, seen.findings.aa)
 """

@@ -13,8 +13,9 @@ from benchbook.compare.text import labels
 from benchbook.core.published.audit import Audit, Claim, Number
 from benchbook.core.published.audit import Table as Printed
 from benchbook.core.published.source import Workload
+from benchbook.core.util import number_format
 from benchbook.core.util.errors import given
-from benchbook.show import numbers, theme
+from benchbook.show import theme
 from benchbook.show.markup import Html, element, join, linked, slug
 from benchbook.show.picture import Panel, Picture
 from benchbook.show.table import Table, long, number, tabulated
@@ -38,15 +39,15 @@ def recomputed(claim: Claim) -> str:
     Empty where the verdict says all there is.
     """
     mean, low, high = claim.mean, claim.low, claim.high
-    if claim.kind not in ("effect", "value") or not numbers.is_known(mean):
+    if claim.kind not in ("effect", "value") or not number_format.is_known(mean):
         return "" if claim.recomputed == claim.verdict else claim.recomputed
     if _RATIO.fullmatch(claim.published):
         return f"{1 + mean:g} to 1"
-    own = numbers.percent(mean) if claim.is_share else _amount(mean)
+    own = number_format.format_percent(mean) if claim.is_share else _amount(mean)
     if low == high:
         return own
     plain = f"{_amount(given(low))} to {_amount(given(high))}"
-    ends = numbers.span(low, high) if claim.is_share else plain
+    ends = number_format.format_percent_range(low, high) if claim.is_share else plain
     if claim.judged_by == "mean":
         at = f"; {claim.found_at[0]}" if claim.found_at else ""
         return f"{own} on average, {ends} by cell{at}"
@@ -60,7 +61,7 @@ def recomputed(claim: Claim) -> str:
 
 
 def _amount(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else numbers.significant(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else number_format.format_significant(value)
 
 
 def arithmetic(audit: Audit) -> Html:
@@ -100,7 +101,11 @@ def measured(audit: Audit) -> Table:
 
 def _load(load: Workload) -> str:
     count = load.statements
-    told = f"{numbers.count(round(count), 'statement')} an event" if count else "statements not known"
+    told = (
+        f"{number_format.format_count(round(count), 'statement')} an event"
+        if count
+        else "statements not known"
+    )
     return "; ".join(filter(None, [load.script, told, _settings(load.options), load.means]))
 
 
@@ -193,7 +198,7 @@ def _picture(tables: Sequence[Printed]) -> Picture:
             if metric:
                 panels += _panel([one for one in lines if one[1].metric == metric], load, metric)
     titles, anchor = [table.title for table in tables], slug("-".join(table.name for table in tables))[:80]
-    title = numbers.listing(titles) if len(tables) < 4 else f"{len(tables)} tables compared"
+    title = number_format.join_words(titles) if len(tables) < 4 else f"{len(tables)} tables compared"
     return Picture(f"figure-{anchor}", title, tuple(panels), CAPTION)
 
 

@@ -16,7 +16,8 @@ from benchbook.compare.bottlenecks.service_demand import decided, fit_cores
 from benchbook.compare.text import labels as labels_module
 from benchbook.core.artifacts.bottlenecks import Cause, Causes, CellCosts
 from benchbook.core.artifacts.findings import Findings
-from benchbook.show import numbers, theme
+from benchbook.core.util import number_format
+from benchbook.show import theme
 from benchbook.show.picture import Panel, Picture
 from benchbook.show.table import Table, number, tabulated
 from benchbook.show.templating import render
@@ -50,89 +51,36 @@ def of_both_signs(several: Sequence[tuple[str, Findings]]) -> dict[_Place, list[
     return {place: own for place, own in ranked.items() if own[0][0] < 0 < own[-1][0]}
 
 
-def latency(findings: Findings, treatment: str, name: str) -> str:
-    """Say what time a treatment, by its name, adds to a query where nothing is full: that is what travels."""
-    found = findings.causes
-    own = [one for one in found.contrasts if one.treatment == treatment] if found else []
-    own = [one for one in own if one.threads == 1 and not any(one.full.values()) and one.reason is None]
-    added = [one.added_latency_us.value for one in own if one.added_latency_us]
-    if not added or min(added) * max(added) <= 0:
-        return ""
-    ends = dict.fromkeys(numbers.significant(abs(value), 2) for value in sorted(added, key=abs))
-    several = [next(iter(ends)), next(reversed(ends))] if len(ends) > 1 else list(ends)
-    way = "adds {} µs to" if added[0] > 0 else "takes {} µs from"
-    return f"{name} {way.format(' to '.join(several))} a query at 1 thread."
-
-
-def cost(findings: Findings, treatment: str, names: tuple[str, str]) -> str:
-    """Say what processor time a query takes at rates that were asked for, by the names of two arms.
-
-    Of the proxy where both have one, else of all parts. Nothing where no rate decides it, or two disagree.
-    """
-    asked = findings.causes.contrasts if findings.causes else ()
-    own = [one for one in asked if one.treatment == treatment and one.quantity == "cost"]
-    is_proxy = bool(own) and all("proxy" in one.cost for one in own)
-    told = [one.cost["proxy"] if is_proxy else one.added_cpu_us for one in own]
-    shown = sorted(one.value for one in told if one is not None and decided(one))
-    if not shown or shown[0] * shown[-1] <= 0:
-        return ""
-    ends = [100 * value if is_proxy else value for value in sorted(map(abs, (shown[0], shown[-1])))]
-    span = " to ".join(dict.fromkeys(numbers.significant(end, 2) for end in ends))
-    amount = f"{span}{numbers.NBSP}{'%' if is_proxy else 'µs'} {'more' if shown[0] > 0 else 'less'}"
-    where = f" at {len(shown)} of {len(own)} rates" if len(shown) < len(own) else ""
-    part = "the proxy" if is_proxy else "all parts"
-    return (
-        f"At the same rate a query takes {amount} processor time of {part} with {names[0]} than with "
-        f"{names[1]}{where}.{_line(findings, treatment, names) if is_proxy else ''}"
-    )
-
-
-def _line(findings: Findings, treatment: str, names: tuple[str, str]) -> str:
-    """Sentence on the proxy's cores against the rate: cores without a query, and a query's cost."""
-    cells = findings.causes.cells if findings.causes else ()
-    lines = [fit_cores(cells, arm, "proxy") for arm in (treatment, findings.baseline)]
-    told = [
-        f"{line[0]:.2f} cores and {numbers.significant(line[1], 2)} µs a query with {name}"
-        for line, name in zip(lines, names, strict=True)
-        if line is not None
-    ]
-    if len(told) < len(lines):
-        return ""
-    return f" Of all rates together the proxy takes {' against '.join(told)}."
-
-
-def full(findings: Findings) -> str:
-    """Say of each level which cores some arm filled, or that nothing was full; nothing if that is open.
-
-    Where a full client set runs aside, it is said too.
-    """
-    found, seen = findings.causes, dict[str, list[int]]()
-    if found is None:
-        return ""
-    for threads in dict.fromkeys(cell.threads for cell in found.cells):
-        cells = [cell for cell in found.cells if cell.threads == threads]
-        places = [place for cell in cells for place in cell.places]
-        filled = dict.fromkeys(_cores(place.parts) for place in places if place.is_full)
-        is_open = not all(cell.places for cell in cells) or any(place.is_full is None for place in places)
-        if filled or not is_open:
-            seen.setdefault(numbers.listing(list(filled)) or "nothing", []).append(threads)
-    lines = [f"{what} at {_threads(levels)}" for what, levels in seen.items()]
-    if aside := findings.client_full:
-        lines.append(f"the client's core in runs at {_threads(aside)} that are set aside")
-    return f"What was full: {'; '.join(lines)}." if lines else ""
+def describe_proxy_cores(findings: Findings) -> list[str]:
+    """Sentence for each treatment at asked rates: cores of the proxy without a query, and a query's cost."""
+    causes = findings.causes
+    if causes is None:
+        return []
+    asked = [one for one in causes.contrasts if one.quantity == "cost" and "proxy" in one.cost]
+    arms = labels_module.labels(findings, "arms")
+    sentences = []
+    for treatment in dict.fromkeys(one.treatment for one in asked):
+        pair = (treatment, findings.baseline)
+        lines = {arm: line for arm in pair if (line := fit_cores(causes.cells, arm, "proxy")) is not None}
+        if len(lines) == len(pair):
+            amounts = (
+                f"{line[0]:.2f} cores and {number_format.format_significant(line[1], 2)} µs a query with "
+                f"{arms.get(arm, arm)}"
+                for arm, line in lines.items()
+            )
+            sentences.append(f"Over all rates together the proxy takes {' against '.join(amounts)}.")
+    return sentences
 
 
 def _threads(levels: Sequence[int]) -> str:
-    return numbers.listing([*map(str, levels[:-1]), numbers.count(levels[-1], "thread")])
+    return number_format.join_words(
+        [*map(str, levels[:-1]), number_format.format_count(levels[-1], "thread")]
+    )
 
 
 def explained(found: Causes | None) -> list[Cause]:
     """Return the contrasts of queries a second: where there is none, a page says nothing of why."""
     return [one for one in found.contrasts if one.qps is not None] if found else []
-
-
-def _cores(parts: tuple[str, ...]) -> str:
-    return f"the {parts[0]}'s core" if len(parts) == 1 else f"the cores of {numbers.listing(list(parts))}"
 
 
 def shown(
@@ -162,11 +110,14 @@ def shown(
     given = {
         "turns": {told[place][0]: own for place, own in turns.items()},
         "lines": [
-            (numbers.listing([f"{name}, {_threads(levels)}" for name, levels in of.items()]), sentence)
+            (
+                number_format.join_words([f"{name}, {_threads(levels)}" for name, levels in of.items()]),
+                sentence,
+            )
             for sentence, of in lines.items()
         ],
         "broken": operational_laws.broken(findings.causes),
-        "reason": numbers.listing(reasons[:2]) or "no difference in queries a second was shown",
+        "reason": number_format.join_words(reasons[:2]) or "no difference in queries a second was shown",
     }
     return [render("causes.html.j2", **given), *figures]
 
@@ -200,7 +151,12 @@ def tables(findings: Findings) -> list[Table]:
         rows += [(one, part, own, not place) for place, (part, own) in enumerate(of_parts)]
     base = arms.get(findings.baseline, findings.baseline)
     of_events = [number(name, _EVENTS[event]) for event in events for name in (base, "Treatment")]
-    given = {"base": base, "level": numbers.level(found.level), "arms": arms, "workloads": workloads}
+    given = {
+        "base": base,
+        "level": number_format.format_level(found.level),
+        "arms": arms,
+        "workloads": workloads,
+    }
     return [tabulated("costs-of-a-query", rows, of_events=of_events, events=events, **given)]
 
 
@@ -208,7 +164,7 @@ def where(cause: Cause, findings: Findings) -> str:
     """Name what a cause is of, as every page does: HAProxy, point selects, 8 threads."""
     arms, workloads = labels_module.labels(findings, "arms"), labels_module.labels(findings, "workloads")
     names = arms.get(cause.treatment, cause.treatment), workloads.get(cause.workload, cause.workload)
-    return ", ".join([*names, numbers.count(cause.threads, "thread")])
+    return ", ".join([*names, number_format.format_count(cause.threads, "thread")])
 
 
 _MOST = 6
@@ -271,7 +227,9 @@ def _full(bar: CellCosts) -> set[str]:
 def _told(bar: CellCosts, arms: Mapping[str, str]) -> str:
     full = _full(bar)
     parts = [
-        f"{part.part} {numbers.significant(part.a_query['cpu_us'].value)} µs{' (full)' * (part.part in full)}"
+        f"{part.part} {number_format.format_significant(part.a_query['cpu_us'].value)} µs"
+        f"{' (full)' * (part.part in full)}"
         for part in bar.parts
     ]
-    return f"{arms.get(bar.arm, bar.arm)} at {numbers.count(bar.threads, 'thread')}: {', '.join(parts)}."
+    at = number_format.format_count(bar.threads, "thread")
+    return f"{arms.get(bar.arm, bar.arm)} at {at}: {', '.join(parts)}."

@@ -13,9 +13,9 @@ from benchbook.compare.stats import pairs, tolerance
 from benchbook.compare.stats import slice_counts as of_turns
 from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.text import labels
-from benchbook.core.util import paths
+from benchbook.core.util import number_format, paths
 from benchbook.core.util.plural import sentence
-from benchbook.show import direction_notes, forest, numbers, templating
+from benchbook.show import direction_notes, forest, templating
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html
 
@@ -71,7 +71,7 @@ def points(seen: Evidence, more: Sequence[Doubt] = ()) -> list[Doubt]:
     stopped: dict[str, list[str]] = {}
     for arm, parts in findings.turns.stopped.items() if findings.turns else ():
         if not arm.endswith(labels.AGAIN):
-            stopped.setdefault(numbers.listing(parts), []).append(findings.names.arms.get(arm, arm))
+            stopped.setdefault(number_format.join_words(parts), []).append(findings.names.arms.get(arm, arm))
     pilots = [_SHORT.match(str(one.get("reason"))) for one in warm_up.get("pilots") or ()]
     voids = findings.voids
     given = {
@@ -83,7 +83,7 @@ def points(seen: Evidence, more: Sequence[Doubt] = ()) -> list[Doubt]:
         "runs": len(runs),
         "ran": {*runs.arm},
         "lengths": [
-            numbers.listing([f"{length:g}" for length in sorted(runs[column].unique())], "or")
+            number_format.join_words([f"{length:g}" for length in sorted(runs[column].unique())], "or")
             for column in ("run_s", "discard_s")
         ],
         # Where one of them was long enough, others that were not are no reason.

@@ -52,6 +52,11 @@ class Measured:
         return f"{'record/' if self.is_recorded else ''}studies/{slug(self.name)}.html"
 
     @property
+    def whole_name(self) -> str:
+        """Name, and that it was measured here where the record has it too."""
+        return self.name if self.is_recorded else f"{self.name} here"
+
+    @property
     def runs(self) -> str:
         """The way from the first page to its single runs."""
         return f"{'record/' if self.is_recorded else ''}runs/{slug(self.name)}/index.html"

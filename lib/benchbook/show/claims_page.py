@@ -6,6 +6,7 @@ from typing import get_args
 from urllib.parse import urlsplit
 
 from benchbook.compare.text import labels
+from benchbook.compare.text.results_table import levels_of
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts import findings
 from benchbook.core.artifacts.findings import Answer, Finding
@@ -16,7 +17,6 @@ from benchbook.show.audit_page import recomputed
 from benchbook.show.claim_status import Measured, Standing
 from benchbook.show.markup import ADDRESS, Html, element
 from benchbook.show.table import Table, tabulated
-from benchbook.show.tables import levels_of
 from benchbook.show.templating import render
 
 

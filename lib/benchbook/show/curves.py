@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from benchbook.compare.meta import meta_analysis_text
 from benchbook.compare.text import labels
+from benchbook.compare.text.results_table import levels_of
 from benchbook.core.artifacts.findings import ByThreads, Finding
 from benchbook.core.artifacts.meta_analysis import Contrast, Pooled
+from benchbook.core.util import number_format
 from benchbook.core.util.plural import count
-from benchbook.show import forest, numbers, theme
+from benchbook.show import forest, theme
 from benchbook.show.forest import Ends, Scale
 from benchbook.show.markup import Html, slug
 from benchbook.show.picture import render_svg
-from benchbook.show.tables import levels_of
 from benchbook.show.templating import render
 
 # An effect at so many levels is drawn as a line even where one number may stand for all of them.
@@ -58,9 +58,9 @@ class Curve:
     def told(self) -> str:
         """Its effects in words: −19 % at 1 thread, +24 % at 8."""
         first, *others = self.points
-        told = [f"{meta_analysis_text.percent(one.value)} at {one.threads:,}" for one in others]
+        told = [f"{number_format.glance_percent(one.value)} at {one.threads:,}" for one in others]
         return ", ".join(
-            [f"{meta_analysis_text.percent(first.value)} at {count(first.threads, 'thread')}", *told]
+            [f"{number_format.glance_percent(first.value)} at {count(first.threads, 'thread')}", *told]
         )
 
 
@@ -113,7 +113,7 @@ def over_sessions(pooled: Pooled) -> tuple[Curves | None, set[str]]:
 
 def is_curve(levels: Sequence[Any], is_one_number: bool) -> bool:
     """Tell whether threads are what an effect is told by: no number stands for all, or it hides too much."""
-    known = [forest.log_of(one.effect) for one in levels if numbers.is_known(one.effect)]
+    known = [forest.log_of(one.effect) for one in levels if number_format.is_known(one.effect)]
     is_level = is_one_number and (not known or max(known) - min(known) < _APART)
     return len(levels) >= (_A_CURVE if is_level else 2)
 
@@ -131,9 +131,9 @@ def _curves(found: Iterable[tuple[str, str, Curve]], caption: str) -> tuple[Curv
 def _once(found: Finding) -> Curve:
     points = []
     for one in levels_of(found):
-        if numbers.is_known(one.effect):
+        if number_format.is_known(one.effect):
             is_decided = not isinstance(one, ByThreads) and one.label in forest.DECIDED
-            points.append(Point(one.threads, one.effect, numbers.ends(one), is_decided))
+            points.append(Point(one.threads, one.effect, one.estimate.ends, is_decided))
     return Curve(labels.of(found, "treatment"), f"#finding-{slug(found.id)}", tuple(points))
 
 

@@ -9,8 +9,8 @@ from benchbook.compare.claims import bands
 from benchbook.compare.text import labels
 from benchbook.core.artifacts.findings import Answer, AnswerPart, Finding, Findings
 from benchbook.core.published import source
+from benchbook.core.util import number_format
 from benchbook.core.util.errors import InputErrors, given
-from benchbook.show import numbers
 
 # As `compare.arrangements` writes it: an arm has its key in brackets where it has a name for readers.
 _NOTE = re.compile(r"Arm (?:.+ \((?P<named>[^()]+)\)|(?P<key>\S+)) illustrates (?P<claim>\S+) and doesn't")
@@ -18,13 +18,13 @@ _NOTE = re.compile(r"Arm (?:.+ \((?P<named>[^()]+)\)|(?P<key>\S+)) illustrates (
 
 def is_opposite(found: Finding, band: Sequence[float | None] | None) -> bool:
     """Tell whether an effect lies wholly on the other side of zero than all of what a claim allows."""
-    is_number = found.headline and numbers.is_known(found.effect)
+    is_number = found.headline and number_format.is_known(found.effect)
     return bool(band and is_number) and _is_beyond(found, band)
 
 
 def parts(one: Answer) -> str:
     """Name the parts of an illustrated claim that went the other way: `all`, some of them, or nothing."""
-    known = [part for part in one.parts if one.kind == "effect" and numbers.is_known(part.low)]
+    known = [part for part in one.parts if one.kind == "effect" and number_format.is_known(part.low)]
     turned = sum(part.scale == "share" and _is_beyond(part, part.band) for part in known)
     if not turned:
         return ""
@@ -40,7 +40,7 @@ def _is_beyond(found: AnswerPart | Finding, band: Sequence[float | None] | None)
 def of_pair(own: Sequence[Finding], band: Sequence[float | None] | None) -> str:
     """Name the workloads on which a pair of arms went the other way than a band: `all`, some, or nothing."""
     turned = [labels.of(one, "workload") for one in own if is_opposite(one, band)]
-    return "all" if turned and len(turned) == len(own) else numbers.listing(turned)
+    return "all" if turned and len(turned) == len(own) else number_format.join_words(turned)
 
 
 def beside_note(note: str, findings: Findings) -> str:

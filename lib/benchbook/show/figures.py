@@ -15,8 +15,8 @@ from benchbook.compare.text import cpu_models
 from benchbook.compare.text import labels as labels_module
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.study.interleaving import TURNS
-from benchbook.core.util import paths
-from benchbook.show import bottleneck_section, curves, forest, numbers, sessions, theme
+from benchbook.core.util import number_format, paths
+from benchbook.show import bottleneck_section, curves, forest, sessions, theme
 from benchbook.show.evidence import Evidence
 from benchbook.show.picture import Panel, Picture, by_arm
 from benchbook.show.table import Table, tabulated
@@ -39,7 +39,10 @@ def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
                     own.threads * aside, own.qps, theme.marker(arm, arms), color=shade, markersize=4.5,
                     alpha=0.75, markeredgecolor=theme.PAPER, markeredgewidth=0.5, zorder=3,
                 )  # fmt: skip
-                at = [f"{numbers.significant(y)} at {numbers.count(x, 'thread')}" for x, y in means.items()]
+                at = [
+                    f"{number_format.format_significant(y)} at {number_format.format_count(x, 'thread')}"
+                    for x, y in means.items()
+                ]
                 told.append(f"{arm}: {', '.join(at)}.")
             levels = sorted(part.threads.unique())
             axes.set(xscale="log", xlabel="threads", xlim=(levels[0] / 1.4, levels[-1] * 1.4))
@@ -63,7 +66,7 @@ def seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str]) ->
     panels = []
     for workload, part in runs.groupby("workload", sort=True):
         chosen = part[part.threads == part.threads.max()]
-        name = f"{workload}, {numbers.count(int(part.threads.max()), 'thread')}"
+        name = f"{workload}, {number_format.format_count(int(part.threads.max()), 'thread')}"
         series = intervals.drop(columns="threads").merge(chosen[["run_id", "arm"]], on="run_id")
         if series.empty:
             continue
@@ -106,8 +109,11 @@ def _discard(axes: Axes, discard_s: float) -> None:
 
 def _told_seconds(own: pd.DataFrame, arm: str) -> str:
     measured = own[~own.is_discarded.astype(bool)].qps
-    middle, slowest = numbers.significant(measured.median()), numbers.significant(measured.min())
-    stalled = numbers.count(int(own.is_stall.sum()), "stalled second")
+    middle, slowest = (
+        number_format.format_significant(measured.median()),
+        number_format.format_significant(measured.min()),
+    )
+    stalled = number_format.format_count(int(own.is_stall.sum()), "stalled second")
     return f"{arm}: median {middle}, slowest second {slowest}, {stalled}."
 
 

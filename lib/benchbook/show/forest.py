@@ -11,17 +11,19 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchbook.compare.meta import meta_analysis_text
 from benchbook.compare.text import cpu_models, labels
-from benchbook.compare.text.sentences import SHOWN, listing
+from benchbook.compare.text.results_table import levels_of
+from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts import meta_analysis
 from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Level, Rungs
 from benchbook.core.artifacts.meta_analysis import Pooled, PooledEffect
+from benchbook.core.util import number_format
+from benchbook.core.util.estimate import Estimate
 from benchbook.core.util.plural import count
-from benchbook.show import numbers, theme
+from benchbook.show import theme
 from benchbook.show.markup import Html, slug
 from benchbook.show.picture import render_svg
-from benchbook.show.tables import contrast, levels_of
+from benchbook.show.tables import contrast
 from benchbook.show.templating import render
 
 Ends = tuple[float, float]
@@ -43,20 +45,30 @@ CLAIMED = " Shaded: what was claimed."
 
 @dataclass(frozen=True)
 class Scale:
-    """Log ratios between two ends."""
+    """Places of effects between two log ratios.
+
+    With `linear_up_to` it is symmetric and logarithmic beyond that size; with `ticks_at` its ticks are given.
+    """
 
     low: float
     high: float
     most_ticks: int = 5
+    ticks_at: tuple[float, ...] = ()
+    linear_up_to: float = 0.0
 
     def __call__(self, fraction: float) -> float:
-        """Return where an effect stands, in per cent of the width."""
-        part = (log_of(fraction) - self.low) / (self.high - self.low)
-        return round(100 * min(max(part, 0.005), 0.995), 2)
+        """Place of an effect, in per cent of the width."""
+        low, high, place = map(self._stretch, (self.low, self.high, log_of(fraction)))
+        return round(100 * min(max((place - low) / (high - low), 0.005), 0.995), 2)
+
+    def _stretch(self, log_ratio: float) -> float:
+        return math.asinh(log_ratio / self.linear_up_to) if self.linear_up_to else log_ratio
 
     @property
     def ticks(self) -> list[float]:
         """Round fractions, zero among them, that stand far enough apart to be read."""
+        if self.ticks_at:
+            return [*self.ticks_at]
         gap = (self.high - self.low) / self.most_ticks
         chosen = [0]
         for side in ([tick for tick in _TICKS if tick > 0], [tick for tick in _TICKS[::-1] if tick < 0]):
@@ -141,7 +153,7 @@ def of_findings(
     if aa and own:
         rows.append(_row(aa, f"{contrast(aa)}{beside_queries(aa.metric)}"))
     bases = dict.fromkeys(labels.inside(one, "baseline") for several in own.values() for one in several)
-    against = f"Against {listing([*bases])}. " if bases else ""
+    against = f"Against {number_format.join_words([*bases])}. " if bases else ""
     has_band = any(row.band for row in rows)
     told = f"{against}{CAPTION}{CLAIMED if has_band else ''}"
     return Forest("effects", "Effects and their intervals", tuple(rows), told)
@@ -175,10 +187,10 @@ def by_session(found: Pooled, contrasts: Sequence[meta_analysis.Contrast] | None
     for of, effect in known:
         rows.append(Row(place(of, effect), kind="heading"))
         for seen in sorted(effect.sessions, key=lambda each: found.session(each.session).measured):
-            session, ends, value = found.session(seen.session), numbers.ends(seen), seen.effect or 0.0
+            session, ends, value = found.session(seen.session), seen.estimate.ends, seen.effect or 0.0
             name = f"{session.measured[:16].replace('T', ' ')}, {cpu_models.name(session.processor)}"
-            told = meta_analysis_text.percent(value) + (
-                f" ({meta_analysis_text.span(*ends)})" if ends else ""
+            told = number_format.glance_percent(value) + (
+                f" ({number_format.glance_range(*ends)})" if ends else ""
             )
             rows.append(Row(name, told, ((value, _is_decided(seen)),), ends, kind="level"))
     return Forest("by-session", "Session by session", tuple(rows), CAPTION, is_folded=True)
@@ -210,14 +222,28 @@ def _row(found: Contrast | Level | ByThreads, name: str) -> Row:
     band, way = None, ""
     if isinstance(found, Finding):
         band, way = found.band, f"#finding-{slug(found.id)}"
-    if not numbers.is_known(found.effect) or (isinstance(found, Contrast) and not found.headline):
-        told = "by threads" if numbers.is_known(found.effect) else numbers.NOT_COMPUTED
-        return Row(name, told, band=band, way=way)
+    if number_format.is_known(found.effect) and isinstance(found, Contrast) and not found.headline:
+        return Row(name, "by threads", band=band, way=way)
     is_decided = isinstance(found, ByThreads) or found.label in DECIDED
-    ends = numbers.ends(found)
-    span = f" ({numbers.span(*ends, 0 if max(map(abs, ends)) >= 1 else 1)})" if ends else ", no interval"
-    told = f"{numbers.percent(found.effect)}{span}"
-    return Row(name, told, ((found.effect, is_decided),), ends, band=band, way=way)
+    return row_of_estimate(found.estimate, name, way, band, is_decided)
+
+
+def row_of_estimate(
+    estimate: Estimate,
+    name: str,
+    way: str = "",
+    band: Sequence[float | None] | None = None,
+    is_decided: bool | None = None,
+) -> Row:
+    """Line of one number with its interval; decided where the whole interval has one sign, unless given."""
+    if not estimate.has_value or estimate.value is None:
+        return Row(name, number_format.NOT_COMPUTED, band=band, way=way)
+    ends = estimate.ends
+    digits = 0 if ends and max(map(abs, ends)) >= 1 else 1
+    span = f" ({number_format.format_percent_range(*ends, digits)})" if ends else ", no interval"
+    decided = bool(estimate.sign) if is_decided is None else is_decided
+    told = f"{number_format.format_percent(estimate.value)}{span}"
+    return Row(name, told, ((estimate.value, decided),), ends, band=band, way=way)
 
 
 def on_throughput(found: Iterable[Pooled]) -> Iterator[tuple[Pooled, meta_analysis.Contrast, PooledEffect]]:
@@ -238,20 +264,38 @@ def place(one: meta_analysis.Contrast, effect: PooledEffect) -> str:
 def together(one: meta_analysis.Contrast, effect: PooledEffect) -> Row:
     """Give the line of an effect over sessions: its sessions, their mean, where a further one is expected."""
     dots = tuple((seen.effect, _is_decided(seen)) for seen in effect.sessions if seen.effect is not None)
-    row = Row(place(one, effect), effect.short, dots, expected(effect), way=f"#finding-{slug(one.id)}")
+    row = Row(
+        place(one, effect), describe_effect(effect), dots, expected(effect), way=f"#finding-{slug(one.id)}"
+    )
     is_one = effect.k > 1 and effect.label != "depends on the machine"
     return replace(row, square=effect.effect if is_one else None)
 
 
+def describe_effect(effect: PooledEffect) -> str:
+    """Effect over sessions in a few words: `−15 %, expected −18 to −13 %`."""
+    if effect.effect is None or effect.range_low is None or effect.range_high is None:
+        return effect.label
+    if effect.standing == "depends on the machine":
+        return f"{number_format.glance_range(effect.range_low, effect.range_high)}, {effect.standing}"
+    if effect.label == "one session":
+        is_shown = effect.occasions[0].sign
+        return f"{number_format.glance_percent(effect.effect) if is_shown else 'not shown'}, one session"
+    if effect.prediction_low is not None and effect.prediction_high is not None:
+        ends = number_format.glance_range(effect.prediction_low, effect.prediction_high)
+        return f"{number_format.glance_percent(effect.effect)}, expected {ends}"
+    ends = number_format.glance_range(effect.range_low, effect.range_high)
+    return f"{number_format.glance_percent(effect.effect)}, seen {ends}"
+
+
 def _is_decided(seen: Any) -> bool:
-    ends = numbers.ends(seen)
+    ends = seen.estimate.ends
     return bool(ends and seen.label != "no useful interval" and ends[0] * ends[1] > 0)
 
 
 def expected(effect: PooledEffect) -> Ends | None:
     """Return where a further session is expected; with too few of them, their range or their interval."""
     if effect.k <= 1 and len(effect.sessions) == 1:
-        return numbers.ends(effect.sessions[0])
+        return effect.sessions[0].estimate.ends
     for low, high in (
         (effect.prediction_low, effect.prediction_high),
         (effect.range_low, effect.range_high),
@@ -265,7 +309,7 @@ def scale_of(rows: Sequence[Row]) -> Scale:
     """Return the scale of rows: every effect inside, intervals as far as is useful."""
     effects = [log_of(value) for row in rows for value, _ in row.dots]
     effects += [log_of(row.square) for row in rows if row.square is not None]
-    bands = [log_of(end) for row in rows for end in row.band or () if numbers.is_known(end)]
+    bands = [log_of(end) for row in rows for end in row.band or () if number_format.is_known(end)]
     inside = [min(max(one, -_FARTHEST), _FARTHEST) for one in (*effects, *bands)]
     ends = [log_of(end) for row in rows for end in row.ends or ()]
     low, high = min([0.0, *inside]), max([0.0, *inside])
@@ -281,7 +325,7 @@ def bar(row: Row, at: Scale) -> Html:
 
 def axis(at: Scale) -> Html:
     """Write the numbers of the scale."""
-    first, last = (numbers.percent(at.ticks[end], 0) for end in (0, -1))
+    first, last = (number_format.format_percent(at.ticks[end], 0) for end in (0, -1))
     said = f"scale from {first} to {last} against the baseline"
     return render_svg("axis.svg.j2", said, _SIZE, at=at)
 

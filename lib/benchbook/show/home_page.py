@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,19 +11,19 @@ from benchbook.compare.bottlenecks import operational_laws
 from benchbook.compare.claims.transferability import nearest
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text import labels as labels_module
+from benchbook.compare.text.results_table import DECIDED, rows_of_finding
 from benchbook.core.artifacts.findings import Finding, Findings
 from benchbook.core.artifacts.meta_analysis import LABELS, Contrast
 from benchbook.core.published.audit import Claim
 from benchbook.core.study import descriptors
-from benchbook.core.util import paths
-from benchbook.show import bottleneck_section, direction_notes, forest, numbers
+from benchbook.core.util import number_format, paths
+from benchbook.show import bottleneck_section, direction_notes, forest
 from benchbook.show.claim_status import Measured, Standing
-from benchbook.show.effect_summary import ONE_SESSION, Line, effect_of, effects_of, over_sessions
 from benchbook.show.markup import Html, slug
 from benchbook.show.templating import render
 
-# All rows share it: from two fifths of the baseline to two and a half times it. It is narrow.
-SCALE = forest.Scale(-0.92, 0.92, most_ticks=3)
+# All rows share it: logarithmic beyond 2 %, so that 4, 7 and 60 % stand apart in a narrow figure.
+SCALE = forest.Scale(-1.4, 1.4, ticks_at=(-0.5, -0.1, 0.0, 0.1, 1.0), linear_up_to=0.02)
 _ALIKE = ("holds elsewhere", "same direction")
 
 
@@ -32,7 +32,7 @@ def page(seen: Standing) -> Html:
     base = paths.root() / "studies"
     places = {name: paths.study(name).file.parent.relative_to(base).parts for name in paths.studies()}
     found = groups(seen, {name: "/".join(place) for name, place in places.items()})
-    return render("first.html.j2", answer=answer(seen), groups=found, mini=mini, axis=forest.axis(SCALE))
+    return render("first.html.j2", answer=answer(seen), groups=found, mini=draw_line, axis=forest.axis(SCALE))
 
 
 def answer(seen: Standing) -> str:
@@ -47,10 +47,9 @@ def answer(seen: Standing) -> str:
     ).text
 
 
-def mini(line: Line) -> Html:
-    """Draw the effects of a line on the scale of all rows; its numbers stand beside it."""
-    dots = tuple((one.value, one in line.decided) for one in line.effects)
-    return forest.bar(forest.Row("", dots=dots, ends=line.ends), SCALE)
+def draw_line(line: forest.Row) -> Html:
+    """Drawing of a line on the scale of all rows, what was published shaded; its numbers stand beside it."""
+    return forest.bar(line, SCALE)
 
 
 _NEAR = {
@@ -68,7 +67,9 @@ _NO = ("opposite", "not seen", "depends on the machine")
 HEADLINES = tuple(
     f"tidb-kubernetes/{claim}" for claim in ("host-network", "load-balancer", "c2-machines", "ubuntu")
 )
-_MOST_LINES = 3
+_MOST_LINES = 4
+# The words for a finding that was measured once.
+ONE_SESSION = "one session on one machine"
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Row:
     question: str
     way: str
     claims: tuple[Claim, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[forest.Row, ...]
     more: int = 0
     sessions: str = ""
     why: str = ""
@@ -97,11 +98,8 @@ class Group:
 
     @property
     def digest(self) -> str:
-        """What the first contrast of each question came to; what is called alike stands together."""
-        told: dict[str, list[str]] = {}
-        for line in (row.lines[0] for row in self.rows if row.lines):
-            told.setdefault(line.name, []).append(line.told)
-        return " · ".join(f"{name}: {' / '.join(dict.fromkeys(several))}" for name, several in told.items())
+        """Questions of the group by their titles."""
+        return " · ".join(row.question for row in self.rows)
 
 
 def groups(seen: Standing, folders: Mapping[str, str]) -> list[Group]:
@@ -143,11 +141,16 @@ def _contrasts(seen: Standing, study: Measured, own: Sequence[Finding]) -> list[
     return several if len(several) == len(own) else []
 
 
-def _beyond(seen: Standing, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
-    """Say on how many sessions a row rests, and whether it carries over, as far as they say it."""
+def _beyond(
+    seen: Standing, studies: Sequence[Measured], own: Sequence[tuple[Measured, Finding]]
+) -> dict[str, Any]:
+    """On how many sessions a row rests, and whether it carries over, as far as they say it."""
     if not studies:
         return {}
-    standing = {label for line in lines for label in line.standing}
+    effects = [
+        effect for study, found in own for one in _contrasts(seen, study, [found]) for effect in one.told
+    ]
+    standing = {effect.standing for effect in effects}
     known = sorted(standing - _NOTHING or standing, key=_ORDER.index)
     labels = dict.fromkeys([*known[:1], *known[-1:]])
     one, *others = studies
@@ -156,24 +159,23 @@ def _beyond(seen: Standing, studies: Sequence[Measured], lines: Sequence[Line]) 
         told = f"{len(studies)} studies" + ("" if labels else f", each {told}")
     elif labels:
         several = [each.processor for each in seen.pooled[one.name].sessions]
-        processors = numbers.count(cpu_models.models(several), "processor")
-        told = f"{numbers.count(len(several), 'session')}, {processors}"
+        processors = number_format.format_count(cpu_models.models(several), "processor")
+        told = f"{number_format.format_count(len(several), 'session')}, {processors}"
     carries = [f"partly {label}" if len(labels) > 1 else label for label in labels]
     if "depends on the machine" not in labels and {study.name for study in studies} & {*seen.opposed}:
         carries.append("opposite sign in other studies")
     carried = {"carries": ", ".join(carries), "carries_way": f"{one.page}#answer" if labels else ""}
-    return {**_why(studies, lines), "sessions": told, **carried}
+    return {**_why(studies, {found.treatment for _, found in own}), "sessions": told, **carried}
 
 
-def _why(studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, str]:
+def _why(studies: Sequence[Measured], treatments: Collection[str]) -> dict[str, str]:
     """Return the first cause that is known of a treatment in these lines, and the way to all of its study."""
-    treatments = {line.treatment for line in lines}
     for study in studies:
         if operational_laws.broken(study.found.causes):
             return {"why": "the books don't add up", "why_way": f"{study.page}#why"}
         several = [study.found, *study.explained]
         told = [
-            (cause.treatment, f"at {numbers.count(cause.threads, 'thread')}: {cause.short}")
+            (cause.treatment, f"at {number_format.format_count(cause.threads, 'thread')}: {cause.short}")
             for found in several
             for cause in bottleneck_section.known(found)
             if cause.short
@@ -188,8 +190,8 @@ def _of_both_signs(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
     """Yield treatments whose effect turns between sessions, and why at both ends."""
     named = [(str(place), one) for place, one in enumerate(several)]
     for (_, threads, treatment), (first, *_, last) in bottleneck_section.of_both_signs(named).items():
-        ends = [f"{numbers.percent(effect)}: {one.short}" for effect, _, one in (first, last)]
-        yield treatment, f"at {numbers.count(threads, 'thread')}, {'; '.join(ends)}"
+        ends = [f"{number_format.format_percent(effect)}: {one.short}" for effect, _, one in (first, last)]
+        yield treatment, f"at {number_format.format_count(threads, 'thread')}, {'; '.join(ends)}"
 
 
 def _named(folder: str) -> str:
@@ -207,11 +209,31 @@ def _behind(seen: Standing, claim: str) -> list[Measured]:
 
 def _headline(seen: Standing, claim: Claim) -> Row:
     studies, ways = _behind(seen, claim.id), seen.shipped.get(claim.id, ())
-    lines = [line for study in studies for line in _of_claim(seen, study, claim)]
+    own = [
+        (study, found) for study in studies for found in (*study.answers(claim.id), *study.shows(claim.id))
+    ]
+    lines = [
+        replace(
+            line,
+            name=f"{study.whole_name}: {line.name}",
+            band=claim.shares,
+            told=line.told + ", the other way" * direction_notes.is_opposite(found, claim.shares),
+        )
+        for study, found in own
+        for line in _lines(seen, study, found)
+    ]
+    lines += [line for study in studies for line in _lines_of_parts(study, claim)]
     would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
-    known = {**_beyond(seen, studies, lines), **_graded(seen, claim.id)}
-    way = f"claims.html#claim-{slug(claim.id)}"
-    return Row(claim.claim, way, (claim,), tuple(lines), would=would, **known)
+    known = {**_beyond(seen, studies, own), **_graded(seen, claim.id)}
+    return Row(
+        claim.claim,
+        f"claims.html#claim-{slug(claim.id)}",
+        (claim,),
+        tuple(lines[:_MOST_LINES]),
+        more=max(len(lines) - _MOST_LINES, 0),
+        would=would,
+        **known,
+    )
 
 
 def _graded(seen: Standing, claim: str) -> dict[str, str]:
@@ -225,33 +247,24 @@ def _graded(seen: Standing, claim: str) -> dict[str, str]:
     return {}
 
 
-def _of_claim(seen: Standing, study: Measured, claim: Claim) -> Iterator[Line]:
-    name = study.name if study.is_recorded else f"{study.name} here"
-    pairs: dict[tuple[str, str], list[Finding]] = {}
-    for found in (*study.answers(claim.id), *study.shows(claim.id)):
-        pairs.setdefault((found.treatment, found.baseline), []).append(found)
-    for group in pairs.values():
-        if line := _line(seen, study, name, group):
-            yield replace(line, is_opposite=direction_notes.of_pair(group, claim.shares) == "all")
+def _lines_of_parts(study: Measured, claim: Claim) -> Iterator[forest.Row]:
+    """Lines of what a claim asks for that no pair of arms answers by itself."""
     for one in study.asked(claim.id):
-        known = [part for part in one.parts if part.scale == "share" and numbers.is_known(part.low)]
-        if known and one.kind == "effect":
-            way = f"{study.page}#finding-{slug(one.claim)}"
-            yield Line(name, way, tuple(map(effect_of, known)), direction_notes.parts(one) == "all")
+        known = [part for part in one.parts if part.scale == "share" and part.estimate.ends]
+        for part in known if one.kind == "effect" else ():
+            yield forest.row_of_estimate(
+                part.estimate,
+                f"{study.whole_name}: {part.where}",
+                f"{study.page}#finding-{slug(one.claim)}",
+                part.band,
+            )
 
 
 def _study(seen: Standing, study: Measured, own: Sequence[Finding], claims: Sequence[Claim]) -> Row:
-    """Return the row of a study by its findings, with those of the claims that it speaks to."""
-    contrasts: dict[tuple[str, str, str], list[Finding]] = {}
-    for found in () if operational_laws.broken(study.found.causes) else own:
-        key = found.treatment, found.baseline, found.metric
-        contrasts.setdefault(key, []).append(found)
-    named = [
-        (f"{labels_module.of(one[0], 'treatment')}{forest.beside_queries(one[0].metric)}", one)
-        for one in contrasts.values()
-    ]
-    lines = [line for name, one in named if (line := _line(seen, study, name, one)) is not None]
-    lines.sort(key=lambda line: not line.decided)
+    """Row of a study by its findings, with those of the claims that it speaks to."""
+    shown = [] if operational_laws.broken(study.found.causes) else own
+    lines = [line for found in shown for line in _lines(seen, study, found)]
+    lines.sort(key=lambda line: not line.direction)
     title = study.found.title
     return Row(
         title if study.is_recorded else f"{title} ({study.whose})",
@@ -259,14 +272,18 @@ def _study(seen: Standing, study: Measured, own: Sequence[Finding], claims: Sequ
         tuple(one for one in claims if study in _behind(seen, one.id)),
         tuple(lines[:_MOST_LINES]),
         more=max(len(lines) - _MOST_LINES, 0),
-        **_beyond(seen, [study], lines),
+        **_beyond(seen, [study], [(study, found) for found in own]),
     )
 
 
-def _line(seen: Standing, study: Measured, name: str, own: Sequence[Finding]) -> Line | None:
-    way = f"{study.page}#finding-{slug(own[0].id)}"
-    treatment = own[0].treatment
-    if contrasts := _contrasts(seen, study, own):
-        return Line(name, way, treatment=treatment, **over_sessions(contrasts))
-    effects = tuple(effects_of(own))
-    return Line(name, way, effects, treatment=treatment) if effects else None
+def _lines(seen: Standing, study: Measured, found: Finding) -> Iterator[forest.Row]:
+    """A line for each effect: over sessions where several are recorded, else each row of the finding."""
+    way = f"{study.page}#finding-{slug(found.id)}"
+    if contrasts := _contrasts(seen, study, [found]):
+        for one in contrasts:
+            yield from (replace(forest.together(one, effect), way=way) for effect in one.told)
+        return
+    for row in rows_of_finding(found):
+        name = f"{labels_module.label(row.treatment)} on {row.workload}{forest.beside_queries(row.metric)}"
+        at = "" if row.threads is None else f", {number_format.format_count(row.threads, 'thread')}"
+        yield forest.row_of_estimate(row.change, f"{name}{at}", way, None, row.label in DECIDED)

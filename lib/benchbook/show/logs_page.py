@@ -8,10 +8,11 @@ from pathlib import Path
 from matplotlib.ticker import NullLocator
 from nbformat import v4
 
+from benchbook.core.util import number_format
 from benchbook.log_analysis import tables
 from benchbook.log_analysis.comparison import LogSet, needed_spread
 from benchbook.log_analysis.text import joined_headings, table_rows
-from benchbook.show import figures, numbers, page, theme
+from benchbook.show import figures, page, theme
 from benchbook.show.picture import Panel, Picture
 from benchbook.show.table import Column, Table, long, number
 
@@ -53,7 +54,7 @@ def scaling_table(logs: LogSet) -> Table:
         if law is not None:
             peak = f", peak at {law.peak_threads:.0f} threads" if law.peak_threads else ""
             text = f"contention {law.alpha:.3g}, coherency {law.beta:.2g}{peak}"
-        top = numbers.significant(max(series.qps), 4)
+        top = number_format.format_significant(max(series.qps), 4)
         rows.append((series.arm, series.workload, top, series.peak_level, series.knee_level, text))
     columns = [Column("arm"), Column("workload"), number("highest qps"), number("at threads"),
                number("knee", meaning="First level within 5 % of the highest throughput."),
@@ -79,7 +80,7 @@ def latency_picture(logs: LogSet) -> Picture:
             theme.legend(figure, [series.arm for series in chosen], logs.arms)
         told = [
             f"{series.arm}: " + ", ".join(
-                f"{numbers.significant(ms)} ms at {level}"
+                f"{number_format.format_significant(ms)} ms at {level}"
                 for level, ms in zip(series.levels, series.latency_ms, strict=True)
             )
             for series in chosen
@@ -123,8 +124,8 @@ def opening(logs: LogSet) -> str:
     """What was read, and how, in Markdown."""
     versions = ", ".join(sorted({run.version for run in logs.runs}))
     lines = [
-        f"{numbers.count(len(logs.runs), 'run')} of sysbench {versions}, "
-        f"{numbers.count(logs.files, 'file')}.",
+        f"{number_format.format_count(len(logs.runs), 'run')} of sysbench {versions}, "
+        f"{number_format.format_count(logs.files, 'file')}.",
         f"Read as `{logs.layout.sentence(logs.runs)}`.",
         *(f"Claim {verdict}." for _, verdict in logs.claims),
         needed_spread(logs.cells) or "",

@@ -21,8 +21,7 @@ from benchbook.compare.meta.random_effects import moment
 from benchbook.core.artifacts import record
 from benchbook.core.study import study_variants
 from benchbook.core.study.study_arm import without_presentation
-from benchbook.core.util import git, paths
-from benchbook.show import numbers
+from benchbook.core.util import git, number_format, paths
 from benchbook.show.caveats_section import Doubt
 
 NAME = "Pre-registration"
@@ -103,7 +102,7 @@ def looked_at(study: str, own: str, first: datetime.datetime, looks: Sequence[Lo
     seen = list(_seen(own, revisions, [one for one in looks if one.moment < first], promised))
     if not seen:
         return None
-    looked = numbers.count(len(seen), "session")
+    looked = number_format.format_count(len(seen), "session")
     return f"Not held: {looked} had been looked at before the study was as it is: {'; '.join(seen)}."
 
 
@@ -136,7 +135,7 @@ def _seen(
         if then is None or now is None:
             yield f"{_moment(look.moment)}, of a design that git does not have (“{look.answer}”)"
         elif broken := changed(then, now, promised):
-            yield f"{_moment(look.moment)}, with other {numbers.listing(broken)} (“{look.answer}”)"
+            yield f"{_moment(look.moment)}, with other {number_format.join_words(broken)} (“{look.answer}”)"
 
 
 def _compared(
@@ -148,12 +147,13 @@ def _compared(
     commit = f"commit {registered.commit[:10]} of {_moment(registered.moment)}"
     if broken := changed(then, now, promised):
         return (
-            f"Not held: {numbers.listing(broken)} of the study changed after the {commit}, the last one "
+            f"Not held: {number_format.join_words(broken)} of the study changed after the {commit}, "
+            f"the last one "
             f"before the first run on {_moment(first)}."
         )
     others = changed(then, now, sorted({*then, *now} - set(promised)))
-    since = f" Since then only {numbers.listing(others)} changed." if others else ""
-    stand = f"{HELD}{numbers.listing(promised)} stand as in {commit}"
+    since = f" Since then only {number_format.join_words(others)} changed." if others else ""
+    stand = f"{HELD}{number_format.join_words(promised)} stand as in {commit}"
     return f"{stand}, before the first run on {_moment(first)}.{since}"
 
 

@@ -10,16 +10,15 @@ from benchbook.compare.meta import change_points, prediction_check
 from benchbook.compare.meta import cross_study as same
 from benchbook.compare.meta import prediction_check as checks
 from benchbook.compare.meta.meta_analysis import Brought, brought
-from benchbook.compare.meta.meta_analysis_text import percent
 from benchbook.compare.meta.moderators import WORDS, Ordered, moderators, ordered, sentence
-from benchbook.compare.meta.treatment_text import sentence as sentence_of
 from benchbook.compare.text import cpu_models, labels
 from benchbook.core.artifacts import design, meta_analysis
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect
 from benchbook.core.study import load
-from benchbook.core.util import paths
-from benchbook.show import forest, numbers, theme
+from benchbook.core.util import number_format, paths
+from benchbook.core.util.number_format import glance_percent
+from benchbook.show import forest, theme
 from benchbook.show.evidence import Evidence
 from benchbook.show.forest import Forest
 from benchbook.show.markup import Html, element, join, slug
@@ -38,10 +37,19 @@ def several(seen: Evidence) -> Pooled | None:
     return found if found and len(found.sessions) > 1 else None
 
 
+def recorded_of(seen: Evidence) -> Pooled | None:
+    """Recorded sessions to show beside the effects of a study: those of its own design."""
+    if found := several(seen):
+        return found
+    found = None if paths.root().parent.name == seen.name else meta_analysis.of(seen.name)
+    own = here(seen) if found else None
+    return found if found and own and own.session.design == found.design else None
+
+
 def over(seen: Evidence) -> Html:
     """Write what comes first on the page of a recorded study: what its sessions say together, if several."""
     found = several(seen)
-    return answer(found) if found else Html("")
+    return render_basis(found) if found else Html("")
 
 
 def opposite_elsewhere(seen: Evidence) -> Html:
@@ -102,22 +110,15 @@ def evidence(found: Pooled) -> list[Forest | Picture | Table]:
     return made
 
 
-def answer(found: Pooled) -> Html:
-    """Write what holds beyond a session: a sentence a treatment, each of its effects below it, folded."""
-    arms: dict[tuple[str, str], list[Contrast]] = {}
-    for one in found.contrasts:
-        arms.setdefault((one.treatment, one.metric), []).append(one)
-    told = [
-        (sentence_of(own), [(slug(one.id), effect) for one in own for effect in one.told])
-        for own in arms.values()
-    ]
-    each = [one for _, effects in told if len(effects) > 1 for one in effects]
-    given = {
-        "processors": max(cpu_models.models([one.processor for one in found.sessions]), 1),
-        "days": dict.fromkeys((found.sessions[0].measured[:10], found.sessions[-1].measured[:10])),
-        "in_time": change_points.in_time(found),
-    }
-    return render("sessions.html.j2", found=found, told=told, each=each, **given)
+def render_basis(found: Pooled) -> Html:
+    """Which sessions effects over sessions rest on, and how they went in time."""
+    return render(
+        "sessions.html.j2",
+        found=found,
+        processors=max(cpu_models.models([session.processor for session in found.sessions]), 1),
+        days=dict.fromkeys((found.sessions[0].measured[:10], found.sessions[-1].measured[:10])),
+        in_time=change_points.in_time(found),
+    )
 
 
 def ordering(found: Pooled) -> Iterator[Picture]:
@@ -155,11 +156,11 @@ def moderating(found: Pooled) -> Table:
         ],
     }
     rows = zip(found.sessions, known, strict=True)
-    return tabulated("moderators", rows, told=told, keys=about, value=_value, percent=percent, **given)
+    return tabulated("moderators", rows, told=told, keys=about, value=_value, percent=glance_percent, **given)
 
 
 def _place(contrast: Contrast, effect: PooledEffect) -> str:
-    at = "" if effect.threads is None else f", {numbers.count(effect.threads, 'thread')}"
+    at = "" if effect.threads is None else f", {number_format.format_count(effect.threads, 'thread')}"
     return f"{contrast.names.workload}{at}"
 
 
@@ -169,7 +170,12 @@ def left_out(found: Pooled) -> Table:
     contrasts = [one for one in found.contrasts if any(one.id in other.effects for other in found.left_out)]
     rows = [*found.left_out, *found.not_recorded]
     effects = [number(labels.label(one.names.treatment), one.names.workload) for one in contrasts]
-    given = {"contrasts": contrasts, "effects": effects, "processor": cpu_models.name, "percent": percent}
+    given = {
+        "contrasts": contrasts,
+        "effects": effects,
+        "processor": cpu_models.name,
+        "percent": glance_percent,
+    }
     return tabulated("sessions-left-out", rows, **given)
 
 
@@ -181,14 +187,14 @@ def beside(here: Brought, record: Pooled) -> Html:
     differing = prediction_check.different(here.session, record.sessions)
     machine = "No difference of the machine is known."
     if differing:
-        machine = f"Different here: {numbers.listing(differing)}."
+        machine = f"Different here: {number_format.join_words(differing)}."
     return render("beside.html.j2", known=known, told=prediction_check.summary(here, record) or machine)
 
 
 def joined(several: Sequence[Pooled]) -> list[Table]:
     """List contrasts that several studies ask, those first whose sign turns; no table where none does."""
     rows = same.joined(several)
-    return [tabulated("joined", rows, percent=percent)] if rows else []
+    return [tabulated("joined", rows, percent=glance_percent)] if rows else []
 
 
 def coverage(several: Sequence[Pooled]) -> Html:
@@ -207,7 +213,9 @@ def _value(value: object) -> object:
     if not isinstance(value, float):
         return value
     # Two digits would write 2 cores as 2.0.
-    return f"{value:.0f}" if value.is_integer() and value < 100 else numbers.significant(value, 2)
+    return (
+        f"{value:.0f}" if value.is_integer() and value < 100 else number_format.format_significant(value, 2)
+    )
 
 
 def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect, caption: str) -> Picture:
@@ -222,7 +230,8 @@ def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect, 
             told = f"{WORDS[one.name]}: rank correlation {one.rho:+.2f}, p = {one.p:.2g}"
             axes.set(xlabel=told, ylabel="%")
         told = "; ".join(
-            f"{value:g}: {percent(seen)}" for value, seen in sorted(zip(one.values, one.effects, strict=True))
+            f"{value:g}: {glance_percent(seen)}"
+            for value, seen in sorted(zip(one.values, one.effects, strict=True))
         )
         panels.append(Panel(figure, f"{WORDS[one.name]}: {told}."))
     title = f"{contrast.names.treatment} on {_place(contrast, effect)}, by what differed"

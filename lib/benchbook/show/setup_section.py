@@ -8,7 +8,7 @@ from typing import Any
 
 from benchbook.core.artifacts import applied_config
 from benchbook.core.study import descriptors
-from benchbook.show import numbers
+from benchbook.core.util import number_format
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html
 from benchbook.show.table import Table, long, tabulated
@@ -23,10 +23,11 @@ DIFFERS, UNKNOWN, AS_COMPARED = "no", "can't be said", "as its engine is compare
 def of(seen: Evidence) -> list[str]:
     """Return what facts.json and dataset.json hold of it; nothing of what they do not hold."""
     arms = list(seen.facts["arms"].values())
-    programs = [f"{name} {numbers.listing(known)}" for name, known in _programs(arms).items()]
+    programs = [f"{name} {number_format.join_words(known)}" for name, known in _programs(arms).items()]
     machines = list(
         dict.fromkeys(
-            f"{one['cores']:g}{numbers.NBSP}core{'s' if one['cores'] != 1 else ''} of {one['cpu_model']}"
+            f"{one['cores']:g}{number_format.NBSP}core{'s' if one['cores'] != 1 else ''} "
+            f"of {one['cpu_model']}"
             for arm in arms
             for one in (arm.get("machine"), *(arm.get("hosts") or {}).values())
             if one and one.get("cores") and one.get("cpu_model")
@@ -35,9 +36,9 @@ def of(seen: Evidence) -> list[str]:
     if len(machines) > _MOST_MACHINES:
         machines = [f"{len(machines)} kinds of machine"]
     odd = [about for about, alike, *_ in _meant(seen) if alike == DIFFERS]
-    differs = f"not alike: {numbers.listing(odd)}" if odd else ""
+    differs = f"not alike: {number_format.join_words(odd)}" if odd else ""
     rows, tables = (seen.dataset.get(key) for key in ("table_size", "tables"))
-    data = f"{numbers.count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
+    data = f"{number_format.format_count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
     return [line for line in (differs, ", ".join(programs), "; ".join(machines), data) if line]
 
 

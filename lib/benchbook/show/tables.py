@@ -9,10 +9,12 @@ from typing import Any
 
 from benchbook.compare.stats import stalls
 from benchbook.compare.text import labels
+from benchbook.compare.text.results_table import levels_of
 from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Findings, Level
 from benchbook.core.artifacts.run_folder import EVIDENCE, RunFolder
 from benchbook.core.published.audit import Audit
-from benchbook.show import direction_notes, numbers
+from benchbook.core.util import number_format
+from benchbook.show import direction_notes
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import slug
 from benchbook.show.run_tables import cell_anchor
@@ -57,11 +59,6 @@ def _level_anchor(found: Finding, point: Level | ByThreads) -> str:
     return f"level-{slug(found.id)}-{point.threads}"
 
 
-def levels_of(found: Finding) -> Sequence[Level | ByThreads]:
-    """Return the decided thread levels; where none was decided, exploratory ones."""
-    return found.levels or found.by_threads
-
-
 def threads(findings: Findings) -> Table:
     """List the effect at every thread level with its label; why a level is not decided is a footnote."""
     rows = [(found, point) for found in findings.findings for point in levels_of(found)]
@@ -72,7 +69,9 @@ def threads(findings: Findings) -> Table:
 
 def confidence(entries: Sequence[Contrast | Level | ByThreads]) -> str:
     """Name the levels of confidence that intervals have."""
-    return numbers.listing([numbers.level(level) for level in sorted({one.level for one in entries})])
+    return number_format.join_words(
+        [number_format.format_level(level) for level in sorted({one.level for one in entries})]
+    )
 
 
 def differences(findings: Findings, arms: Mapping[str, str]) -> Table:
@@ -200,7 +199,7 @@ def leaders(seen: Evidence) -> list[Table]:
         zones = ((own.get("engine") or {}).get("cluster") or {}).get("zones") or {}
         beside = zones.get("tidb_beside") or ()
         near = [sum(look[store] for store in beside) / look.total() for look in looks if beside]
-        share = numbers.decimal(100 * sum(near) / len(near) / len(beside)) if beside else ""
+        share = number_format.format_decimal(100 * sum(near) / len(near) / len(beside)) if beside else ""
         stores = sorted(set().union(*looks))
         led = ", ".join(f"{store} {_span([look[store] for look in looks])}" for store in stores)
         regions = _span([look.total() for look in looks])

@@ -12,7 +12,7 @@ from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import templates
 from benchbook.core.artifacts import findings, meta_analysis
 from benchbook.core.published import audit
-from benchbook.show import numbers
+from benchbook.core.util import number_format
 from benchbook.show.markup import Html, element, escape, plain, safe, slug
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -61,9 +61,20 @@ def _texts() -> Environment:
 def _shapes() -> Environment:
     made = templates(TEMPLATES, autoescape=True, finalize=_plain)
     made.globals.update(
-        badge=badge, result=result, slug=slug, count=numbers.count, numbers=numbers, words=labels
+        format_effect=format_effect,
+        badge=badge,
+        result=result,
+        slug=slug,
+        count=number_format.format_count,
+        numbers=number_format,
+        words=labels,
     )
     return made
+
+
+def format_effect(found: findings.Contrast) -> str:
+    """Effect of a finding, or that it has one for each thread level and none for all."""
+    return number_format.format_percent(found.effect) if found.headline else "by threads"
 
 
 def _plain(value: object) -> object:

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from benchbook.compare.claims import bands, printed_cells
-from benchbook.compare.text.worked_arithmetic import MINUS
 from benchbook.core.published.claim import Band, Claim
+from benchbook.core.util.number_format import MINUS
 from tests.compare.claims.test_consistency import cells
 
 ALL = {"arm": "a"}

@@ -21,7 +21,7 @@ def told(logs, levels=(None,), processors=("Xeon",)):
     seen = [Seen(session=one.id, effect=np.expm1(log)) for one, log in zip(sessions, logs, strict=True)]
     effects = [
         PooledEffect(
-            threads=level, seen=seen, occasions=(), processors=1, label="on average", headline="", short=""
+            threads=level, seen=seen, occasions=(), processors=1, label="on average"
         )
         for level in levels
     ]

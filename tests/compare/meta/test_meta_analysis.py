@@ -9,7 +9,6 @@ import pytest
 
 from benchbook.api.meta_analysis import effect_rows
 from benchbook.compare.meta.meta_analysis import brought, pool, standard_error
-from benchbook.compare.meta.meta_analysis_text import words_in
 from benchbook.core.artifacts import meta_analysis as core
 from benchbook.core.artifacts.findings import Findings
 from benchbook.core.artifacts.record import Superseded
@@ -80,7 +79,6 @@ def test_recorded_sessions_of_one_night_count_as_one_occasion():
     # Effects of the sessions as their pages had them.
     assert [round(100 * seen.effect, 1) for seen in eight.seen] == [-5.5, 41.2, 30.2, 35.3, 33.0]
     assert eight.label == "depends on the machine"
-    assert "changes between sessions: from −6\xa0% to +41\xa0% on Xeon." in eight.headline
     assert not contrast.one_number
     assert contrast.told == contrast.levels
 
@@ -151,7 +149,6 @@ def test_two_sessions_within_six_hours_are_one_session_for_the_label():
     both = [session(finding(part(0.1, 0.01)), measured=f"2026-11-01T0{hour}:00") for hour in (1, 3)]
     found = only(pool("quick", both))
     assert (found.k, found.label) == (1, "one session")
-    assert found.headline.startswith("In 2 sessions within 6 hours on one processor model HAProxy served 11")
 
 
 def test_a_session_without_an_interval_is_named_and_not_pooled():
@@ -164,65 +161,12 @@ def test_a_session_without_an_interval_is_named_and_not_pooled():
     assert found.seen[-1].reason == "an interval needs 3 blocks"
     alone = only(pool("quick", [broken]))
     assert (alone.label, alone.effect) == ("not computed", None)
-    assert "an interval needs 3 blocks" in alone.headline
-
-
-def headline(*logs: float, **more) -> str:
-    return only(pool("quick", sessions(*logs, **more))).headline.replace("\xa0", " ")
-
-
-def test_headlines_have_one_number_and_one_range():
-    assert headline(-0.16, -0.165, -0.155, -0.16) == (
-        "HAProxy served 15 % fewer queries than direct connections on point selects; "
-        "expect 14 to 15 % elsewhere (4 sessions, 4 processors)."
-    )
-    # Rounded to whole per cent both would be 15.
-    assert headline(-0.16, -0.165) == (
-        "HAProxy served 15 % fewer queries than direct connections on point selects: "
-        "14.8 to 15.2 % in 2 sessions on 2 processors."
-    )
-    assert headline(-0.16).startswith("In one session on one machine HAProxy served 15 % fewer queries")
-    assert headline(-0.2, 0.34, processors=(TURIN, XEON)) == (
-        "The effect of HAProxy against direct connections on point selects depends on the machine: "
-        "from −18 % (EPYC Zen 5) to +40 % (Xeon Emerald Rapids)."
-    )
-    assert headline(-0.2, 0.34, processors=(XEON,)).endswith(
-        "changes between sessions: from −18 % to +40 % on Xeon Emerald Rapids."
-    )
-    # 0.0005 ± 2.353 * 0.005 / sqrt(4): t with 3 degrees of freedom at 90 %.
-    assert headline(0.001, -0.002, 0.001, 0.002) == (
-        "No difference in queries between HAProxy and direct connections was shown on point selects; "
-        "expect −0.5 to +0.6 % elsewhere (4 sessions, 4 processors)."
-    )
 
 
 def test_what_no_session_shows_is_told_as_not_shown_whatever_the_sessions_measured():
     # t is 3.747: an error of 0.02 decides nothing within 0.075.
-    assert headline(0.05, 0.06, error=0.02) == (
-        "No difference in queries between HAProxy and direct connections was shown on point selects, "
-        "though 2 sessions on 2 processors measured +5.1 to +6.2 %."
-    )
     apart = only(pool("quick", sessions(0.05, -0.05, error=0.02)))
     assert (apart.label, apart.standing) == ("depends on the machine", "not shown")
-    assert apart.short.replace("\xa0", " ") == "−4.9 to +5.1 %, not shown"
-    assert apart.headline.replace("\xa0", " ") == (
-        "No session shows an effect of HAProxy on point selects, yet they differ: "
-        "from −4.9 % (EPYC Zen 3) to +5.1 % (Xeon Emerald Rapids)."
-    )
-
-
-def test_no_headline_is_longer_than_twenty_five_words():
-    long = "selects of random points (rows-10000) with a thread for each connection"
-    for logs in ((0.1,), (0.1, 0.1), (0.1,) * 4, (0.1, -0.3), (0.0,), (0.0, 0.0), (0.0,) * 4):
-        names = {"baseline": "direct connections", "treatment": "the server without ANALYZE"}
-        several = sessions(*logs, names=names | {"workload": "point selects"})
-        assert words_in(only(pool("quick", several)).headline) <= 25, logs
-        # Names this long can't fit; what can be left out is.
-        several = sessions(*logs, names=names | {"workload": long})
-        assert words_in(only(pool("quick", several)).headline) <= 33, logs
-    for contrast in pool("quick", recorded()).contrasts:
-        for effect in contrast.finest:
-            assert words_in(effect.headline) <= 25, effect.headline
 
 
 def test_one_number_stands_for_no_levels_that_disagree():

@@ -13,12 +13,12 @@ from typing import Any
 from benchbook.compare.bottlenecks.service_demand import Cell, change, estimate, places
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import MIN_BLOCKS
-from benchbook.compare.text.sentences import listing
-from benchbook.compare.text.worked_arithmetic import Check, check, detail, of_number, plain, summary
+from benchbook.compare.text.worked_arithmetic import Check, check, detail, of_number, summary
 from benchbook.core.artifacts.bottlenecks import Causes, Law
 from benchbook.core.published.source import Number
 from benchbook.core.study import descriptors
 from benchbook.core.util import histogram
+from benchbook.core.util.number_format import format_plain, join_words
 
 LITTLE_TOLERANCE = 0.01
 STATEMENTS_TOLERANCE = 0.01
@@ -136,7 +136,7 @@ def latency_order(numbers: Sequence[Number]) -> list[Check]:
         n += 1
         over = [m for m, v in by.items() if "_p" in m and high is not None and v > high * histogram.RATIO]
         if parts != sorted(parts) or over:
-            told = ", ".join(f"{metric} {plain(value)}" for metric, value in by.items())
+            told = ", ".join(f"{metric} {format_plain(value)}" for metric, value in by.items())
             found.append(of_number(name, False, row[0], f"{told}."))
     return [*found, *summary(name, n - len(found), "Rows in order", len(found))]
 
@@ -208,7 +208,7 @@ def of_physics(cells: Sequence[Cell], baseline: str, level: float) -> Iterator[L
         ]
         broken = [found for found in told if found]
         detail = (
-            listing(broken) if broken else f"{len(told)} checked" if told else "nothing recorded can tell"
+            join_words(broken) if broken else f"{len(told)} checked" if told else "nothing recorded can tell"
         )
         yield Law(law=law, passed=not broken if told else None, detail=detail)
 
@@ -226,7 +226,7 @@ def _used(cell: Cell, level: float) -> Told:
             continue
         behind = cell.threads * float(cell.cost(parts).mean()) / (1e3 * cell.turn_ms) if cell.turn_ms else 0.0
         is_broken = tolerance.is_above(busy.value, cores * (1 + SLACK) + behind)
-        yield f"{listing(list(parts))} used {busy.value:.2f} of {cores:g} cores" if is_broken else None
+        yield f"{join_words(list(parts))} used {busy.value:.2f} of {cores:g} cores" if is_broken else None
     machine, own = float(cell.busy.mean()), float((cell.busy - cell.others).mean())
     full = [part for one in places(cell, level) if one.is_full for part in one.parts]
     awake = float(cell.cost(full, "busy_cores").mean()) if full else 0.0

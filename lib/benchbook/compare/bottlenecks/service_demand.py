@@ -11,10 +11,11 @@ import pandas as pd
 
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import MIN_BLOCKS, NO_SPREAD, t_interval
-from benchbook.compare.text.sentences import NOTHING, listing
+from benchbook.compare.text.sentences import NOTHING
 from benchbook.core.artifacts.bottlenecks import CellCosts, Estimate, PartCost, Place
 from benchbook.core.study import descriptors
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import join_words
 
 FULL, NEARLY = 0.95, 0.9
 """Share of a part's cores from which they are full, with no end below the other; under that they are not."""
@@ -247,7 +248,7 @@ def differing(base: Cell, treated: Cell, level: float) -> list[Work]:
 def bracketed(work: Sequence[Work], is_more: bool, only_waited: bool = False) -> str:
     """Return in brackets what of the server's work goes one way, to stand behind what it makes."""
     told = [one.told for one in work if one.is_more == is_more and (one.is_waited or not only_waited)]
-    return f" (the server had {listing(told[:2])})" if told else ""
+    return f" (the server had {join_words(told[:2])})" if told else ""
 
 
 def waiter(base: Cell, treated: Cell, is_more: bool, level: float) -> str | None:

@@ -8,9 +8,10 @@ from typing import Any
 from benchbook.compare.stats.equivalence import MARGIN, Bounds, at_least, at_most, point_band, range_band
 from benchbook.compare.stats.equivalence import Band as Limits
 from benchbook.compare.text import labels
-from benchbook.compare.text.worked_arithmetic import percent, plain
+from benchbook.compare.text.worked_arithmetic import percent
 from benchbook.core.published.claim import Band, Claim, number
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import format_plain
 
 VALUE_MARGIN = 0.02
 
@@ -96,7 +97,7 @@ def band_text(band: Band, is_effect: bool) -> str:
     def write(amount: str | int | float) -> str:
         value = number(amount)
         if not isinstance(amount, str):
-            return plain(value)
+            return format_plain(value)
         digits = len(amount.partition(".")[2].rstrip(" %"))
         return percent(value, digits) if is_effect else f"{100 * value:g} %"
 

@@ -13,12 +13,13 @@ import pandas as pd
 
 from benchbook.compare.bottlenecks import operational_laws
 from benchbook.compare.stats import scaling
-from benchbook.compare.text.worked_arithmetic import check, detail, of_number, plain, summary
+from benchbook.compare.text.worked_arithmetic import check, detail, of_number, summary
 from benchbook.core.artifacts.findings import Check
 from benchbook.core.published.source import Number, Published
 from benchbook.core.published.table_cells import THREADS, select, shown
 from benchbook.core.study.interleaving import RUNS
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import format_plain
 
 # sysbench prints latencies with two decimals.
 PRINTED_MS = 0.01
@@ -284,7 +285,8 @@ def growth_base(
             if new is None or old is None or all(one.key(key) == value for key, value in over.items()):
                 continue
             if not old or not new:
-                text = f"printed {one.printed} %, from {plain(old)} to {plain(new)}: no growth over 0."
+                ends = f"from {format_plain(old)} to {format_plain(new)}"
+                text = f"printed {one.printed} %, {ends}: no growth over 0."
                 unknown.append(of_number(name, None, one, text))
                 continue
             n += 1

@@ -16,7 +16,7 @@ from benchbook.compare.claims.estimands import Item, NoCell, Series, Terms, Unfi
 from benchbook.compare.claims.judge import outcomes, verdict
 from benchbook.compare.stats.intervals import Interval, t_quantile
 from benchbook.compare.text import labels
-from benchbook.compare.text.worked_arithmetic import cell_record, pair_record, plain
+from benchbook.compare.text.worked_arithmetic import cell_record, pair_record
 from benchbook.core.artifacts.findings import Verdict
 from benchbook.core.published.audit import Reading
 from benchbook.core.published.claim import Beside, Claim, Condition, Selector
@@ -33,6 +33,7 @@ from benchbook.core.published.table_cells import (
     values,
 )
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import format_plain
 from benchbook.core.util.plural import sentence
 
 HOLDS, FAILS, OPEN = get_args(Reading)
@@ -133,7 +134,9 @@ class Printed:
         for cell, weight in terms:
             value = cell.value
             if value < 0 or (value == 0 and weight < 0):
-                raise NoNumber(f"{shown(cell.place)} has {plain(value)}, and nothing is a multiple of that")
+                raise NoNumber(
+                    f"{shown(cell.place)} has {format_plain(value)}, and nothing is a multiple of that"
+                )
             total.append(weight * math.log(value) if value else -math.inf)
         mean = math.fsum(total) if -math.inf not in total else -math.inf
         repeated = [cell for cell, _ in terms if cell.log_error]

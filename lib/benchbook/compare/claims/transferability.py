@@ -29,7 +29,6 @@ from benchbook.compare.meta.random_effects import (
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
-from benchbook.compare.text.sentences import listing
 from benchbook.core.artifacts.findings import Answer, Finding, Findings, Level
 from benchbook.core.artifacts.meta_analysis import Session
 from benchbook.core.published.claim import Claim
@@ -38,6 +37,7 @@ from benchbook.core.study import descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import join_words
 
 Closeness = Literal["same", "close", "kin", "made", "another question"]
 Outcome = Literal[
@@ -147,7 +147,7 @@ def closeness(
     if dials:
         return (
             "made",
-            f"the study itself sets {listing([_DIALS[one] for one in dials])}, and with it the size",
+            f"the study itself sets {join_words([_DIALS[one] for one in dials])}, and with it the size",
         )
     arms = list(dict.fromkeys(cell.at[0] for one in asked.items for cell in (one.baseline, one.cell) if cell))
     near: Closeness = "same"

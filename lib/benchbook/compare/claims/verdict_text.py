@@ -12,10 +12,11 @@ from benchbook.compare.claims.judge import NOT_SHOWN, Outcome
 from benchbook.compare.stats.equivalence import Band as Limits
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import told
-from benchbook.compare.text.worked_arithmetic import amount, pair_record, percent, plain, tidy
+from benchbook.compare.text.worked_arithmetic import amount, pair_record, percent, tidy
 from benchbook.core.published.claim import Claim, number
 from benchbook.core.published.table_cells import Cell, Pair
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import format_plain
 
 Record = dict[str, Any]
 Records = Mapping[int, Record]
@@ -53,7 +54,7 @@ def as_pair(one: Item) -> Pair:
 
 def divided(record: Record, cell: Cell) -> Record:
     """Add the quotient to the arithmetic of a ratio of two metrics."""
-    ratio = f" = {plain(cell.value)}" if "/" in cell.working else ""
+    ratio = f" = {format_plain(cell.value)}" if "/" in cell.working else ""
     return {**record, "arithmetic": f"{record['arithmetic']}{ratio}"}
 
 
@@ -157,7 +158,7 @@ def _trend(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Record
     def number(one: Item) -> float:
         return as_pair(one).effect if is_effect else float(one.cell.value)
 
-    write = percent if is_effect else plain
+    write = percent if is_effect else format_plain
     inside = {id(one.part.items[0]): one.outcome == "confirmed" for one in found}
     own = [
         {**records[id(one)], **({"is_inside": inside[id(one)]} if id(one) in inside else {})}
@@ -189,7 +190,7 @@ def _proportional(
         for item, share in zip(one.part.items, shares, strict=True):
             record = records[id(item)]
             work = (
-                f"{record['arithmetic']} / {float(item.place[key]):g} = {plain(share)} for each, "
+                f"{record['arithmetic']} / {float(item.place[key]):g} = {format_plain(share)} for each, "
                 f"{percent(share / shares[0] - 1)} against the first"
             )
             own.append({**record, "value": tidy(share), "arithmetic": work})
@@ -207,7 +208,7 @@ def _peak(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records
     is_held = all(one.outcome == "confirmed" for one in found)
     values = {
         "level": top.place[key],
-        "value": plain(top.cell.value),
+        "value": format_plain(top.cell.value),
         "unseen": asked.unseen if is_held else None,
         "repeats": _repeats(found),
         "inside": best[0].place[key] if best and top not in best and is_held else None,
@@ -252,7 +253,7 @@ def _unit(claim: Claim, asked: Asked, found: Sequence[Outcome], records: Records
             "where": one.part.where,
             "is_inside": one.outcome == "confirmed",
             "arithmetic": records[id(item)]["arithmetic"]
-            + (f": {plain(item.cell.value / claimed)} times the published number" if claimed else ""),
+            + (f": {format_plain(item.cell.value / claimed)} times the published number" if claimed else ""),
         }
         for one in found
         for item in one.part.items

@@ -35,9 +35,9 @@ from benchbook.compare.stats.intervals import (
     thread_test,
 )
 from benchbook.compare.stats.pairs import BlockRatios
-from benchbook.compare.text.sentences import percent
 from benchbook.core.artifacts import findings
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import format_percent
 
 DEPENDS_P = 0.05
 HEAVY = "heavy-tailed: an interval by ranks leads to another outcome"
@@ -198,7 +198,7 @@ def _noise(candidate: Candidate, twins: Sequence[Candidate]) -> str | None:
     for twin in same or alike:
         interval = twin.effect.interval
         if not is_useful(interval):
-            ends = f"{percent(given(interval.low))} to {percent(given(interval.high))}"
+            ends = f"{format_percent(given(interval.low))} to {format_percent(given(interval.high))}"
             return f"Equal arms (A/A) came out anywhere from {ends} apart."
     return None
 

@@ -15,7 +15,7 @@ from benchbook.compare.inference.decisions import Candidate, Effect, Judged
 from benchbook.compare.meta import sample_size
 from benchbook.compare.stats.equivalence import USEFUL_RATIO, benjamini_hochberg, p_value
 from benchbook.compare.stats.latency import dense, percentile_ms
-from benchbook.compare.text.sentences import sentence
+from benchbook.compare.text.conclusions import describe_finding
 from benchbook.core.artifacts.findings import ByThreads, Finding, More, Named, Names, SecondOpinion, Support
 from benchbook.core.study.params import Analysis
 from benchbook.core.util import histogram
@@ -93,7 +93,7 @@ def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> F
 def _told(found: Finding, **changed: Any) -> Finding:
     """Return a finding with its sentence, and with what else is changed."""
     made = found.model_copy(update=changed)
-    return made.model_copy(update={"sentence": sentence(made)})
+    return made.model_copy(update={"sentence": describe_finding(made)})
 
 
 def more_for_aa(found: Finding, aa: Finding | None) -> Finding:

@@ -26,7 +26,7 @@ from benchbook.compare.stats import pairs, slice_counts, tolerance
 from benchbook.compare.stats.equivalence import MARGIN, next_look, reached_look
 from benchbook.compare.stats.scaling import scaling
 from benchbook.compare.text import labels
-from benchbook.compare.text.sentences import SHOWN, percent
+from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts.artifact import Facts
 from benchbook.core.artifacts.bottlenecks import Causes
 from benchbook.core.artifacts.findings import Check, Doubt, Finding, Findings, Look, Partners, Scaling
@@ -36,6 +36,7 @@ from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import format_percent
 from benchbook.core.util.plural import count
 
 WHERE = {"ssh": "these hosts", "kubernetes": "this cluster"}
@@ -158,7 +159,7 @@ def _entries(
     if "intervals" in tidy:
         entries = with_support(entries, tidy, context.names.arms)
     if aa is not None and _differs(aa):
-        text = f"the A/A pair differs by {percent(given(aa.effect))}; smaller effects mean nothing"
+        text = f"the A/A pair differs by {format_percent(given(aa.effect))}; smaller effects mean nothing"
         for one in entries:
             if aa.label in SHOWN or _within(one, aa):
                 one.warnings.append(text)

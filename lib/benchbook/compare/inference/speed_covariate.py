@@ -17,9 +17,9 @@ from scipy.special import fdtrc
 
 from benchbook.compare.stats import pairs
 from benchbook.compare.stats.intervals import Interval, t_interval
-from benchbook.compare.text.sentences import ends, percent
 from benchbook.core.artifacts.findings import Finding, SpeedAdjusted
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import format_percent, format_percent_range
 
 CELL = ["workload", "threads", "arm"]
 LEAST_ROWS, LEAST_SHARE, MOST_P = 20, 0.1, 0.001
@@ -94,8 +94,9 @@ def _adjusted(found: Finding, runs: pd.DataFrame, slope: Slope) -> Finding:
         return found
     numbers = {name: getattr(interval, name) for name in ("effect", "low", "high")}
     text = (
-        f"with the machine's speed taken out: {percent(given(interval.effect))} "
-        f"({ends(interval.low, interval.high)}); it explains {100 * slope.share:.0f} % of how runs of one "
+        f"with the machine's speed taken out: {format_percent(given(interval.effect))} "
+        f"({format_percent_range(interval.low, interval.high)}); "
+        f"it explains {100 * slope.share:.0f} % of how runs of one "
         "cell differ, and decides nothing here"
     )
     adjusted = SpeedAdjusted(**numbers, slope=slope.slope, share=slope.share)

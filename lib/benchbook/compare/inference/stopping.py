@@ -19,11 +19,11 @@ from benchbook.compare.inference.contrasts import judged as judged_study
 from benchbook.compare.inference.decisions import Judged
 from benchbook.compare.stats import pairs, slice_counts
 from benchbook.compare.stats.equivalence import DECIDED
-from benchbook.compare.text.sentences import ends, percent
 from benchbook.core.published.claim import Claim
 from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import format_percent, format_percent_range
 from benchbook.core.util.plural import count
 
 ENOUGH = 0.03
@@ -50,7 +50,9 @@ def so_far(judged: Sequence[Judged]) -> str:
     for one in judged:
         contrast, seen = one.candidate.effect.contrast, one.candidate.effect.interval
         number = (
-            f"{percent(given(seen.effect))} ({ends(seen.low, seen.high)})" if seen.is_known else seen.reason
+            f"{format_percent(given(seen.effect))} ({format_percent_range(seen.low, seen.high)})"
+            if seen.is_known
+            else seen.reason
         )
         is_open = "" if is_decided(one) else f", open: {one.verdict or one.label}"
         told.append(f"{contrast.workload} {contrast.treatment} {contrast.metric} {number}{is_open}")

@@ -9,8 +9,9 @@ import numpy as np
 
 from benchbook.compare.meta.random_effects import moment
 from benchbook.compare.text import cpu_models
-from benchbook.compare.text.sentences import count, told
+from benchbook.compare.text.sentences import told
 from benchbook.core.artifacts.meta_analysis import Pooled, Session
+from benchbook.core.util.plural import count
 
 SHORTEST = 3
 """Latest sessions at the least: fewer are an outlier, not a level."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from benchbook.compare.meta.meta_analysis_text import percent
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.labels import METRICS
 from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect
 from benchbook.core.study import descriptors
 from benchbook.core.util import numeric_equality
+from benchbook.core.util.number_format import glance_percent
 from benchbook.core.util.plural import count
 
 First = Literal["Turns", "Agrees", "Open"]
@@ -98,7 +98,7 @@ def elsewhere(study: str, rows: Sequence[Row]) -> list[str]:
     for row in rows:
         own = {part.sign for part in row.parts if part.study == study} - {0}
         if row.first == "Turns" and study in row.studies and len(own) < 2:
-            low, high = (f"{percent(one.effect)} ({one.study}, {one.processor})" for one in row.ends)
+            low, high = (f"{glance_percent(one.effect)} ({one.study}, {one.processor})" for one in row.ends)
             told.append(f"{row.name}: from {low} to {high}")
     return told
 

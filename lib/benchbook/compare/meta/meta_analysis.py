@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchbook.compare.meta import meta_analysis_text
 from benchbook.compare.meta.random_effects import (
     FEWEST_OCCASIONS,
     FEWEST_PROCESSORS,
@@ -28,7 +27,6 @@ from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
-from benchbook.compare.text.sentences import listing
 from benchbook.core.artifacts.findings import ByThreads, Finding, Findings, Level
 from benchbook.core.artifacts.meta_analysis import (
     Contrast,
@@ -44,6 +42,7 @@ from benchbook.core.artifacts.meta_analysis import (
 from benchbook.core.artifacts.record import Superseded
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import join_words
 
 SIGNIFICANT_DIGITS = 6
 PROBES = (
@@ -129,7 +128,7 @@ def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> 
     ordered = sorted(sessions, key=lambda one: (moment(one.session.measured), one.session.id))
     twice = [name for name, often in Counter(one.session.id for one in ordered).items() if often > 1]
     if twice:
-        raise ValueError(f"{study}: session {listing(twice)} is there twice; each counts once")
+        raise ValueError(f"{study}: session {join_words(twice)} is there twice; each counts once")
     usable = [one for one in ordered if one.session.superseded is None]
     if not usable:
         raise ValueError(f"{study}: there is no session to pool that is not superseded")
@@ -271,9 +270,7 @@ def _effect(
         "range_high": _rounded(max(effects, default=None)),
         **(_numbers(found) if found else {}),
     }
-    blank = PooledEffect(**made, headline="", short="")
-    told = meta_analysis_text.headline(entry, blank, {one.id: one for one in own})
-    return blank.model_copy(update={"headline": told, "short": meta_analysis_text.short(blank)})
+    return PooledEffect(**made)
 
 
 def label(occasions: Sequence[Averaged], found: ProcessorPool | None) -> Label:

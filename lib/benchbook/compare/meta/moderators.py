@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.compare.meta.meta_analysis_text import lead
 from benchbook.compare.meta.random_effects import moment
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import cpu_models, labels
+from benchbook.compare.text.labels import name_effect
 from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect, Session
 
 FEWEST, ALL_ORDERS, DRAWN = 4, 8, 40_000
@@ -87,7 +87,7 @@ def sentence(contrast: Contrast, effect: PooledEffect, found: Sequence[Ordered])
     best, way = shown[0], "higher" if shown[0].rho > 0 else "lower"
     others = {1: "", 2: " (so does 1 other)"}.get(len(shown), f" (so do {len(shown) - 1} others)")
     return (
-        f"{lead(contrast, effect)}: the more {WORDS[best.name]}, the {way} the effect{others}; "
+        f"{name_effect(contrast, effect)}: the more {WORDS[best.name]}, the {way} the effect{others}; "
         f"rank correlation {best.rho:+.2f} over {len(best.effects)} occasions, "
         f"p = {best.p:.2g} with all {best.asked} that were asked."
     )

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from benchbook.compare.meta.meta_analysis import Brought, pool
-from benchbook.compare.meta.meta_analysis_text import lead, percent, span
 from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, LEVEL, ProcessorPool, pool_by_processor
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.calibration import Share, share_of
 from benchbook.compare.text import cpu_models
+from benchbook.compare.text.labels import name_effect
 from benchbook.compare.text.sentences import told
 from benchbook.core.artifacts.meta_analysis import Contrast, Occasion, Pooled, PooledEffect, Seen, Session
+from benchbook.core.util.number_format import glance_percent, glance_range
 from benchbook.core.util.plural import count
 
 Place = Literal["as expected", "outside what was expected", "nothing to expect yet", "no number here"]
@@ -96,21 +97,22 @@ def summary(here: Brought, record: Pooled) -> str:
     judged = [one for one in placed(here, record) if one.expected is not None]
     outside = [one for one in judged if one.place == "outside what was expected"]
     others = different(here.session, record.sessions)
-    return " ".join(told("placed.j2", judged=judged, outside=outside, different=others, percent=percent))
+    given = {"judged": judged, "outside": outside, "different": others, "percent": glance_percent}
+    return " ".join(told("placed.j2", **given))
 
 
 def _one(contrast: Contrast, effect: PooledEffect, mine: Seen, session: str) -> Placed:
     others = [each for each in effect.occasions if session not in each.sessions]
     names = {name for each in others for name in each.sessions}
     seen = [each.effect for each in effect.sessions if each.session in names and each.effect is not None]
-    what = lead(contrast, effect)
+    what = name_effect(contrast, effect)
     if mine.effect is None or mine.standard_error is None or mine.low is None or mine.high is None:
         text = f"{what}: no number here ({mine.reason})."
         return Placed(contrast.id, effect.threads, None, None, "no number here", text)
     own_half = math.sqrt((1 + mine.high) / (1 + mine.low)) - 1
-    beside = f"{what}: {percent(mine.effect)} here ({half_text(own_half)})"
+    beside = f"{what}: {glance_percent(mine.effect)} here ({half_text(own_half)})"
     beside += f"; {count(len(seen), 'recorded session')}"
-    beside += f": {span(min(seen), max(seen))}" if seen else ""
+    beside += f": {glance_range(min(seen), max(seen))}" if seen else ""
     models = len({each.processor for each in others})
     if models < FEWEST_PROCESSORS:
         text = f"{beside}; {FEWEST_PROCESSORS} processor models are needed to expect anything, there "
@@ -125,7 +127,7 @@ def _one(contrast: Contrast, effect: PooledEffect, mine: Seen, session: str) -> 
     made = Placed(contrast.id, effect.threads, mine.effect, (low, high), place, "", *halves)
     tail = "so as expected"
     if is_outside:
-        tail = f"outside what was expected ({span(low, high)})"
+        tail = f"outside what was expected ({glance_range(low, high)})"
     elif made.is_coarse:
         tail = "so as expected, but this session could not have told otherwise "
         tail += f"(the record: {half_text(halves[1])})"
@@ -134,7 +136,7 @@ def _one(contrast: Contrast, effect: PooledEffect, mine: Seen, session: str) -> 
 
 def half_text(half: float) -> str:
     """Half the width of an interval: ±18 %."""
-    return f"±{percent(half).lstrip('+')}"
+    return f"±{glance_percent(half).lstrip('+')}"
 
 
 def pool_again(occasions: Sequence[Occasion]) -> ProcessorPool:

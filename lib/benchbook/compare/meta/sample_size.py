@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from scipy.special import chdtri, stdtrit
 
-from benchbook.compare.meta.meta_analysis_text import lead
 from benchbook.compare.meta.random_effects import FEWEST_PROCESSORS, occasions
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import t_quantile
+from benchbook.compare.text.labels import name_effect
 from benchbook.core.artifacts.findings import More
 from benchbook.core.artifacts.meta_analysis import Contrast, Pooled, PooledEffect, Session
 from benchbook.core.util.plural import count
@@ -58,14 +58,14 @@ def _advice(contrast: Contrast, effect: PooledEffect) -> Advice:
     if k < FEWEST_PROCESSORS or tau is None or error is None:
         missing = FEWEST_PROCESSORS - k
         text = (
-            f"{lead(contrast, effect)}: sessions on {count(missing, 'more processor model')} would say what "
-            "to expect elsewhere; more blocks, or more sessions on the same model, can't."
+            f"{name_effect(contrast, effect)}: sessions on {count(missing, 'more processor model')} would "
+            "say what to expect elsewhere; more blocks, or more sessions on the same model, can't."
         )
         return Advice(effect.k, None, text)
     now, more = half_width(tau, error, k), half_width(tau, error, 2 * k)
     longer = half_width(tau, error / math.sqrt(2), k)
     text = (
-        f"{lead(contrast, effect)}: ±{100 * now:.1f} points; {2 * k} processors make it "
+        f"{name_effect(contrast, effect)}: ±{100 * now:.1f} points; {2 * k} processors make it "
         f"±{100 * more:.1f}, twice the blocks in each ±{100 * longer:.1f}. "
         f"{'More processors' if tau > error else 'Either helps'}: processors differ by {100 * tau:.1f} "
         f"points, their sessions leave {100 * error:.1f}."

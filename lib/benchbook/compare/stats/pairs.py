@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from benchbook.compare.text.sentences import listing
 from benchbook.core.artifacts.findings import Partners
+from benchbook.core.util.number_format import join_words
 from benchbook.core.util.plural import count
 
 
@@ -180,6 +180,6 @@ def _reason(groups: pd.DataFrame) -> str:
     cells = [f"{row.workload} at {count(row.threads, 'thread')}" for row in own.itertuples()]
     apart = span(own.apart_s.max())
     return (
-        f"left out on {listing(cells)}, because partners started {apart} apart and a server was started "
+        f"left out on {join_words(cells)}, because partners started {apart} apart and a server was started "
         "in between"
     )

@@ -18,13 +18,14 @@ from scipy.special import fdtrc
 
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import NO_SPREAD, Interval, residual_mean_square, t_interval
-from benchbook.compare.text.worked_arithmetic import Check, check, detail, plain, summary
+from benchbook.compare.text.worked_arithmetic import Check, check, detail, summary
 from benchbook.core.artifacts import findings
 from benchbook.core.artifacts.findings import Scaling
 from benchbook.core.published.source import Number
 from benchbook.core.published.table_cells import THREADS, shown
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.errors import given
+from benchbook.core.util.number_format import format_plain
 
 MIN_LEVELS = 6
 LEVEL = 0.95
@@ -235,7 +236,8 @@ def _busier(numbers: Sequence[Number], before: Number, after: Number) -> str:
         return "no processor time is printed beside it"
     more = [metric for metric in both if used[1][metric] > used[0][metric]]
     return ", ".join(
-        f"{metric.removeprefix('cpu_').removesuffix('_pct')} uses more CPU ({plain(used[0][metric])} to "
-        f"{plain(used[1][metric])})"
+        f"{metric.removeprefix('cpu_').removesuffix('_pct')} uses more CPU "
+        f"({format_plain(used[0][metric])} to "
+        f"{format_plain(used[1][metric])})"
         for metric in more
     )

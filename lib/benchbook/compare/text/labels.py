@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Literal
 
 from benchbook.core.artifacts.findings import Contrast, Findings, Named
+from benchbook.core.artifacts.meta_analysis import Contrast as PooledContrast
+from benchbook.core.artifacts.meta_analysis import PooledEffect
 from benchbook.core.study import descriptors
 from benchbook.core.study.study import Study
 from benchbook.core.util import yaml_file
+from benchbook.core.util.plural import count
 
 NAMES: Mapping[str, Mapping[str, str]]
 NAMES = yaml_file.read(Path(__file__).parent / "templates" / "names.yaml", is_ours=True).data
@@ -124,6 +127,12 @@ def in_sentence(name: str) -> str:
         if not name.startswith(ARTICLE) and name.removesuffix(" again").endswith(WITH_ARTICLE)
         else name
     )
+
+
+def name_effect(contrast: PooledContrast, effect: PooledEffect) -> str:
+    """Name of an effect over sessions: `HAProxy on point selects at 8 threads`."""
+    at = "" if effect.threads is None else f" at {count(effect.threads, 'thread')}"
+    return f"{contrast.names.treatment} on {contrast.names.workload}{at}"
 
 
 def sentence_case(text: str) -> str:

@@ -5,30 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from benchbook.compare.text.sentences import signed, told
+from benchbook.compare.text.sentences import told
 from benchbook.core.artifacts.findings import Check
 from benchbook.core.published.source import Number
 from benchbook.core.published.table_cells import Cell, Pair, shown
-
-MINUS = "\N{MINUS SIGN}"
-
-
-def plain(value: float) -> str:
-    """Write a number with up to six significant digits, without exponent or thousands separator."""
-    digits = max(0, 5 - math.floor(math.log10(abs(value)))) if value else 0
-    text = f"{abs(value):.{min(digits, 6)}f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{MINUS if value < 0 else ''}{text}"
+from benchbook.core.util.number_format import MINUS, format_plain, percent_number
 
 
 def percent(fraction: float, digits: int = 2) -> str:
     """Write an effect: 0.0389 is +3.89 %."""
-    return f"{signed(fraction, digits)} %"
+    return f"{percent_number(fraction, digits)} %"
 
 
 def amount(value: float, is_share: bool) -> str:
     """Write an effect, or a plain value with five significant digits."""
-    return percent(value) if is_share else plain(float(f"{value:.5g}"))
+    return percent(value) if is_share else format_plain(float(f"{value:.5g}"))
 
 
 def _side(cell: Cell) -> dict[str, object]:
@@ -64,7 +55,7 @@ def tidy(value: float | None) -> float | None:
 
 def detail(kind: str, **values: object) -> str:
     """Return what a check found, in the words of its template."""
-    (text,) = told("check.j2", kind=kind, minus=MINUS, percent=percent, plain=plain, **values)
+    (text,) = told("check.j2", kind=kind, minus=MINUS, percent=percent, plain=format_plain, **values)
     return text
 
 

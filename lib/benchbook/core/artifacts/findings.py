@@ -8,6 +8,7 @@ from pydantic import Field
 
 from benchbook.core.artifacts.artifact import Absent, Document, Part
 from benchbook.core.artifacts.bottlenecks import Causes
+from benchbook.core.util.estimate import Estimate
 
 Verdict = Literal["confirmed", "contradicted", "inconclusive"]
 Label = Literal[
@@ -57,6 +58,11 @@ class _Effect(Part):
     level: float
     n: int
     """Blocks."""
+
+    @property
+    def estimate(self) -> Estimate:
+        """Effect with its interval."""
+        return Estimate(self.effect, self.low, self.high, self.level, self.n)
 
 
 class Level(_Effect):
@@ -178,6 +184,11 @@ class AnswerPart(Part):
     outcome: Verdict
     reason: str | None
     decides: Annotated[bool, Field(exclude_if=lambda value: value)] = True
+
+    @property
+    def estimate(self) -> Estimate:
+        """Number with its interval."""
+        return Estimate(self.value, self.low, self.high)
 
 
 class Answer(Part):

@@ -15,6 +15,7 @@ from benchbook.core.artifacts.findings import Names
 from benchbook.core.artifacts.record import NotRecorded
 from benchbook.core.study.study_base import Model
 from benchbook.core.util import paths
+from benchbook.core.util.estimate import Estimate
 
 FILE, REMEDY = "pooled.json", "make pages"
 Label = Literal[
@@ -88,6 +89,11 @@ class Seen(Model):
     label: str | None = None
     reason: str | None = None
 
+    @property
+    def estimate(self) -> Estimate:
+        """Effect with the interval of its blocks."""
+        return Estimate(self.effect, self.low, self.high, self.level, self.n)
+
 
 class Occasion(Model):
     """Sessions on the same processor model within a few hours, averaged; `sign` is that of a decided one."""
@@ -136,8 +142,11 @@ class PooledEffect(Model):
     q_p: float | None = None
     i_squared: float | None = None
     label: Label
-    headline: str
-    short: str
+
+    @property
+    def estimate(self) -> Estimate:
+        """Mean over occasions with its interval; `n` counts occasions."""
+        return Estimate(self.effect, self.low, self.high, None, self.k)
 
     @property
     def k(self) -> int:

@@ -1,0 +1,344 @@
+"""Results as rows: a row for each workload, thread level and treatment, the same for every page and terminal.
+
+Pure: findings, and what recorded sessions say together, go in; effects are fractions of the baseline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from benchbook.compare.stats.intervals import t_quantile
+from benchbook.compare.text import cpu_models, labels
+from benchbook.core.artifacts.bottlenecks import Causes
+from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Findings, Level
+from benchbook.core.artifacts.meta_analysis import Contrast as PooledContrast
+from benchbook.core.artifacts.meta_analysis import Pooled, PooledEffect
+from benchbook.core.util.estimate import Estimate
+from benchbook.core.util.number_format import (
+    format_count,
+    format_minutes,
+    format_percent,
+    format_percent_range,
+)
+
+MARKS = {
+    "higher": "▲", "slower": "▼", "lower": "▼", "no practical difference": "≈", "not slower": "≈",
+    "not shown": "~", "no useful interval": "?", "not decided yet": "?", "undecided": "?",
+    "not computed": "?",
+}  # fmt: skip
+MEANINGS = {
+    "▲": "higher",
+    "▼": "lower",
+    "≈": "no practical difference",
+    "~": "no difference shown (not the same as equal)",
+    "?": "not decided",
+}
+DECIDED = ("higher", "lower", "no practical difference")
+_WIDE = "The interval is too wide to be of use."
+HOLM = "The interval leaves zero out, but not once all contrasts are counted (Holm)."
+Range = Literal["expected", "depends on the machine", "seen"]
+# Equal arms that come out no further apart than this are as good as equal.
+EQUAL = 0.05
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """One effect over recorded sessions: its mean, and where a further session is expected, or what was seen.
+
+    `label` is what the sessions say together. `machines` are those of the smallest and the largest effect.
+    """
+
+    mean: Estimate
+    kind: Range
+    low: float
+    high: float
+    label: str
+    sessions: int
+    processors: int
+    machines: tuple[str, str] = ("", "")
+    where: str = "elsewhere"
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """One effect: of a treatment against a baseline, on one workload, by one metric, at one thread level.
+
+    `threads` is None over all levels, which only an effect has that does not depend on them.
+    """
+
+    finding: str
+    treatment: str
+    baseline: str
+    workload: str
+    metric: str
+    threads: int | None
+    baseline_value: float | None
+    change: Estimate
+    label: str
+    notes: tuple[str, ...] = ()
+    elsewhere: Elsewhere | None = None
+    bottleneck: str = ""
+    is_aa: bool = False
+
+    @property
+    def mark(self) -> str:
+        """Label as one character: ▲ ▼ ≈ ~ ?."""
+        return MARKS.get(self.label, "?") if self.label else ""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Row as plain values, for a data frame or JSON; effects are fractions."""
+        found = self.elsewhere
+        keys = ("finding", "treatment", "baseline", "workload", "metric", "threads", "baseline_value")
+        return {
+            **{key: getattr(self, key) for key in keys},
+            **{key: labels.label(getattr(self, key)) for key in ("treatment", "baseline")},
+            "change": self.change.value, "low": self.change.low, "high": self.change.high,
+            "level": self.change.level, "n": self.change.n, "label": self.label, "notes": list(self.notes),
+            "mean_elsewhere": found and found.mean.value, "range_kind": found and found.kind,
+            "range_low": found and found.low, "range_high": found and found.high,
+            "label_elsewhere": found and found.label, "sessions": found.sessions if found else 0,
+            "bottleneck": self.bottleneck, "is_aa": self.is_aa,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ResultsTable:
+    """Rows of one study, A/A last, with what it is called and how far it has come."""
+
+    study: str
+    title: str
+    rows: tuple[ResultRow, ...]
+    aa: tuple[ResultRow, ...] = ()
+    sessions: int = 0
+    processors: int = 0
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """All rows as plain values."""
+        return [row.record for row in (*self.rows, *self.aa)]
+
+
+def build_results(findings: Findings, recorded: Pooled | None = None) -> ResultsTable:
+    """Table of a study's findings, beside what recorded sessions of the same design say of each effect."""
+    pooled = {contrast.id: contrast for contrast in recorded.contrasts} if recorded else {}
+    processors = [session.processor for session in recorded.sessions] if recorded else []
+    return ResultsTable(
+        findings.study,
+        findings.title,
+        tuple(
+            row
+            for finding in findings.findings
+            for row in rows_of_finding(finding, findings.causes, pooled.get(finding.id), recorded)
+        ),
+        tuple(rows_of_finding(findings.aa, findings.causes, is_aa=True)) if findings.aa else (),
+        len(processors),
+        cpu_models.models(processors) if processors else 0,
+    )
+
+
+def rows_of_contrast(contrast: PooledContrast, recorded: Pooled) -> Iterator[ResultRow]:
+    """Rows of a contrast that only recorded sessions tell of, one for each effect that stands for itself."""
+    for effect in contrast.told:
+        names = contrast.names
+        yield ResultRow(
+            contrast.id, names.treatment, names.baseline, names.workload,
+            contrast.metric, effect.threads, None, Estimate(None), "",
+            elsewhere=describe_elsewhere(effect, recorded),
+        )  # fmt: skip
+
+
+def build_pooled_results(recorded: Pooled) -> ResultsTable:
+    """Table of what the recorded sessions of a study say together, without any session of its own."""
+    return ResultsTable(
+        recorded.study,
+        recorded.title,
+        tuple(row for contrast in recorded.contrasts for row in rows_of_contrast(contrast, recorded)),
+        sessions=len(recorded.sessions),
+        processors=cpu_models.models([session.processor for session in recorded.sessions]),
+    )
+
+
+def levels_of(finding: Finding) -> Sequence[Level | ByThreads]:
+    """Decided thread levels; where none was decided, exploratory ones."""
+    return finding.levels or finding.by_threads
+
+
+def depends_on_threads(finding: Finding) -> bool:
+    """Whether an effect was shown to depend on threads, or its levels were decided differently."""
+    test = finding.depends_on_threads
+    decided = {part.label for part in finding.levels if part.label in DECIDED}
+    is_mixed = finding.label in DECIDED and any(part.label != finding.label for part in finding.levels)
+    return not finding.headline or bool(test and test.p < 0.05) or len(decided) > 1 or is_mixed
+
+
+def rows_of_finding(
+    finding: Finding,
+    causes: Causes | None = None,
+    contrast: PooledContrast | None = None,
+    recorded: Pooled | None = None,
+    is_aa: bool = False,
+) -> Iterator[ResultRow]:
+    """Rows of one finding: a level each, and all levels together where the effect doesn't depend on them."""
+    levels = [part for part in levels_of(finding) if part.effect is not None]
+    parts: list[tuple[int | None, Finding | Level | ByThreads]] = [(part.threads, part) for part in levels]
+    if len(levels) < 2 and (len(finding.threads) < 2 or not levels):
+        parts = [(finding.threads[0] if len(finding.threads) == 1 else None, finding)]
+    elif len(levels) > 1 and not depends_on_threads(finding):
+        parts.append((None, finding))
+    for threads, part in parts:
+        label, notes = _decide_label(finding, part, len(levels) or 1)
+        effect = contrast and (
+            contrast.at(threads) or (contrast.whole if len(finding.threads) == 1 else None)
+        )
+        yield ResultRow(
+            finding.id,
+            finding.names.treatment,
+            finding.names.baseline,
+            finding.names.workload,
+            finding.metric,
+            threads,
+            _rate_of(causes, finding, threads),
+            Estimate(part.effect, part.low, part.high, part.level, part.n),
+            label,
+            notes,
+            describe_elsewhere(effect, recorded) if effect and recorded else None,
+            _bottleneck_of(causes, finding, threads),
+            is_aa,
+        )
+
+
+def _decide_label(
+    finding: Finding, part: Finding | Level | ByThreads, comparisons: int
+) -> tuple[str, tuple[str, ...]]:
+    """Label of a row and the reasons that belong beside it.
+
+    Where only the size is unknown, the direction is kept: an interval that is too wide to be of use, but lies
+    on one side of zero even at a level that is divided by the number of comparisons.
+    """
+    estimate = Estimate(part.effect, part.low, part.high, part.level, part.n)
+    label = part.label if isinstance(part, Finding | Level) else "not shown"
+    reason = part.note if isinstance(part, Level) else None
+    if estimate.value is None:
+        return "not computed", (_as_sentence(finding.reason or "there is no number"),)
+    if estimate.ends is None:
+        return "not shown", (_as_sentence(finding.reason or "too few blocks for an interval"),)
+    is_noisy = "A/A" in (finding.withheld or "") or "A/A" in (reason or "")
+    if label == "no useful interval" and is_noisy:
+        return label, (" ".join(filter(None, [finding.withheld or reason, _describe_help(finding)])),)
+    if label == "no useful interval":
+        if finding.second_opinion and finding.second_opinion.agrees is False:
+            return label, (f"{_WIDE} {_describe_help(finding)}",)
+        if sign := _sign_among(estimate, comparisons):
+            return "higher" if sign > 0 else "lower", ("The direction is sure; the size is not.",)
+        return label, (f"{_WIDE} {_describe_help(finding)}",)
+    if label == "depends on threads":
+        return "not shown", ("It depends on threads.",)
+    if label == "not shown" and estimate.sign:
+        return label, (_as_sentence(reason) if reason and "Holm" not in reason else HOLM,)
+    return label, ()
+
+
+def _describe_help(finding: Finding) -> str:
+    """What would make an interval useful: so many more blocks, or a quieter machine."""
+    more = finding.blocks_to_useful
+    if more is None or more.blocks < 1:
+        return "A quieter machine would help."
+    minutes = "" if more.minutes is None else f" ({format_minutes(max(more.minutes, 1))})"
+    return f"About {format_count(more.blocks, 'more block')}{minutes} or a quieter machine would help."
+
+
+def _sign_among(estimate: Estimate, comparisons: int) -> int:
+    """Side of zero of an interval at the level that so many comparisons leave to each (Bonferroni)."""
+    if estimate.ends is None or not estimate.level or estimate.n < 2 or estimate.ends[0] <= -1:
+        return 0
+    low, high = map(math.log1p, estimate.ends)
+    alpha, df = 1 - estimate.level, estimate.n - 1
+    wider = t_quantile(1 - alpha / comparisons / 2, df) / t_quantile(1 - alpha / 2, df)
+    middle, half = (low + high) / 2, (high - low) / 2 * wider
+    return 1 if middle - half > 0 else -1 if middle + half < 0 else 0
+
+
+def _as_sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def describe_elsewhere(effect: PooledEffect, recorded: Pooled) -> Elsewhere | None:
+    """What recorded sessions say of one effect; None where none of them has it."""
+    known = [seen for seen in effect.sessions if seen.effect is not None]
+    if not known or effect.effect is None:
+        return None
+    ends = [pick(known, key=lambda seen: seen.effect or 0.0) for pick in (min, max)]
+    machines = [cpu_models.name(recorded.session(seen.session).processor) for seen in ends]
+    low, high = ends[0].effect or 0.0, ends[1].effect or 0.0
+    kind: Range = "seen"
+    if effect.standing == "depends on the machine":
+        kind = "depends on the machine"
+    elif effect.prediction_low is not None and effect.prediction_high is not None:
+        kind = "expected"
+        low, high = effect.prediction_low, effect.prediction_high
+    mean = Estimate(effect.effect, effect.low, effect.high, recorded.level, effect.k)
+    ends_on = machines[0], machines[1]
+    counts = len(known), effect.processors
+    return Elsewhere(mean, kind, low, high, effect.standing, *counts, ends_on, effect.elsewhere)
+
+
+def _rate_of(causes: Causes | None, finding: Contrast, threads: int | None) -> float | None:
+    """Rate of the baseline where what a query cost was measured; None over several levels."""
+    if finding.metric != "qps" or causes is None:
+        return None
+    return next(
+        (
+            cell.qps.value
+            for cell in causes.cells
+            if (cell.workload, cell.arm, cell.threads) == (finding.workload, finding.baseline, threads)
+        ),
+        None,
+    )
+
+
+def _bottleneck_of(causes: Causes | None, finding: Contrast, threads: int | None) -> str:
+    """Parts whose cores were saturated: `server`, or by arm `server → none` where the two differ."""
+    cells = causes.cells if causes else ()
+    saturated = []
+    for arm in (finding.baseline, finding.treatment):
+        cell = next(
+            (
+                one
+                for one in cells
+                if (one.workload, one.threads, one.arm) == (finding.workload, threads, arm)
+            ),
+            None,
+        )
+        if cell is None or not cell.places:
+            return ""
+        full = [part for place in cell.places if place.is_full for part in place.parts]
+        is_open = any(place.is_full is None for place in cell.places)
+        saturated.append("+".join(full) or ("not known" if is_open else "none"))
+    return saturated[0] if saturated[0] == saturated[1] else " → ".join(saturated)
+
+
+def describe_aa(row: ResultRow) -> str:
+    """What equal arms show of the method: `ok`, a difference, or the smallest effect that it detects."""
+    if row.label in ("higher", "lower"):
+        return "differs, and should not"
+    ends = row.change.ends
+    if ends is None:
+        return "no interval"
+    room = max(abs(ends[0]), abs(ends[1]))
+    return "ok" if room < EQUAL else f"detects {format_percent(room, 0, False)} or more"
+
+
+def describe_range(found: Elsewhere | None) -> str:
+    """Where further sessions are expected, or what was seen, as a column has it."""
+    if found is None:
+        return ""
+    if found.kind != "depends on the machine" and found.sessions == 1:
+        return "one session"
+    digits = 0 if max(abs(found.low), abs(found.high)) >= 0.0995 else 1
+    text = format_percent_range(found.low, found.high, digits)
+    words = {"expected": "", "seen": "seen: "}
+    return f"{words.get(found.kind, 'by machine: ')}{text}"

@@ -1,0 +1,38 @@
+"""A number with its interval: the shape that every effect, rate and parameter has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value, both ends of its interval, the interval's confidence, and the number of blocks behind it.
+
+    Effects are fractions of the baseline. What could not be computed is None.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    n: int = 0
+
+    @property
+    def has_value(self) -> bool:
+        """Whether there is a number."""
+        return self.value is not None and not math.isnan(self.value)
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Both ends of the interval; None where there is none."""
+        if self.low is None or self.high is None or math.isnan(self.low) or math.isnan(self.high):
+            return None
+        return self.low, self.high
+
+    @property
+    def sign(self) -> int:
+        """The side of zero on which the whole interval lies; 0 where it holds zero or is not known."""
+        low, high = self.ends or (0.0, 0.0)
+        return 1 if low > 0 else -1 if high < 0 else 0

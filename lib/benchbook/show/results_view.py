@@ -1,0 +1,316 @@
+"""The table of results as text for a terminal, as HTML, as Markdown and as a data frame: the same rows."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from benchbook.compare.text import labels
+from benchbook.compare.text.conclusions import name_metric
+from benchbook.compare.text.results_table import (
+    MEANINGS,
+    ResultRow,
+    ResultsTable,
+    describe_aa,
+    describe_range,
+)
+from benchbook.core.util.number_format import (
+    format_count,
+    format_interval,
+    format_level,
+    format_percent,
+    format_rate,
+    glance_percent,
+)
+from benchbook.show.markup import Html, safe, slug
+from benchbook.show.templating import render
+
+WIDTH = 110
+# A longer name of a treatment has a line of its own.
+_MOST_OF_A_NAME = 30
+# Columns that equal arms have, too.
+_OF_AA = ("threads", "baseline", "change", "interval")
+_COLOURS = {"▲": "\033[34m", "▼": "\033[33m"}
+_PLAIN = "\033[0m"
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """One column: its key, its heading, the text of a row in it, and whether it stands right."""
+
+    key: str
+    heading: str
+    text: Callable[[ResultRow], str]
+    is_number: bool = True
+
+
+COLUMNS = (
+    ResultColumn("threads", "threads", lambda row: "all" if row.threads is None else f"{row.threads:,}"),
+    ResultColumn("baseline", "baseline", lambda row: format_rate(row.baseline_value)),
+    ResultColumn(
+        "change", "change", lambda row: format_percent(row.change.value) if row.change.has_value else ""
+    ),
+    ResultColumn("interval", "interval", lambda row: format_interval(row.change.low, row.change.high)),
+    ResultColumn("mark", "", lambda row: row.mark, is_number=False),
+    ResultColumn("level", "level", lambda row: format_level(row.change.level) if row.change.level else ""),
+    ResultColumn("n", "blocks", lambda row: str(row.change.n or "")),
+    ResultColumn("mean", "mean", lambda row: _mean_of(row)),
+    ResultColumn("elsewhere", "other sessions", lambda row: describe_range(row.elsewhere), is_number=False),
+    ResultColumn("label", "over sessions", lambda row: row.elsewhere.label if row.elsewhere else "", False),
+    ResultColumn("bottleneck", "bottleneck", lambda row: row.bottleneck, is_number=False),
+)
+# What a narrow terminal can do without, in this order; a page shows it.
+_DISPENSABLE = ("label", "mean", "baseline", "bottleneck")
+
+
+def _mean_of(row: ResultRow) -> str:
+    found = row.elsewhere
+    is_one_number = found and found.sessions > 1 and found.kind != "depends on the machine"
+    return (
+        glance_percent(found.mean.value) if found and is_one_number and found.mean.value is not None else ""
+    )
+
+
+@dataclass
+class _Footnotes:
+    """Footnotes of one table: the same text has one number."""
+
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[str]:
+        """Each footnote with its number."""
+        return [f"{str(number).translate(_RAISED)} {text}" for number, text in enumerate(self.texts, 1)]
+
+    def mark(self, row: ResultRow) -> str:
+        """Numbers of a row's footnotes, raised."""
+        for text in row.notes:
+            if text not in self.texts:
+                self.texts.append(text)
+        return "".join(str(self.texts.index(text) + 1).translate(_RAISED) for text in row.notes)
+
+
+def _columns_of(rows: Sequence[ResultRow]) -> tuple[list[ResultColumn], dict[str, str]]:
+    """Columns that tell rows apart, and by key what is the same in all rows and stands in the caption."""
+    shared = {}
+    columns = []
+    for column in COLUMNS:
+        texts = {column.text(row) for row in rows}
+        if texts == {""}:
+            continue
+        if column.key in ("level", "n") and len(texts) == 1:
+            shared[column.key] = texts.pop()
+        else:
+            columns.append(column)
+    return columns, shared
+
+
+def _group_rows(rows: Sequence[ResultRow]) -> dict[tuple[str, str, str], list[ResultRow]]:
+    groups: dict[tuple[str, str, str], list[ResultRow]] = {}
+    for row in rows:
+        groups.setdefault((row.treatment, row.baseline, row.metric), []).append(row)
+    return groups
+
+
+def caption_of(table: ResultsTable) -> str:
+    """What the numbers of a table are: `Change in queries/s against direct connections, 98 % intervals.`"""
+    rows = table.rows or table.aa
+    if not rows:
+        return ""
+    metrics = list(dict.fromkeys(name_metric(row.metric) for row in rows))
+    baselines = list(dict.fromkeys(labels.in_sentence(row.baseline) for row in rows))
+    _, shared = _columns_of((*table.rows, *table.aa))
+    what = f"Change in {metrics[0]}" if len(metrics) == 1 else "Change"
+    against = f" against {baselines[0]}" if len(baselines) == 1 else ""
+    parts = [f"{what}{against}"]
+    parts += [f"{shared['level']} intervals"] if "level" in shared else []
+    parts += [f"{shared['n']} blocks"] if "n" in shared else []
+    return ", ".join(parts) + "."
+
+
+def _name_group(key: tuple[str, str, str], table: ResultsTable) -> str:
+    treatment, baseline, metric = key
+    name = labels.label(treatment)
+    if len({row.baseline for row in table.rows}) > 1:
+        name += f" against {labels.in_sentence(baseline)}"
+    if len({row.metric for row in table.rows}) > 1:
+        name += f", {name_metric(metric)}"
+    return name[:1].upper() + name[1:] if name.split(" ")[0].islower() else name
+
+
+def _name_aa(row: ResultRow) -> str:
+    metric = "" if row.metric == "qps" else f", {name_metric(row.metric)}"
+    return f"A/A: {labels.label(row.baseline)}, twice{metric}"
+
+
+def legend_of(table: ResultsTable) -> list[str]:
+    """Meanings of the marks that a table has, and what its column over other sessions holds."""
+    used = {row.mark for row in table.rows}
+    lines = [" · ".join(f"{mark} {text}" for mark, text in MEANINGS.items() if mark in used)]
+    if any(row.elsewhere for row in table.rows):
+        processors = format_count(table.processors, "processor")
+        places = f"{format_count(table.sessions, 'recorded session')} on {processors}"
+        kinds = {row.elsewhere.kind for row in table.rows if row.elsewhere and row.elsewhere.sessions > 1}
+        texts = []
+        if "expected" in kinds:
+            where = dict.fromkeys(row.elsewhere.where for row in table.rows if row.elsewhere)
+            texts.append(f"nine of ten further sessions {' or '.join(where)} are expected in the range")
+        if "depends on the machine" in kinds:
+            texts.append("“by machine”: the sign or size depends on the machine, the range is what was seen")
+        elif "seen" in kinds:
+            texts.append("“seen”: from the smallest to the largest")
+        lines.append(f"Other sessions: {'; '.join([places, *texts])}.")
+    return [line for line in lines if line]
+
+
+def machine_notes(table: ResultsTable) -> Iterator[str]:
+    """Both ends of each effect that depends on the machine, with the machines."""
+    for row in table.rows:
+        found = row.elsewhere
+        if found and found.kind == "depends on the machine" and found.machines[0]:
+            at = "" if row.threads is None else f", {format_count(row.threads, 'thread')}"
+            yield (
+                f"{labels.label(row.treatment)}, {row.workload}{at}: {glance_percent(found.low)} on "
+                f"{found.machines[0]}, {glance_percent(found.high)} on {found.machines[1]}"
+            )
+
+
+# Text ------------------------------------------------------------------------------------------------------
+
+
+def render_text(table: ResultsTable, width: int = WIDTH, is_coloured: bool = False) -> list[str]:
+    """Lines of the table for a terminal of some width; colours only where asked."""
+    notes = _Footnotes()
+    columns, _ = _columns_of((*table.rows, *table.aa))
+    for dropped in ("", *_DISPENSABLE):
+        columns = [column for column in columns if column.key != dropped]
+        if _width_of(table, columns) <= width:
+            break
+    is_stacked = _width_of(table, columns) > width
+    name_width = 4 if is_stacked else _name_width(table)
+    widths = [_width_of_column(table, column) for column in columns]
+    lines = []
+    for key, rows in _group_rows(table.rows).items():
+        lines.append(_heading(_name_group(key, table), columns, widths, name_width))
+        before = ""
+        for row in rows:
+            name = "" if row.workload == before else f"  {row.workload}"
+            if is_stacked and name:
+                lines.append(name)
+                name = ""
+            before = row.workload
+            lines.append(_line(name, row, columns, widths, name_width, notes.mark(row), is_coloured))
+    for row in table.aa:
+        name = _name_aa(row) if row is table.aa[0] else ""
+        if len(name) > name_width:
+            lines.append(name)
+            name = ""
+        kept = [column for column in columns if column.key in _OF_AA]
+        kept_widths = [size for column, size in zip(columns, widths, strict=True) if column in kept]
+        line, said = _line(name, row, kept, kept_widths, name_width, "", False), describe_aa(row)
+        lines += [f"{line}  {said}"] if len(line) + len(said) + 2 <= width else [line, f"{said:>{width}}"]
+    lines.append("")
+    texts = [*legend_of(table), *notes.lines]
+    for text in texts:
+        lines += textwrap.wrap(text, width)
+    return [line.rstrip() for line in lines]
+
+
+def _heading(name: str, columns: Sequence[ResultColumn], widths: Sequence[int], name_width: int) -> str:
+    cells = [
+        f"{column.heading:>{size}}" if column.is_number else f"{column.heading:<{size}}"
+        for column, size in zip(columns, widths, strict=True)
+    ]
+    if len(name) > name_width:
+        return f"{name}\n{' ' * name_width}  {'  '.join(cells)}".rstrip()
+    return f"{name:<{name_width}}  {'  '.join(cells)}".rstrip()
+
+
+def _line(
+    name: str,
+    row: ResultRow,
+    columns: Sequence[ResultColumn],
+    widths: Sequence[int],
+    name_width: int,
+    mark: str,
+    is_coloured: bool,
+) -> str:
+    cells = []
+    for column, size in zip(columns, widths, strict=True):
+        text = column.text(row) + (mark if column.key == "mark" else "")
+        padded = f"{text:>{size}}" if column.is_number else f"{text:<{size}}"
+        if column.key in ("change", "mark") and is_coloured and row.mark in _COLOURS:
+            padded = f"{_COLOURS[row.mark]}{padded}{_PLAIN}"
+        cells.append(padded)
+    return f"{name:<{name_width}}  {'  '.join(cells)}".rstrip()
+
+
+def _name_width(table: ResultsTable) -> int:
+    groups = [min(len(_name_group(key, table)), _MOST_OF_A_NAME) for key in _group_rows(table.rows)]
+    return max([*(len(row.workload) + 2 for row in table.rows), *groups], default=10)
+
+
+def _width_of_column(table: ResultsTable, column: ResultColumn) -> int:
+    rows = (*table.rows, *table.aa) if column.key in _OF_AA else table.rows
+    extra = 2 if column.key == "mark" and any(row.notes for row in rows) else 0
+    return max([len(column.heading), *(len(column.text(row)) + extra for row in rows)])
+
+
+def _width_of(table: ResultsTable, columns: Sequence[ResultColumn]) -> int:
+    return _name_width(table) + sum(2 + _width_of_column(table, column) for column in columns)
+
+
+# HTML, Markdown, data frame --------------------------------------------------------------------------------
+
+
+def render_html(table: ResultsTable, conclusions: Sequence[str] = ()) -> Html:
+    """The table as HTML, `conclusions` above it."""
+    columns, _ = _columns_of((*table.rows, *table.aa))
+    notes = _Footnotes()
+    groups = [(_name_group(key, table), rows) for key, rows in _group_rows(table.rows).items()]
+    return render(
+        "results.html.j2",
+        table=table,
+        groups=groups,
+        columns=columns,
+        caption=caption_of(table),
+        mark=notes.mark,
+        notes=notes,
+        meanings=MEANINGS,
+        legend=legend_of(table),
+        machines=list(machine_notes(table)),
+        name_aa=_name_aa,
+        describe_aa=describe_aa,
+        slug=slug,
+        conclusions=conclusions,
+    )
+
+
+def render_markdown(table: ResultsTable) -> str:
+    """The table as Markdown, with a line for each row and the treatment in each line."""
+    rows = (*table.rows, *table.aa)
+    columns, _ = _columns_of(rows)
+    notes = _Footnotes()
+    head = ["treatment", "workload", *(column.heading for column in columns)]
+    lines = [
+        f"| {' | '.join(head)} |",
+        f"|---|---|{''.join('--:|' if column.is_number else '---|' for column in columns)}",
+    ]
+    for row in rows:
+        name = _name_aa(row) if row.is_aa else _name_group((row.treatment, row.baseline, row.metric), table)
+        cells = [column.text(row) + (notes.mark(row) if column.key == "mark" else "") for column in columns]
+        if row.is_aa:
+            cells[-1] = describe_aa(row)
+        lines.append(f"| {' | '.join([safe(name), safe(row.workload), *cells])} |")
+    texts = [*legend_of(table), *notes.lines]
+    return "\n".join([*lines, "", *(safe(text).replace("\\~", "~") + "  " for text in texts)]).rstrip()
+
+
+def results_frame(table: ResultsTable) -> pd.DataFrame:
+    """A row for each effect; effects are fractions, `threads` is missing over all levels."""
+    frame = pd.DataFrame(table.records)
+    return frame.astype({"threads": "Int64"}) if len(frame) else frame

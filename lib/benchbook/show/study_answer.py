@@ -1,0 +1,104 @@
+"""The top of a study's page and its summary in Markdown: conclusions, table of results, claims."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from benchbook.compare.bottlenecks import operational_laws
+from benchbook.compare.text import conclusions
+from benchbook.compare.text.results_table import ResultsTable, build_results
+from benchbook.core.artifacts.findings import Findings
+from benchbook.core.artifacts.meta_analysis import Pooled
+from benchbook.core.util.number_format import format_count
+from benchbook.show import bottleneck_section, results_view, templating
+from benchbook.show.caveats_section import Doubt, points
+from benchbook.show.evidence import Evidence
+from benchbook.show.markup import Html
+
+_MOST_DOUBTS = 8
+_NOTHING = Html("")
+
+
+def describe_progress(findings: Findings) -> str:
+    """What is missing before the first look, or what single runs did where no more is planned; else empty."""
+    blocks, look = findings.blocks, findings.look
+    if look.n or not look.next:
+        return ""
+    needed = format_count(look.next, "block")
+    if blocks.planned >= look.next:
+        return (
+            f"Not enough data yet: {blocks.complete} of the {needed} that the first look needs are complete."
+        )
+    described = "".join(f"{sentence} " for sentence in findings.described or ())
+    return (
+        f"{described}This describes runs and decides nothing: {format_count(blocks.planned, 'block')} "
+        f"planned, and a decision needs {needed}."
+    )
+
+
+def conclude_study(findings: Findings, table: ResultsTable | None = None) -> list[str]:
+    """Sentences that answer a study: its trends and ladder, then each treatment; nothing may be left out."""
+    if early := describe_progress(findings):
+        return [early]
+    if broken := operational_laws.broken(findings.causes):
+        return [f"The measurements contradict each other, so no effect is an answer: {broken[0]}."]
+    rows = (table or build_results(findings)).rows
+    return [
+        *_trends(findings),
+        *(rungs.sentence for rungs in (findings.ladder.workloads if findings.ladder else ())),
+        *(conclusion.text for conclusion in conclusions.conclude(rows)),
+        *bottleneck_section.describe_proxy_cores(findings),
+    ]
+
+
+def _trends(findings: Findings) -> list[str]:
+    """What trends and proportions came to, which no contrast of two arms says."""
+    kinds = ("trend", "proportional")
+    return [one.sentence for one in findings.claims or () if one.kind in kinds and one.sentence]
+
+
+def render_opening(
+    findings: Findings,
+    recorded: Pooled | None = None,
+    setting: Sequence[str] = (),
+    sessions: Html = _NOTHING,
+    elsewhere: Html = _NOTHING,
+) -> Html:
+    """Title, on what the answer rests, and the table of results with its conclusions.
+
+    `setting` is that of `setup_section`, `sessions` says which sessions are recorded, `elsewhere` what other
+    studies found.
+    """
+    table = build_results(findings, recorded)
+    return templating.render(
+        "answer.html.j2",
+        found=findings,
+        early=describe_progress(findings),
+        table=results_view.render_html(table, conclude_study(findings, table)),
+        setting=setting,
+        sessions=sessions,
+        elsewhere=elsewhere,
+    )
+
+
+def render_summary(seen: Evidence, more: Sequence[Doubt] = (), recorded: Pooled | None = None) -> str:
+    """Summary of a study in Markdown for an issue; `more` are doubts that the findings don't know."""
+    findings = seen.findings
+    known = list(points(seen, more))
+    first = [doubt for doubt in known if doubt.name in ("A/A", *(one.name for one in more))]
+    table = build_results(findings, recorded)
+    return templating.markdown(
+        "summary.md.j2",
+        found=findings,
+        answer=conclude_study(findings, table),
+        caption=results_view.caption_of(table),
+        table=Html(results_view.render_markdown(table)),
+        doubts=list(dict.fromkeys([*first, *(doubt for doubt in known if doubt.is_care)])),
+        most=_MOST_DOUBTS,
+    )
+
+
+def sentence_of_session(findings: Findings) -> str:
+    """Answer of a session in one paragraph of plain text."""
+    return re.sub(r"\s+", " ", " ".join(conclude_study(findings)))

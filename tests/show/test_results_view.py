@@ -1,0 +1,89 @@
+"""The table of results: the same rows in a terminal, on a page, in Markdown and in a data frame."""
+
+import pytest
+from bs4 import BeautifulSoup
+
+from benchbook.compare.meta.meta_analysis import pool
+from benchbook.compare.text.results_table import build_pooled_results, build_results
+from benchbook.show import results_view
+from tests.compare.sessions import finding, part, session, sessions
+from tests.found import findings
+from tests.goldens import assert_golden
+from tests.recorded_findings import chosen_findings
+
+STUDIES = ("quick", "lab-access", "lab-rates", "lab-engines")
+
+
+@pytest.mark.parametrize("width", [80, 110])
+def test_a_terminal_shows_it_within_its_width(width):
+    parts = []
+    for study in STUDIES:
+        table = build_results(chosen_findings(study))
+        lines = [results_view.caption_of(table), *results_view.render_text(table, width)]
+        assert max(map(len, lines)) <= width
+        parts += [f"== {study}", *lines]
+    assert_golden(f"results-{width}.txt", "\n".join(parts).replace("\xa0", " ") + "\n")
+
+
+def test_markdown_and_page_have_every_row_of_the_terminal():
+    table = build_results(chosen_findings("quick"))
+    assert_golden("results.md", results_view.render_markdown(table).replace("\xa0", " ") + "\n")
+    page = BeautifulSoup(results_view.render_html(table).text, "html.parser")
+    assert len(page.select("tbody tr:not(.group)")) == len(table.rows)
+    assert len(page.select("tfoot tr")) == len(table.aa)
+    assert all(row.find("th", scope="row") for row in page.select("tbody tr:not(.group), tfoot tr"))
+    (first, *_) = page.select("tbody td a")
+    assert first.get_text() == "−25.0\xa0%" and first["href"].startswith("#finding-oltp_point_select")
+    assert {mark["title"] for mark in page.select("abbr")} == {"lower", "not shown"}
+    widths = {len(row.find_all(["th", "td"])) for row in page.select("tr:not(.group)")}
+    assert len(widths) == 1, "every row has a cell for each column"
+
+
+def test_a_frame_has_a_row_for_each_effect_with_its_interval():
+    frame = results_view.results_frame(build_results(chosen_findings("quick")))
+    row = frame[(frame.treatment == "HAProxy") & (frame.threads == 8)].iloc[0]
+    assert (row.low < row.change < row.high) and row.baseline == "direct connections" and row.n == 5
+    assert frame.is_aa.sum() == 3
+
+
+def test_colour_is_only_where_it_is_asked_for():
+    table = build_results(chosen_findings("quick"))
+    assert not any("\033" in line for line in results_view.render_text(table))
+    assert any("\033[33m" in line for line in results_view.render_text(table, is_coloured=True))
+
+
+def test_recorded_sessions_stand_beside_each_effect():
+    levels = {1: part(-0.2, 0.01, label="lower"), 8: part(0.2, 0.01)}
+    recorded = pool(
+        "quick",
+        [
+            session(
+                finding(part(0.0, 0.01, label="depends on threads"), levels, headline=False, threads=[1, 8]),
+                measured=f"2026-11-0{day}T06:00",
+                processor=f"Xeon {day}",
+            )
+            for day in range(1, 6)
+        ],
+    )
+    own = finding(part(0.0, 0.01, label="depends on threads"), levels, headline=False, threads=[1, 8])
+    table = build_results(findings(own), recorded)
+    assert [row.elsewhere.label for row in table.rows] == ["holds elsewhere", "holds elsewhere"]
+    assert [row.elsewhere.kind for row in table.rows] == ["expected", "expected"]
+    text = "\n".join(results_view.render_text(table)).replace("\xa0", " ")
+    # Log effects of −0.2 and 0.2 are −18.1 and +22.1 %.
+    assert "−18 %" in text and "+22 %" in text and "5 recorded sessions on 5 processors" in text
+    alone = build_pooled_results(recorded)
+    assert "change" not in "\n".join(results_view.render_text(alone)).split("\n")[0]
+
+
+def test_what_depends_on_the_machine_names_both_machines():
+    recorded = pool("quick", sessions(-0.2, 0.3))
+    (row,) = build_pooled_results(recorded).rows
+    assert row.elsewhere.kind == "depends on the machine" and all(row.elsewhere.machines)
+    (note,) = results_view.machine_notes(build_pooled_results(recorded))
+    assert "−18 % on" in note.replace("\xa0", " ") and "+35 % on" in note.replace("\xa0", " ")
+
+
+def test_nothing_found_is_an_empty_table():
+    table = build_results(findings())
+    assert results_view.caption_of(table) == "" and table.records == []
