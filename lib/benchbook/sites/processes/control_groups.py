@@ -61,13 +61,13 @@ def groups(pid: int) -> list[Group]:
 def _mount(line: str) -> tuple[str, tuple[str, str]] | None:
     """Controllers of a line of mountinfo, with the group that is mounted and where; None for other lines."""
     left, _, right = line.partition(" - ")
-    words, told = left.split(), right.split()
-    if told[:1] == ["cgroup2"]:
+    words, options = left.split(), right.split()
+    if options[:1] == ["cgroup2"]:
         return "", (words[3], words[4])
-    if told[:1] != ["cgroup"]:
+    if options[:1] != ["cgroup"]:
         return None
     # What is mounted with a name, such as systemd's, limits nothing.
-    named = [word for word in told[-1].split(",") if word not in ("rw", "ro", "xattr")]
+    named = [word for word in options[-1].split(",") if word not in ("rw", "ro", "xattr")]
     return _sorted(",".join(named)), (words[3], words[4])
 
 
@@ -97,8 +97,8 @@ def _limits(group: Group) -> Iterator[str]:
     if cores and cores != group.read("cpuset.cpus", group.root) and group.folder != group.root:
         yield f"a set of cores ({cores})"
     for name in DISKS:
-        if said := group.read(name):
-            yield f"a limit of disks ({name} {' '.join(said.split())})"
+        if text := group.read(name):
+            yield f"a limit of disks ({name} {' '.join(text.split())})"
 
 
 class Held(NamedTuple):
@@ -113,12 +113,12 @@ def held_back(pids: Iterable[int]) -> dict[str, Held]:
     """What the groups of some processes were held back so far, by path; those that we make are left out."""
     found: dict[str, Held] = {}
     for group in {one.folder: one for pid in pids for one in groups(pid)}.values():
-        told = _counts(group.read("cpu.stat")) | _counts(group.read("memory.events"))
-        seconds = told.get("throttled_time", 0) / 1e9 + told.get("throttled_usec", 0) / 1e6
-        memory = told.get("high", 0) + told.get("max", 0) + int(group.read("memory.failcnt") or 0)
+        counts = _counts(group.read("cpu.stat")) | _counts(group.read("memory.events"))
+        seconds = counts.get("throttled_time", 0) / 1e9 + counts.get("throttled_usec", 0) / 1e6
+        memory = counts.get("high", 0) + counts.get("max", 0) + int(group.read("memory.failcnt") or 0)
         was = found.get(group.path, Held(0, 0.0, 0))
         ours = OURS.fullmatch(group.path)
-        periods = 0 if ours and ours[1] else told.get("nr_throttled", 0)
+        periods = 0 if ours and ours[1] else counts.get("nr_throttled", 0)
         seconds = was.seconds + (seconds if periods else 0.0)
         found[group.path] = Held(was.periods + periods, seconds, was.memory + memory)
     return found
