@@ -187,6 +187,21 @@ def test_totals_of_another_log_never_pass(name):
     assert has_run(CONTROL) and not has_run(CONTROL.rstrip("\n") + "\n" + parts(SAMPLES[name])[1])
 
 
+def test_the_totals_of_each_old_version():
+    first = SAMPLES["0.5"]
+    deadlocks = "    deadlocks:                           0      (0.00 per sec.)\n"
+    errors = deadlocks.replace("deadlocks:", "ignored errors:") + deadlocks.replace(
+        "deadlocks:", "reconnects:"
+    )
+    later = re.sub(r"(    other operations: .*\n)", rf"\1{errors}", first.replace(deadlocks, ""))
+    before_release = later.replace("sysbench 0.5:", "sysbench 1.0:")
+    for text in (first, later, before_release):
+        assert read(text) == read(first)
+    assert not has_run(first.replace(deadlocks, "")) and not has_run(later.replace(errors, ""))
+    alert = "ALERT: failed to execute mysql_stmt_execute(): Err1213 Deadlock found\n"
+    assert read(first.replace("OLTP test", f"{alert}OLTP test")) == read(first)
+
+
 def test_a_line_of_others_in_the_totals_is_no_run_and_before_them_is_noted():
     assert not has_run(CONTROL.replace("    transactions:", "hello\n    transactions:"))
     output = extract_outputs(CONTROL.replace("[ 180s ]", "DB SCHEMA sbtest\n[ 180s ]"))[0]

@@ -167,7 +167,7 @@ def _grouped(logs: LogSet) -> Iterator[str]:
 def _left_out(logs: LogSet) -> Iterator[str]:
     yield from (f"  {part}" for part in logs.left_out[:MOST_LEFT_OUT])
     if len(logs.left_out) > MOST_LEFT_OUT:
-        yield f"  … {len(logs.left_out) - MOST_LEFT_OUT:,} more; --all shows each"
+        yield f"  … {len(logs.left_out) - MOST_LEFT_OUT:,} more; --json has each"
 
 
 def render_markdown(logs: LogSet) -> str:

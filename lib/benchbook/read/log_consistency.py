@@ -35,6 +35,12 @@ PARTS_SLACK = 0.021
 LABEL_SHARE = 0.25
 """Labels are rounded times, which may be off by this share of a step of several seconds."""
 
+UNSEEN_SPEED = 3.0
+"""Without a histogram, what no report line shows can have been so many times as fast as the busiest one."""
+
+RATE_DEVIATIONS = 6.0
+"""Standard deviations by which random arrivals may be more than their rate makes."""
+
 REST_S = 0.1
 """With more seconds than this after the last interval line, what happened in them is on no line."""
 
@@ -51,7 +57,7 @@ def disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
     )
     if no_numbers:
         return no_numbers
-    parts = (_in_blocks, _over_blocks, _in_histogram, _in_intervals, _of_intervals)
+    parts = (_in_blocks, _over_blocks, _at_rate, _in_histogram, _in_intervals, _of_intervals)
     return tuple(problem for part in parts for problem in part(log))
 
 
@@ -251,9 +257,12 @@ def _unseen(log: SysbenchLog, block: Summary, rest: float) -> float:
     As many as fit if they were the shortest there are; at a fixed rate latencies hold the wait in the queue,
     and say nothing.
     """
-    if log.histogram is None or block.is_checkpoint or log.header.rate:
+    if block.is_checkpoint or log.header.rate:
         return math.inf
     threads = printed(log.header.threads, "threads")
+    if log.histogram is None:
+        busiest = float(np.nanmax(log.intervals.column("tps"), initial=0.0))
+        return threads + UNSEEN_SPEED * busiest * (rest + SLACK_S)
     return threads + fitting(log.histogram.full(), 1000 * (rest + SLACK_S) * threads)
 
 
@@ -272,6 +281,17 @@ GRAIN_MS = 0.005
 """Latencies are printed with two decimals."""
 FINEST_MS = 0.001
 """Below 0.054 ms several buckets print alike, and all below 0.001 ms are in the first."""
+
+
+def _at_rate(log: SysbenchLog) -> Iterator[Problem]:
+    """Yield where more transactions were done than can have arrived."""
+    if not log.header.rate or log.final is None:
+        return
+    whole = [block.whole() for block in log.summaries]
+    due, done = log.header.rate * whole[-1].total_time_s, sum(block.events for block in whole)
+    if done > due + RATE_DEVIATIONS * math.sqrt(due) + 1:
+        text = f"{done} events, at {log.header.rate} a second about {due:.0f} arrived"
+        yield Problem("numbers", log.final.line, text)
 
 
 def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:

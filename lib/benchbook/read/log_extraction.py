@@ -350,6 +350,9 @@ class RelaxedReader(Reader):
         line = " ".join(line.split())
         if not line:
             return
+        if self.is_legacy and line[0] == "[" and "thds:" in line:
+            # Before the release of 1.0 labels were padded.
+            line = re.sub(r"^\[ *(\d+)s *\]", r"[ \1s ]", line)
         if line[0] == "[" and (report := parse_interval_line(line, number)) is not None:
             self.interval(report)
         elif self.takes_bars and (bar := grammar.BAR_NARROW.fullmatch(line)) is not None:
