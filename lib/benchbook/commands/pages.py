@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from benchbook.commands import rebuild_record, stage
+from benchbook.commands import findings_summary, rebuild_record, stage
+from benchbook.core.published.audit import Audit
 from benchbook.core.study import load
 from benchbook.core.util import files, parallel, paths
 from benchbook.core.util.errors import BenchbookError
@@ -44,6 +45,8 @@ def make(with_record: bool) -> int:
         codes = [task.result() for task in made]
         if before.get("all") != _all(root):
             codes += [task.result() for task in [submit(stage.page, name) for name in stage.PAGES]]
+    if with_record and not any(codes):
+        findings_summary.write([Audit.read(file) for file in sorted(root.glob("data/audit/*/audit.json"))])
     stand_in(root)
     if not any(codes):
         files.write_json(file, {"sources": _sources(root), "all": _all(root)})
