@@ -19,7 +19,7 @@ def cell(arm: str, **server: float) -> dict[str, Any]:
     part = {"part": "server", "busy_cores": value(0.9), "a_query": {k: value(v) for k, v in server.items()}}
     return {
         "workload": "w", "threads": 8, "arm": arm, "qps": value(1e4), "latency_us": None, "parts": [part],
-        "places": [],
+        "places": [{"parts": ["server"], "cores": 1, "used": value(0.963), "is_full": True}],
     }  # fmt: skip
 
 
@@ -38,7 +38,8 @@ def test_instructions_have_columns_where_the_kernel_counted_them_and_nowhere_els
     counted = cell("haproxy", cpu_us=28.0, instructions=41_000.0)
     (table,) = bottleneck_section.tables(found(cell("direct", cpu_us=40.0, instructions=52_000.0), counted))
     assert [column.unit for column in table.columns].count("instructions") == 2
-    assert table.rows[0][4:6] == ["40.0", "28.0"] and table.rows[0][7:9] == ["52,000", "41,000"]
+    assert table.rows[0][4:6] == ["40.0", "28.0"] and table.rows[0][7] == "96 %, saturated"
+    assert table.rows[0][9:11] == ["52,000", "41,000"]
     (table,) = bottleneck_section.tables(found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0)))
     assert "instructions" not in [column.unit for column in table.columns]
 
@@ -63,7 +64,7 @@ def test_causes_beyond_four_are_folded_and_none_is_left_out():
     first = found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0))
     (one,) = first.causes.contrasts
     several = [
-        one.model_copy(update={"threads": threads, "sentence": f"because of {threads}", "reason": None})
+        one.model_copy(update={"threads": threads, "sentence": f"of {threads}", "reason": None})
         for threads in range(1, 8)
     ]
     told = first.causes.model_copy(update={"contrasts": tuple(several)})
@@ -71,7 +72,7 @@ def test_causes_beyond_four_are_folded_and_none_is_left_out():
     seen, folded = why.text.split("<summary>3 more</summary>")
     assert (seen.count(": of "), folded.count(": of ")) == (4, 3)
     assert "HAProxy, point selects, 1\xa0thread: of 1." in seen
-    alike = tuple(one.model_copy(update={"sentence": "because it is full"}) for one in several[:3])
+    alike = tuple(one.model_copy(update={"sentence": "it is full"}) for one in several[:3])
     told = first.causes.model_copy(update={"contrasts": alike})
     (why, *_) = bottleneck_section.shown(first.model_copy(update={"causes": told}))
     assert "HAProxy, point selects, 1, 2 and 3\xa0threads: it is full." in why.text
@@ -81,16 +82,16 @@ def test_an_earlier_session_tells_why_where_the_newest_does_not_and_says_which_i
     both = cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0)
     first = found(*both)
     (one, *rest) = first.causes.contrasts
-    one = one.model_copy(update={"sentence": "because the server's core is full", "reason": None})
+    one = one.model_copy(update={"sentence": "server CPU-bound", "reason": None})
     told = first.model_copy(update={"causes": first.causes.model_copy(update={"contrasts": (one, *rest)})})
     (why, _) = bottleneck_section.shown(found(*both))
-    assert "No cause is named: it is open." in why.text
+    assert "<p>It is open.</p>" in why.text
     (why, _) = bottleneck_section.shown(found(*both, low=-0.1))
-    assert "No cause is named: no difference in queries a second was shown." in why.text
+    assert "<p>No difference in queries a second was shown.</p>" in why.text
     (why, _) = bottleneck_section.shown(
         found(*both), [("EPYC Zen 3", "2026-11-23", told), ("older", "2026-11-22", told)]
     )
-    assert ": the server&#39;s core is full (EPYC Zen 3, 2026-11-23)." in why.text
+    assert ": server CPU-bound (EPYC Zen 3, 2026-11-23)." in why.text
     assert "older" not in why.text
     assert bottleneck_section.shown(findings()) == []
 
@@ -100,7 +101,7 @@ def at_eight(change: float, short: str) -> Findings:
     first = found(cell("direct", cpu_us=40.0), cell("haproxy", cpu_us=28.0))
     (one,) = first.causes.contrasts
     qps = {"value": change, "low": change - 0.05, "high": change + 0.05, "n": 5}
-    told = {**one.model_dump(), "qps": qps, "sentence": f"because {short}", "short": short, "reason": None}
+    told = {**one.model_dump(), "qps": qps, "sentence": short, "short": short, "reason": None}
     return first.model_copy(
         update={"causes": Causes.model_validate({**first.causes.model_dump(), "contrasts": [told]})}
     )

@@ -75,7 +75,7 @@ def _causes(workloads: tuple[str, ...]) -> dict[str, Any]:
         for one in workloads
         for arm in ("direct", "haproxy")
     ]
-    told = "because the server's core is full and a query costs it {} % more with HAProxy"
+    told = "server CPU-bound; its CPU time per query rises by {} % with HAProxy"
     empty = {"full": {}, "cost": {}, "added_latency_us": None, "added_cpu_us": None}
     contrasts = [
         {**about, **empty, "workload": one, "treatment": "haproxy", "quantity": "capacity", "sentence": said}

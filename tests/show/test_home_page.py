@@ -155,7 +155,7 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
         "workload": "oltp_point_select", "threads": 8, "treatment": "haproxy", "quantity": "capacity",
         "qps": {"value": 0.33, "n": 5}, "full": {"direct": ["server"], "haproxy": ["server"]},
         "cost": {"server": {"value": -0.28, "n": 5}}, "added_latency_us": None, "added_cpu_us": None,
-        "sentence": "because the server's core is full", "short": "server full; a query costs 28 % less",
+        "sentence": "server CPU-bound", "short": "server CPU-bound; its CPU time per query falls by 28 %",
     }  # fmt: skip
 
     def row(*contrasts: dict[str, Any], passed: bool = True) -> home_page.Row:
@@ -164,7 +164,7 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
         study = Measured("lab", found.findings(own, causes=books, **STUDY), True)
         return home_page.groups(Standing([], [study], {}), {})[0].rows[0]
 
-    assert told(row(cause).why) == "at 8 threads: server full; a query costs 28 % less"
+    assert told(row(cause).why) == "at 8 threads: server CPU-bound; its CPU time per query falls by 28 %"
     assert row(cause).why_way == "record/studies/lab.html#why"
     assert row({**cause, "sentence": None}).why == "" and row().why == ""
     # Another session tells why where the newest doesn't.
@@ -174,7 +174,7 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
     assert told(home_page.groups(Standing([], [study], {}), {})[0].rows[0].why) == told(row(cause).why)
     assert row({**cause, "treatment": "pod"}).why == "", "that is another effect"
     broken = row(cause, passed=False)
-    assert broken.why == "the books don't add up" and not broken.lines, "and no effect is headlined"
+    assert broken.why == "the counters contradict each other" and not broken.lines, "no effect is shown"
 
 
 def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():

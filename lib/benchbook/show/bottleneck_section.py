@@ -1,10 +1,11 @@
-"""Why effects are what they are: the sentences, what a query cost each part as a figure and a table.
+"""Where the time of a query went: utilization and service demand as a figure and a table, and sentences.
 
-Nothing where no cause is known: what can't be explained is not guessed.
+No sentence where no bottleneck is known: what can't be explained is not guessed.
 """
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -134,26 +135,31 @@ def _brief(one: Cause) -> str:
 
 
 def tables(findings: Findings) -> list[Table]:
-    """Return what a query cost each part in both arms of every contrast, and how that changed."""
-    found = findings.causes
-    if found is None or not found.contrasts:
+    """Service demand and utilization of each part in both arms of every contrast, a row a part."""
+    causes = findings.causes
+    if causes is None or not causes.contrasts:
         return []
     arms, workloads = (labels_module.labels(findings, kind) for kind in ("arms", "workloads"))
-    cells = {(cell.workload, cell.threads, cell.arm): cell for cell in found.cells}
-    seen = {name for cell in found.cells for part in cell.parts for name in part.a_query}
-    events = [name for name in _EVENTS if name in seen]
+    cells = {(cell.workload, cell.threads, cell.arm): cell for cell in causes.cells}
+    counted = {name for cell in causes.cells for part in cell.parts for name in part.a_query}
+    events = [name for name in _EVENTS if name in counted]
     rows = []
-    for one in found.contrasts:
-        pair = [cells.get((one.workload, one.threads, arm)) for arm in (findings.baseline, one.treatment)]
-        costs = [{part.part: part.a_query for part in cell.parts} if cell else {} for cell in pair]
-        # Why is told once a contrast, beside the first of its parts.
-        of_parts = [(part, [own.get(part, {}) for own in costs]) for part in {**costs[0], **costs[1]}]
-        rows += [(one, part, own, not place) for place, (part, own) in enumerate(of_parts)]
+    for cause in causes.contrasts:
+        keys = ((cause.workload, cause.threads, arm) for arm in (findings.baseline, cause.treatment))
+        pair = [cells[key] for key in keys if key in cells]
+        demands = [{part.part: part.a_query for part in cell.parts} for cell in pair]
+        use = [{part: place for place in cell.places for part in place.parts} for cell in pair]
+        # The sentence stands once a contrast, beside the first of its parts.
+        for place, part in enumerate(dict.fromkeys(itertools.chain(*demands)) if len(pair) > 1 else ()):
+            of_arms = [
+                (demand.get(part, {}), used.get(part)) for demand, used in zip(demands, use, strict=True)
+            ]
+            rows.append((cause, part, of_arms, not place))
     base = arms.get(findings.baseline, findings.baseline)
     of_events = [number(name, _EVENTS[event]) for event in events for name in (base, "Treatment")]
     given = {
         "base": base,
-        "level": number_format.format_level(found.level),
+        "level": number_format.format_level(causes.level),
         "arms": arms,
         "workloads": workloads,
     }

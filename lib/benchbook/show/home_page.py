@@ -172,7 +172,7 @@ def _why(studies: Sequence[Measured], treatments: Collection[str]) -> dict[str, 
     """Return the first cause that is known of a treatment in these lines, and the way to all of its study."""
     for study in studies:
         if operational_laws.broken(study.found.causes):
-            return {"why": "the books don't add up", "why_way": f"{study.page}#why"}
+            return {"why": "the counters contradict each other", "why_way": f"{study.page}#why"}
         several = [study.found, *study.explained]
         told = [
             (cause.treatment, f"at {number_format.format_count(cause.threads, 'thread')}: {cause.short}")

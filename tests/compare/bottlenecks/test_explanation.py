@@ -1,4 +1,4 @@
-"""Causes in words and what rules them out, each rule by itself; whole sentences are in `test_causes.py`."""
+"""What rules a bottleneck out, each rule by itself; whole sentences are in `test_attribution.py`."""
 
 import math
 from dataclasses import replace
@@ -8,7 +8,6 @@ import pytest
 
 from benchbook.compare.bottlenecks import explanation, service_demand
 from benchbook.compare.bottlenecks.service_demand import Cell
-from benchbook.compare.text import sentences
 
 ZEROS = pd.Series([0.0, 0.0, 0.0])
 
@@ -20,70 +19,36 @@ def cell(busy: dict[str, float] | None = None, others: float = 0.0, **given) -> 
     return Cell(**dict.fromkeys(Cell.__dataclass_fields__) | {"has_neighbour": False} | known | given)
 
 
-def limit(parts: tuple[str, ...], cores: float, is_full: bool | None = True, **given) -> explanation._Limit:
-    return explanation._Limit(cell(**given), "HAProxy", parts, cores, is_full)
-
-
-def words(macro: str, given: object) -> str:
-    """Return what a macro of the template writes."""
-    other = {"kind": "open", "has_neighbour": True, "idle_from": explanation.IDLE}
-    return str(getattr(sentences._wording().get_template("because.j2").make_module(other), macro)(given))
+def resource(parts: tuple[str, ...], cores: float, is_saturated: bool | None = True, **given):
+    return explanation.Resource(cell(**given), "HAProxy", parts, cores, is_saturated)
 
 
 @pytest.mark.parametrize(
-    ("parts", "cores", "told", "owner", "some"),
-    [
-        (("server",), 1.0, "the server's core is", "the server", ""),
-        (("server",), 2.0, "the server's cores are", "the server", " of 2 cores"),
-        (("server",), 0.5, "the server's core is", "the server", " of 0.5 core"),
-        (("client", "proxy"), 1.0, "the core of client and proxy is", "client and proxy", ""),
-        (("client", "proxy"), 4.0, "the cores of client and proxy are", "client and proxy", " of 4 cores"),
-    ],
-)
-def test_cores_are_told_with_their_parts_and_their_number(parts, cores, told, owner, some):
-    one = limit(parts, cores)
-    assert (words("core", one), words("owner", parts), words("some", one)) == (told, owner, some)
-
-
-def test_times_have_a_decimal_below_ten_microseconds_and_a_sign_where_asked_for():
-    assert [words("us", value) for value in (0.24, -9.94, 10.0, -123.4)] == [
-        "0.2 µs", "9.9 µs", "10 µs", "123 µs"
-    ]  # fmt: skip
-    assert [words("signed_us", value) for value in (0.5, -12.0)] == ["+0.5 µs", "−12 µs"]
-    now, was = pd.Series([12.0, 24.0]), pd.Series([10.0, 20.0])
-    changes = explanation._change(now, was), explanation._change(was, now)
-    assert [words("share", one) for one in changes] == ["20 % more", "17 % less"]
-
-
-@pytest.mark.parametrize(("busy", "told"), [(0.98, ""), (0.96, ", and 4 % of it stays idle with HAProxy")])
-def test_idle_time_is_named_from_three_percent_of_a_core_on(busy: float, told: str):
-    assert words("idle", limit(("server",), 1.0, busy={"server": busy})) == told
-
-
-def test_cores_that_are_far_from_full_bound_what_may_be_and_others_leave_a_tenth_open():
-    assert explanation._open(limit(("server",), 1.0, is_full=False)) == 0.0
-    for is_full in (True, None):
-        assert explanation._open(limit(("server",), 1.0, is_full)) == pytest.approx(math.log(1 / 0.9))
-
-
-@pytest.mark.parametrize(
-    ("is_full", "others", "neighbour", "said"),
+    ("is_saturated", "others", "neighbour", "reason"),
     [
         (False, 0.0, False, None),
-        (True, 0.0, False, "the server's core is full with HAProxy, but the cost"),
-        (None, 0.0, False, "it is open whether the server's core is full with HAProxy"),
+        (
+            True,
+            0.0,
+            False,
+            "server CPU-bound with HAProxy, but CPU time per query doesn't explain the effect",
+        ),
+        (None, 0.0, False, "the blocks don't tell whether the cores of server were saturated with HAProxy"),
         # 0.5 of its core are used; with others' 0.4 of a core it is 0.9, and more than that is perhaps full.
         (False, 0.4, False, None),
-        (False, 0.41, False, "other programs used 0.41 cores with HAProxy, so the server's core is perhaps"),
-        (True, 0.0, True, "what a neighbour takes and the cost of a query don't give the effect"),
+        (
+            False,
+            0.41,
+            False,
+            "other programs used 0.41 cores with HAProxy, so server may have been CPU-bound",
+        ),
+        (True, 0.0, True, "CPU time per query and what a neighbour takes don't explain the effect"),
     ],
 )
-def test_what_may_limit_an_arm_beside_latency(is_full, others: float, neighbour: bool, said: str | None):
+def test_what_may_limit_an_arm_beside_latency(is_saturated, others: float, neighbour: bool, reason):
     given = {"busy": {"server": 0.5}, "others": others, "has_neighbour": neighbour}
-    found = explanation._not_idle(
-        [limit(("server",), 1.0, is_full, **given)], [limit(("server",), 1.0, False)]
-    )
-    assert found is None if said is None else found is not None and found.startswith(said)
+    slow = resource(("server",), 1.0, is_saturated, **given)
+    assert explanation._other_limit([slow], [resource(("server",), 1.0, False)]) == reason
 
 
 def stops(client: tuple[float, float], server: tuple[float, float]) -> tuple[Cell, Cell]:
@@ -118,8 +83,8 @@ def stops(client: tuple[float, float], server: tuple[float, float]) -> tuple[Cel
 )
 def test_the_part_that_waits_longer_stops_half_a_time_more(client, server, at: str | None):
     base, treated = stops(client, server)
-    assert service_demand.waiter(base, treated, True, 0.9) == at
-    assert service_demand.waiter(treated, base, False, 0.9) == at
+    assert service_demand.waiting_side(base, treated, True, 0.9) == at
+    assert service_demand.waiting_side(treated, base, False, 0.9) == at
 
 
 @pytest.mark.parametrize("once", [0.75, 1.5])
@@ -128,13 +93,13 @@ def test_once_is_from_three_quarters_to_one_and_a_half(once: float):
     base, treated = stops((1.0, 1.0), (1.0, 1.0))
     base.costs["client"] = pd.DataFrame({"voluntary": was})
     treated.costs["client"] = pd.DataFrame({"voluntary": was + pd.Series([0.75, 0.75, 1.0])})
-    assert service_demand.waiter(base, treated, True, 0.9) == "client"
+    assert service_demand.waiting_side(base, treated, True, 0.9) == "client"
 
 
 def test_behind_a_proxy_stops_tell_nothing():
     base, treated = stops((1.0, 1.6), (1.0, 1.0))
     treated.costs["proxy"] = treated.costs["client"]
-    assert service_demand.waiter(base, treated, True, 0.9) is None
+    assert service_demand.waiting_side(base, treated, True, 0.9) is None
 
 
 @pytest.mark.parametrize(
@@ -157,35 +122,32 @@ def test_work_that_differs_by_a_tenth_is_told(was, now, told: str | None):
         table = dict.fromkeys(service_demand.KINDS, ZEROS) | {"llc_misses": pd.Series(misses)}
         return cell(costs={"server": pd.DataFrame(table)}, engine="mariadb")
 
-    found = service_demand.differing(made(was), made(now), 0.9)
+    found = service_demand.changed_work(made(was), made(now), 0.9)
     assert [one.told.replace(" a query,", ",") for one in found] == ([] if told is None else [told])
     assert [one.is_more for one in found] == ([] if told is None else [now[0] > was[0]])
 
 
-def beside(
-    got: float, others: float, slow_has: bool = True, fast_has: bool = False
-) -> list[explanation._Named]:
-    """Return the causes where a server had a core for itself and now gets so much of it beside others."""
+def beside(got: float, others: float, qps: float, slow_has: bool = True, fast_has: bool = False):
+    """Sentence where a server had a core for itself and now gets so much of it beside others."""
 
-    def made(busy: float, others: float, has_neighbour: bool, us: float) -> explanation._Limit:
+    def made(busy: float, others: float, has_neighbour: bool, us: float) -> explanation.Resource:
         costs = {"server": pd.DataFrame({"busy_cores": [busy] * 3, "cpu_us": [us] * 3})}
         of = replace(cell(costs=costs, has_neighbour=has_neighbour), busy=ZEROS + busy + others)
-        return explanation._Limit(of, "A", ("server",), 1.0, True)
+        return explanation.Resource(of, "A", ("server",), 1.0, True)
 
-    return list(explanation._of_neighbour(made(got, others, slow_has, 12.0), made(1.0, 0.0, fast_has, 10.0)))
+    observed = pd.Series([math.log(qps)] * 3) + pd.Series([-0.001, 0.0, 0.001])
+    slow, fast = made(got, others, slow_has, 12.0), made(1.0, 0.0, fast_has, 10.0)
+    return explanation._from_neighbour([slow], [fast], observed, 0.9)
 
 
-def test_a_neighbour_leaves_what_it_leaves_and_nothing_open():
-    first, second = beside(0.5, 0.5)
-    assert first.sentence == (
-        "because the server's core is full with A, and a neighbour leaves it 0.50 of that with A"
-    )
-    assert second.sentence == f"{first.sentence}, where a query costs 20 % more"
-    assert first.short == "server full with A; a neighbour leaves it 0.50 of that with A"
+def test_a_neighbour_leaves_what_it_leaves():
     # Half of the core is half of the queries; at a fifth more a query it is 0.5 / 1.2 of them.
-    assert list(first.predicted) == pytest.approx([math.log(0.5)] * 3)
-    assert list(second.predicted) == pytest.approx([math.log(0.5 / 1.2)] * 3)
-    assert (first.open, second.open) == (0.0, 0.0)
+    sentence, predicted = beside(0.5, 0.5, 0.5)
+    assert sentence == "server CPU-bound with A; a neighbour leaves it 0.50 cores with A"
+    assert list(predicted) == pytest.approx([math.log(0.5)] * 3)
+    more, predicted = beside(0.5, 0.5, 0.5 / 1.2)
+    assert more == f"{sentence}, and its CPU time per query rises by 20 %"
+    assert list(predicted) == pytest.approx([math.log(0.5 / 1.2)] * 3)
 
 
 @pytest.mark.parametrize(
@@ -206,4 +168,4 @@ def test_a_neighbour_leaves_what_it_leaves_and_nothing_open():
     ],
 )
 def test_a_neighbour_is_a_cause_where_it_takes_what_is_lacking(got, others, has, is_named: bool):
-    assert len(beside(got, others, *has)) == 2 * is_named
+    assert (beside(got, others, got, *has) is not None) == is_named

@@ -50,7 +50,7 @@ def findings(
     ]
     by_key = {(cell.workload, cell.threads, cell.arm): cell for cell in cells}
     contrasts = [
-        explanation.contrast(base, treated, level, names)
+        explanation.explain_contrast(base, treated, level, names)
         for treated in cells
         if treated.arm in study.treatments
         and (base := by_key.get((treated.workload, treated.threads, study.baseline))) is not None

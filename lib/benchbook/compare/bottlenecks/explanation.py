@@ -1,16 +1,22 @@
-"""Why a treatment served more or fewer queries than the baseline: one sentence, by rule, or none.
+"""Where the time of a query went in two arms: five rules over utilization and service demand.
 
-A cause is named only where it gives the effect's size. On full cores queries a second are what the host left
-of them over the cost of a query, so cores and costs predict a ratio. Where nothing is full, a query's time is
-processor time of the parts and waiting, so these predict the latency that was added.
+In a closed loop X = U * C / D holds of every resource (utilization law): queries a second are the utilization
+of some cores, times how many there are, over the CPU time per query of the parts on them. The rules, of which
+the first that accounts for the size of the effect is written:
+
+1. The same cores are saturated in both arms: their number and their demand per query decide.
+2. Other cores are saturated in each arm: the demand per query on each decides.
+3. Cores are saturated in one arm, and busy in the other: as 1 and 2, with the utilization beside it.
+4. A neighbour takes cores from a server that was saturated without it.
+5. Nothing is saturated in the slower arm: CPU time and waiting of each part add up to the added latency.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,15 +30,15 @@ from benchbook.compare.bottlenecks.service_demand import (
     Cell,
     Parts,
     Work,
-    bracketed,
     change,
+    changed_work,
     decided,
     difference,
-    differing,
     estimate,
-    gives,
+    explains_effect,
+    parenthetical,
     places,
-    waiter,
+    waiting_side,
 )
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import labels
@@ -40,280 +46,262 @@ from benchbook.compare.text.sentences import told
 from benchbook.core.artifacts.bottlenecks import Cause, Estimate
 
 NAMED = 0.1
-"""Share of an added latency from which what makes it is named."""
+"""Share of an effect from which what makes it is named."""
 IDLE = 0.03
-"""Share of a core from which its idle time is named."""
+"""Share of its cores that a server must lack for a neighbour to have taken them."""
+HALF = 0.5
+"""Share of a change of demand that one part must make, or that a change of utilization may take from it."""
 AT_A_RATE: Mapping[str, object] = {
     **{"quantity": "cost", "qps": None, "full": {}, "added_latency_us": None, "beside": ()},
     "reason": "both arms are asked for the same rate",
 }
 """What differs where both arms are asked for as many queries: no effect is there to explain."""
-MOSTLY = 0.5
-"""Share of what several parts cost more from which one of them is named."""
-REST = 0.5
-"""Share of what costs give that the idle time of cores which are all but full may take from it or add."""
 
 
 @dataclass(frozen=True)
-class _Limit:
-    """Some of an arm's cores with the parts on them, and whether they are full."""
+class Resource:
+    """Some cores of an arm with the parts on them; `is_saturated` is None where no interval tells."""
 
     cell: Cell
     name: str
     parts: Parts
     cores: float
-    is_full: bool | None
+    is_saturated: bool | None
 
     @property
-    def cost(self) -> pd.Series:
+    def demand(self) -> pd.Series:
+        """CPU time per query (service demand), by block; µs."""
         return self.cell.cost(self.parts)
 
     @property
-    def left(self) -> pd.Series:
+    def available(self) -> pd.Series:
+        """Cores net of what the machine's host took, by block."""
         return self.cell.left(self.cores)
 
     @property
-    def used(self) -> pd.Series:
+    def utilization(self) -> pd.Series:
+        """Share of the available cores that the parts used, by block."""
         return self.cell.used(self.parts, self.cores)
 
-
-@dataclass(frozen=True)
-class _Named:
-    """A cause in a sentence and in about six words, and what it predicts by block: logarithms or us."""
-
-    sentence: str
-    short: str
-    predicted: pd.Series
-    open: float = 0.0
-    """What it leaves open as a logarithm: cores that are full may be idle for a tenth."""
+    def is_busy(self) -> bool:
+        return float(self.utilization.mean()) >= NEARLY
 
 
-def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) -> Cause:
-    """Return the cause of one effect; `names` are the arms in words. What is open is named in `reason`."""
-    limits = [_limits(cell, level, names) for cell in (base, treated)]
-    costs = {part: change(treated.cost([part]), base.cost([part]), level) for part in base.costs}
-    work = differing(base, treated, level)
-    found = Cause(
+def explain_contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) -> Cause:
+    """Bottleneck of one effect in a sentence, or the `reason` for which none is named.
+
+    `names` are the arms in words, `level` is that of all intervals.
+    """
+    resources = [_resources(cell, level, names) for cell in (base, treated)]
+    demands = {part: change(treated.cost([part]), base.cost([part]), level) for part in base.costs}
+    work = changed_work(base, treated, level)
+    cause = Cause(
         workload=treated.workload,
         threads=treated.threads,
         treatment=treated.arm,
         quantity=None,
         qps=change(treated.qps, base.qps, level),
-        full={cell.arm: _full(own) for cell, own in zip((base, treated), limits, strict=True)},
-        cost={part: one for part, one in costs.items() if one is not None},
+        full={cell.arm: _saturated(of) for cell, of in zip((base, treated), resources, strict=True)},
+        cost={part: demand for part, demand in demands.items() if demand is not None},
         added_latency_us=difference(treated.latency_us, base.latency_us, level),
         added_cpu_us=difference(treated.cost(PARTS), base.cost(PARTS), level),
         sentence=None,
-        beside=tuple(f"the server had {one.told}" for one in work),
+        beside=tuple(f"the server had {kind.told}" for kind in work),
     )
     if not treated.is_closed:
-        return found.model_copy(update=AT_A_RATE)
-    if not decided(found.qps):
-        return _withheld(found, "there is no difference of queries a second to explain")
-    if not all(limits):
-        return _withheld(found, "it is not known on which cores all parts ran")
-    is_slower = found.qps is not None and found.qps.value < 0
-    slow, fast = reversed(limits) if is_slower else limits
-    seen = np.log(treated.qps / base.qps).dropna()
-    for one in _of_capacity(slow, fast, is_slower, level):
-        predicted = one.predicted if is_slower else -one.predicted
-        if gives(predicted, seen, level, one.open):
-            cost = found.cost.get("server")
-            more = bracketed(work, cost.value > 0) if cost and "server full" in one.short else ""
-            named = replace(one, sentence=f"{one.sentence}{more}", short=f"{one.short}{more}")
-            return _with(found, "capacity", named, estimate(predicted.dropna(), level, math.expm1))
-    if (reason := _not_idle(slow, fast)) is not None:
-        return _withheld(found, reason)
-    called = {"treatment": limits[1][0].name, "only": slow[0].name if _full(fast) else ""}
-    return _of_latency(found, base, treated, level, called, work)
+        return cause.model_copy(update=AT_A_RATE)
+    if cause.qps is None or not decided(cause.qps):
+        return _without_sentence(cause, "there is no difference of queries a second to explain")
+    if not all(resources):
+        return _without_sentence(cause, "it is not known on which cores all parts ran")
+    is_slower = cause.qps.value < 0
+    slow, fast = reversed(resources) if is_slower else resources
+    observed = np.log(treated.qps / base.qps).dropna()
+    pair = _limiting_pair(slow, fast)
+    by_capacity = _from_capacity(*pair, observed, is_slower, level, work) if pair else None
+    if found := by_capacity or _from_neighbour(slow, fast, observed, level):
+        sentence, predicted = found
+        return _with_sentence(cause, "capacity", [sentence], estimate(predicted.dropna(), level, math.expm1))
+    if reason := _other_limit(slow, fast):
+        return _without_sentence(cause, reason)
+    only = slow[0].name if _saturated(fast) else ""
+    return _from_latency(cause, base, treated, level, work, {"treatment": resources[1][0].name, "only": only})
 
 
-def _limits(cell: Cell, level: float, names: Mapping[str, str]) -> list[_Limit]:
+def _resources(cell: Cell, level: float, names: Mapping[str, str]) -> list[Resource]:
     name = labels.in_sentence(names.get(cell.arm, cell.arm))
-    return [_Limit(cell, name, one.parts, one.cores, one.is_full) for one in places(cell, level)]
+    return [Resource(cell, name, place.parts, place.cores, place.is_full) for place in places(cell, level)]
 
 
-def _full(own: Sequence[_Limit]) -> Parts:
-    return tuple(part for limit in own if limit.is_full for part in limit.parts)
+def _saturated(resources: Sequence[Resource]) -> Parts:
+    return tuple(part for resource in resources if resource.is_saturated for part in resource.parts)
 
 
-def _withheld(found: Cause, reason: str) -> Cause:
-    return found.model_copy(update={"reason": reason})
+def _without_sentence(cause: Cause, reason: str) -> Cause:
+    return cause.model_copy(update={"reason": reason})
 
 
-def _with(found: Cause, quantity: str, named: _Named, predicted: Estimate | None) -> Cause:
-    told = {"quantity": quantity, "sentence": named.sentence, "short": named.short, "predicted": predicted}
-    return found.model_copy(update=told)
+def _with_sentence(cause: Cause, quantity: str, texts: Sequence[str], predicted: Estimate | None) -> Cause:
+    words = {"quantity": quantity, "sentence": texts[0], "short": texts[-1], "predicted": predicted}
+    return cause.model_copy(update=words)
 
 
-def _of_capacity(
-    slow: Sequence[_Limit], fast: Sequence[_Limit], is_slower: bool, level: float
-) -> Iterator[_Named]:
-    """Yield what may limit the slower arm, with the logarithm that it predicts of slower over faster.
+def _limiting_pair(slow: Sequence[Resource], fast: Sequence[Resource]) -> tuple[Resource, Resource] | None:
+    """Cores of the slower and of the faster arm that rules 1 to 3 speak of; None where none is saturated.
 
-    Cores that are full in both arms come first. Where the faster one does not fill its own, they bound it.
-    Last come cores that are full in one arm and all but full in the other, with their idle time.
+    Saturated in both arms go first, then the same cores, then the busiest. What only the faster arm
+    saturates limits the slower one where that is busy too.
     """
-    pairs = sorted(itertools.product(slow, fast), key=lambda pair: (not pair[1].is_full, not _shared(*pair)))
-    for one, other in pairs:
-        if one.is_full and (_shared(one, other) or other.is_full):
-            yield from _of_pair(one, other, is_slower)
-    for one, other in pairs:
-        if (one.is_full or other.is_full) and min(one.used.mean(), other.used.mean()) >= NEARLY:
-            for named in _of_pair(one, other, is_slower):
-                yield from _with_idle(named, one, other, level)
-    for one, other in itertools.product(fast, slow):
-        if one.is_full and "server" in one.parts and _shared(one, other):
-            yield from _of_neighbour(other, one)
+
+    def rank(pair: tuple[Resource, Resource]) -> tuple[object, ...]:
+        is_busy = all(resource.is_busy() for resource in pair)
+        n_saturated = sum(bool(resource.is_saturated) for resource in pair)
+        return n_saturated, is_busy, _shares(*pair), min(float(one.utilization.mean()) for one in pair)
+
+    first, other = max(itertools.product(slow, fast), key=rank)
+    is_limit = first.is_saturated or (other.is_saturated and first.is_busy())
+    return (first, other) if is_limit else None
 
 
-def _with_idle(named: _Named, slow: _Limit, fast: _Limit, level: float) -> Iterator[_Named]:
-    """Yield a cause with the time that its cores were idle, where that is not most of what it gives."""
-    used = np.log(slow.used / fast.used)
-    by_cost = estimate(named.predicted.dropna(), level)
-    if by_cost is None or not decided(by_cost) or abs(float(used.mean())) > REST * abs(by_cost.value):
-        return
-    idlest = min(fast, slow, key=lambda one: float(one.used.mean()))
-    idle = "".join(told("because.j2", kind="idle", idle_from=IDLE, one=idlest))
-    more = "" if idle in named.sentence else idle
-    yield replace(named, sentence=f"{named.sentence}{more}", predicted=named.predicted + used)
-
-
-def _shared(one: _Limit, other: _Limit) -> bool:
+def _shares(one: Resource, other: Resource) -> bool:
     return bool(set(one.parts) & set(other.parts))
 
 
-def _of_pair(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
-    """Yield cores, cost, and both as causes where the same parts share cores; else what other parts cost."""
+def _from_capacity(
+    slow: Resource, fast: Resource, observed: pd.Series, is_slower: bool, level: float, work: Sequence[Work]
+) -> tuple[str, pd.Series] | None:
+    """Sentence of rules 1 to 3 with the effect it predicts by block, as a logarithm of treated over base.
+
+    Cores and demand must account for the effect's size. Where both arms keep the cores busy, a change of
+    utilization may make half of what they do, and is named.
+    """
     base, treated = (fast, slow) if is_slower else (slow, fast)
-    if slow.parts != fast.parts:
-        predicted = np.log(slow.left / slow.cost) - np.log(fast.left / fast.cost)
-        yield _named("two costs", predicted, _open(fast), base=base, treated=treated, fast=fast)
-        return
-    cores, cost, open_ = np.log(slow.left / fast.left), -np.log(slow.cost / fast.cost), _open(fast)
-    values: dict[str, Any] = {
-        "base": base,
-        "treated": treated,
-        "slow": slow,
-        "fast": fast,
-        "mostly": _mostly(slow, fast),
-    }
-    values["changed"] = _change(treated.cost, base.cost)
-    if slow.cores * WORTH <= fast.cores:
-        yield _named("pair", cores, open_, **values, of_cores=True, of_cost=False)
-        yield _named("pair", cores + cost, open_, **values, of_cores=True, of_cost=True)
-    else:
-        yield _named("pair", cost, open_, **values, of_cores=False, of_cost=True)
+    by_cores = np.log(treated.available / base.available)
+    by_demand = -np.log(treated.demand / base.demand)
+    by_use = np.log(treated.utilization / base.utilization)
+    of_cores = max(base.cores, treated.cores) >= WORTH * min(base.cores, treated.cores)
+    is_same = slow.parts == fast.parts
+    of_demand = not of_cores or abs(by_demand.mean()) > NAMED * abs(observed.mean())
+    predicted = by_demand * of_demand + by_cores * (of_cores or not is_same)
+    of_use = not explains_effect(predicted, observed, level)
+    if of_use:
+        expected = estimate(predicted.dropna(), level)
+        if expected is None or not decided(expected) or not (slow.is_busy() and fast.is_busy()):
+            return None
+        if abs(float(by_use.mean())) > HALF * abs(expected.value) or expected.value * observed.mean() <= 0:
+            return None
+        predicted = predicted + by_use
+    changed = float(np.expm1(-by_demand.mean()))
+    values: dict[str, Any] = {"slow": slow, "fast": fast, "base": base, "treated": treated}
+    values |= {"of_cores": of_cores, "of_demand": of_demand, "of_use": of_use}
+    values["changed"] = changed
+    values["mostly"] = _part_with_most(base, treated) if is_same else None
+    values["work"] = parenthetical(work, changed > 0) if slow.parts == ("server",) and of_demand else ""
+    kind = "same resource" if is_same else "other resource"
+    return told("explanation.j2", kind=kind, **values)[0], predicted
 
 
-def _open(fast: _Limit) -> float:
-    """Return what the use of cores leaves open of a prediction; cores far from full only bound it."""
-    return 0.0 if fast.is_full is False else -math.log(NEARLY)
-
-
-def _mostly(slow: _Limit, fast: _Limit) -> str | None:
-    """Return which of several parts makes most of what their cost differs by, in each block."""
-    differ = slow.cost - fast.cost
-    for part in slow.parts if len(slow.parts) > 1 else ():
-        own = slow.cell.cost([part]) - fast.cell.cost([part])
-        if (own / differ > MOSTLY).all():
+def _part_with_most(base: Resource, treated: Resource) -> str | None:
+    """Part on shared cores that makes most of the change of their demand in each block."""
+    changed = treated.demand - base.demand
+    for part in base.parts if len(base.parts) > 1 else ():
+        if ((treated.cell.cost([part]) - base.cell.cost([part])) / changed > HALF).all():
             return part
     return None
 
 
-def _of_neighbour(slow: _Limit, fast: _Limit) -> Iterator[_Named]:
-    """Yield as a cause what a neighbour leaves of the slower arm's cores, alone and with the cost there.
+def _from_neighbour(
+    slow: Sequence[Resource], fast: Sequence[Resource], observed: pd.Series, level: float
+) -> tuple[str, pd.Series] | None:
+    """Sentence of rule 4 with the effect it predicts by block: a neighbour leaves the server fewer cores.
 
-    Both together fill the cores, and programs of no part of the arm use most of what it lacks.
+    Both together fill the cores, and programs of no part of the arm use most of what the server lacks.
     """
-    got, had = (one.cell.cost(one.parts, "busy_cores") for one in (slow, fast))
-    others, lost = float(slow.cell.others.mean()), float(had.mean() - got.mean())
-    is_shared = slow.cell.has_neighbour and not fast.cell.has_neighbour and lost > IDLE * fast.cores
-    if (
-        not is_shared
-        or others < lost * (1 - MOST)
-        or float(got.mean()) + others < NEARLY * float(slow.left.mean())
-    ):
-        return
-    values: dict[str, Any] = {"slow": slow, "fast": fast, "got": got.mean()}
-    yield _named("neighbour", np.log(got / had), **values, changed=None)
-    predicted = np.log(got / had) - np.log(slow.cost / fast.cost)
-    yield _named("neighbour", predicted, **values, changed=_change(slow.cost, fast.cost))
+    for had, got in itertools.product(fast, slow):
+        is_limit = had.is_saturated and "server" in had.parts and _shares(had, got)
+        if not is_limit or had.cell.has_neighbour or not got.cell.has_neighbour:
+            continue
+        before, after = (resource.cell.cost(resource.parts, "busy_cores") for resource in (had, got))
+        others, lost = float(got.cell.others.mean()), float((before - after).mean())
+        is_full = float(after.mean()) + others >= NEARLY * float(got.available.mean())
+        if lost <= IDLE * had.cores or others < lost * (1 - MOST) or not is_full:
+            continue
+        by_cores, by_demand = np.log(after / before), -np.log(got.demand / had.demand)
+        for predicted, changed in ((by_cores, None), (by_cores + by_demand, math.expm1(-by_demand.mean()))):
+            if explains_effect(predicted * np.sign(-observed.mean()), observed, level):
+                values: dict[str, Any] = {"fast": had, "slow": got, "got": after.mean(), "changed": changed}
+                sentence = told("explanation.j2", kind="neighbour", **values)[0]
+                return sentence, predicted * np.sign(-observed.mean())
+    return None
 
 
-def _not_idle(slow: Sequence[_Limit], fast: Sequence[_Limit]) -> str | None:
-    """Return why more than latency may limit the slower arm."""
+def _other_limit(slow: Sequence[Resource], fast: Sequence[Resource]) -> str | None:
+    """What may limit the slower arm beside latency, which rules 1 to 4 could not name."""
     others = float(slow[0].cell.others.mean())
-    perhaps = (one for one in slow if tolerance.is_above(float(one.used.mean()) + others / one.cores, NEARLY))
-    said = told(
-        "because.j2",
+    perhaps = (
+        resource
+        for resource in slow
+        if tolerance.is_above(float(resource.utilization.mean()) + others / resource.cores, NEARLY)
+    )
+    reasons = told(
+        "explanation.j2",
         kind="open",
         has_neighbour=slow[0].cell.has_neighbour or fast[0].cell.has_neighbour,
-        unsure=next((one for one in slow if one.is_full is not False), None),
+        unsure=next((resource for resource in slow if resource.is_saturated is not False), None),
         perhaps=next(perhaps, None),
         others=others,
     )
-    return said[0] if said else None
+    return reasons[0] if reasons else None
 
 
-def _of_latency(
-    found: Cause, base: Cell, treated: Cell, level: float, called: Mapping[str, Any], work: Sequence[Work]
+def _from_latency(
+    cause: Cause, base: Cell, treated: Cell, level: float, work: Sequence[Work], names: Mapping[str, str]
 ) -> Cause:
-    """Say what an added latency is made of: by part processor time and waiting for a core, and other waiting.
+    """Cause by rule 5: what an added latency consists of, named where decided and a tenth of it or more.
 
-    Named is what is decided and makes a tenth or more, or less where that does not give the latency's size.
-    Where it is mostly waiting for a core, other programs may be on it, and nothing is said to be idle.
+    Smaller amounts are named where those alone miss its size. Where it is mostly waiting for a core, other
+    programs may be on that, and no resource is said to be unsaturated.
     """
     latency = (treated.latency_us - base.latency_us).dropna()
-    seen = estimate(latency, level)
-    if seen is None or not decided(seen):
-        return _withheld(found, "nothing is full, and the blocks don't tell how much longer a query takes")
-    added = {f"of the {part}'s processor": _added(base, treated, part, "cpu_us") for part in PARTS}
+    added = estimate(latency, level)
+    unknown = "no resource was saturated; the data don't show where the extra time goes"
+    if added is None or not decided(added):
+        return _without_sentence(cause, unknown)
+    amounts = pd.DataFrame({f"{part} CPU": _added(base, treated, part, "cpu_us") for part in PARTS})
     for part in PARTS:
         queued = _added(base, treated, part, "wait_us")
         if queued.notna().all():
-            added[f"of waiting for the {part}'s core"] = queued
-    made = pd.DataFrame(added).reindex(latency.index)
-    rest = latency - made.sum(axis=1)
-    at = waiter(base, treated, bool(rest.mean() > 0), level)
-    made[f"of waiting in the {at}" if at else "of waiting"] = rest
-    sizes = {str(what): estimate(made[what], level) for what in made}
-    shown = {what: one.value for what, one in sizes.items() if one is not None and decided(one)}
-    for least in (NAMED, 0.0):
-        named = {
-            what: us for what, us in shown.items() if not tolerance.is_below(abs(us), least * abs(seen.value))
-        }
-        predicted = made[list(named)].sum(axis=1)
-        if gives(predicted, latency, level):
+            amounts[f"waiting for the {part}'s core"] = queued
+    amounts = amounts.reindex(latency.index)
+    rest = latency - amounts.sum(axis=1)
+    side = waiting_side(base, treated, bool(rest.mean() > 0), level)
+    amounts[f"waiting in the {side}" if side else "waiting"] = rest
+    sizes = {str(what): estimate(amounts[what], level) for what in amounts}
+    shown = {what: size.value for what, size in sizes.items() if size is not None and decided(size)}
+    for least in (NAMED * abs(added.value), 0.0):
+        named = {what: us for what, us in shown.items() if not tolerance.is_below(abs(us), least)}
+        predicted = amounts[list(named)].sum(axis=1)
+        if explains_effect(predicted, latency, level):
             break
     else:
-        return _withheld(found, "nothing is full, and the blocks don't tell what makes a query take longer")
-    most = sorted(named, key=lambda what: -named[what] * seen.value)
-    behind = [(what, text) for what in most if (text := _behind(what, named[what] > 0, work))]
-    more = dict(behind[:1])
-    made = {what: named[what] for what in most}
-    said = _named("latency", predicted, seen=seen.value, made=made, more=more, **called)
-    return _with(found, "latency", said, estimate(predicted, level))
+        return _without_sentence(cause, unknown)
+    most = sorted(named, key=lambda what: -named[what] * added.value)
+    texts = ((what, _work_behind(what, named[what] > 0, work)) for what in most)
+    behind = dict(itertools.islice(((what, text) for what, text in texts if text), 1))
+    parts = {what: named[what] for what in most}
+    values: dict[str, Any] = {"added": added.value, "parts_of_it": parts, "work": behind, **names}
+    sentences = told("explanation.j2", kind="latency", **values)
+    return _with_sentence(cause, "latency", sentences, estimate(predicted, level))
 
 
-def _named(kind: str, predicted: pd.Series, open_: float = 0.0, **values: object) -> _Named:
-    """Return a cause in the words of its template."""
-    sentence, short = told("because.j2", kind=kind, idle_from=IDLE, **values)
-    return _Named(sentence, short, predicted, open_)
-
-
-def _added(base: Cell, treated: Cell, part: str, what: str) -> pd.Series:
-    """Return the time of a kind that a part spends more on a query, us; an arm without it spends none."""
-    now, was = (cell.cost([part], what) if part in cell.costs else 0 * cell.qps for cell in (treated, base))
+def _added(base: Cell, treated: Cell, part: str, column: str) -> pd.Series:
+    """Time of a kind that a part spends more on a query, by block, µs; an arm without it spends none."""
+    now, was = (cell.cost([part], column) if part in cell.costs else 0 * cell.qps for cell in (treated, base))
     return now - was
 
 
-def _behind(what: str, is_more: bool, work: Sequence[Work]) -> str:
-    """Return in brackets what of the server's work may make a time: for waiting, what a query waits for."""
-    if "server" not in what and what != "of waiting":
+def _work_behind(what: str, is_more: bool, work: Sequence[Work]) -> str:
+    """Server's work, in brackets, that may make a time: for waiting, what a query waits for."""
+    if "server" not in what and what != "waiting":
         return ""
-    return bracketed(work, is_more, only_waited="waiting" in what)
-
-
-def _change(now: pd.Series, was: pd.Series) -> float:
-    return float(np.expm1(np.log(now / was).mean()))
+    return parenthetical(work, is_more, only_waited="waiting" in what)

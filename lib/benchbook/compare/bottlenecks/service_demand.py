@@ -109,13 +109,12 @@ def decided(found: Estimate | None) -> bool:
     return found is not None and tolerance.side(found.low, found.high) != 0
 
 
-def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.0) -> bool:
-    """Tell whether what is predicted by block gives the size of what is seen, and not its direction alone.
+def explains_effect(predicted: pd.Series, observed: pd.Series, level: float) -> bool:
+    """True where a prediction by block has the size of the observed effect, and not its direction alone.
 
-    They differ by a tenth at the most. Or by a third, and the blocks show no difference of both, or what is
-    seen lies in the interval of what is predicted, widened by `slack`, which leaves zero out.
+    They differ by a tenth at the most, or by a third and the blocks show no difference of both.
     """
-    both = pd.concat([predicted, seen], axis=1, join="inner").dropna()
+    both = pd.concat([predicted, observed], axis=1, join="inner").dropna()
     if len(both) < MIN_BLOCKS:
         return False
     one, other = (estimate(both.iloc[:, column], level) for column in (0, 1))
@@ -127,9 +126,6 @@ def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.
     missed = abs(one.value - other.value) / abs(other.value)
     if tolerance.is_below(missed, EXACT) or tolerance.is_above(missed, MOST):
         return missed < MOST
-    wide = ends[0] - slack, ends[1] + slack
-    if slack and tolerance.side(*wide) and tolerance.is_inside(other.value, other.value, *wide):
-        return True
     rest = estimate(both.iloc[:, 1] - both.iloc[:, 0], level)
     return rest is not None and rest.low is not None and not decided(rest)
 
@@ -223,7 +219,7 @@ class Work:
     is_waited: bool
 
 
-def differing(base: Cell, treated: Cell, level: float) -> list[Work]:
+def changed_work(base: Cell, treated: Cell, level: float) -> list[Work]:
     """Return what of the server's work for a query differs: decided, and a tenth at the least."""
     found: list[Work] = []
     for name, (what, least) in KINDS.items():
@@ -245,13 +241,13 @@ def differing(base: Cell, treated: Cell, level: float) -> list[Work]:
     return found
 
 
-def bracketed(work: Sequence[Work], is_more: bool, only_waited: bool = False) -> str:
+def parenthetical(work: Sequence[Work], is_more: bool, only_waited: bool = False) -> str:
     """Return in brackets what of the server's work goes one way, to stand behind what it makes."""
     told = [one.told for one in work if one.is_more == is_more and (one.is_waited or not only_waited)]
     return f" (the server had {join_words(told[:2])})" if told else ""
 
 
-def waiter(base: Cell, treated: Cell, is_more: bool, level: float) -> str | None:
+def waiting_side(base: Cell, treated: Cell, is_more: bool, level: float) -> str | None:
     """Return which of client and server stops half a time a query more, or less, where it is one of them.
 
     A thread that serves one connection stops once a query, to wait for the next. Where there is a proxy, what

@@ -1,4 +1,4 @@
-"""`causes` of findings.json: what a query cost each part, what was full, and the sentence that follows.
+"""`causes` of findings.json: service demand and utilization of each part, and where the time went.
 
 Three quantities, never under one name: latency added at low load (us a query), cost (processor us a query),
 and capacity (QPS when a named part is full). Shares and changes are fractions.
@@ -76,7 +76,7 @@ class Cause(Model):
     added_cpu_us: Estimate | None
     """Processor time of all parts together."""
     sentence: str | None
-    """What follows the effect in words, beginning with `because`; null where `reason` says why."""
+    """Where the time went, in words; null where `reason` says why."""
     short: str | None = None
     """The same in about six words."""
     predicted: Estimate | None = None
