@@ -432,17 +432,17 @@ def test_a_retired_study_stays_readable_and_keeps_its_reason(broken: Path):
         record.retire("mode", "It is another's.")
 
 
-def test_a_look_at_another_design_before_takes_held_away_and_is_named_with_its_result(broken: Path):
+def test_a_look_at_another_design_before_takes_held_away_and_is_named(broken: Path):
     _, entry = only(index.read())
     root = broken.parents[3]
     file = root / "studies" / "made.yaml"
     assert registration.still("made", entry.registered, entry.measured, file) == entry.registered
-    earlier = entry.model_copy(update={"measured": "2025-12-31T00:00Z", "answer": "No useful interval."})
+    earlier = entry.model_copy(update={"measured": "2025-12-31T00:00Z"})
     index.write(index.read().with_session("made", "Made", "20251231T0000Z-0000", earlier))
     told = registration.still("made", entry.registered, entry.measured, file).replace("\xa0", " ")
     assert told == (
         "Not held: 1 session had been looked at before the study was as it is: 2025-12-31 00:00 UTC, "
-        "of a design that git does not have (“No useful interval.”)."
+        "of a design that git does not have."
     )
 
 

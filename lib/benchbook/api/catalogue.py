@@ -16,6 +16,7 @@ from benchbook.core.artifacts import effects as dataset
 from benchbook.core.artifacts import record as index
 from benchbook.core.util import paths, source_files
 from benchbook.core.util.errors import BenchbookError
+from benchbook.show import study_answer
 from benchbook.show.markup import Html, element
 
 HERE = "here"
@@ -61,13 +62,14 @@ def studies() -> Named[Study]:
 
 def record() -> Named[Study]:
     """Return every recorded study, sorted by name."""
-    known = index.read().studies
+    recorded = index.read()
+    known = recorded.studies
 
     def row(name: str) -> dict[str, Any]:
         newest = known[name].sessions[known[name].newest]
         return {
             "study": name,
-            "answer": newest.answer,
+            "answer": study_answer.sentence_of_session(recorded.newest(name).pooled_results.findings),
             "sessions": len(known[name].sessions),
             "measured": newest.measured[:10],
             "machine": newest.machine.told,

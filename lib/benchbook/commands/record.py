@@ -151,7 +151,9 @@ def _take(file: Path, checked: verify.Verified, held: Unpacked) -> str:
     else:
         record.write_study(name, known.model_copy(update=study).with_session(session, whole))
     place = where.archive.relative_to(paths.root()).as_posix()
-    line = f"{place}: {whole.bytes / 1e3:.0f} kB, {whole.runs} runs; {whole.answer}"
+    findings = checked.findings
+    answer = study_answer.sentence_of_session(findings) if findings else "no finding could be computed"
+    line = f"{place}: {whole.bytes / 1e3:.0f} kB, {whole.runs} runs; {answer}"
     return "\n".join([line, *(f"  recorded with a doubt: {doubt}" for doubt in whole.doubts)])
 
 
@@ -394,8 +396,6 @@ def entry_of(held: Unpacked, packed: Path, more: Mapping[str, Any]) -> record.En
 def _followed(held: Unpacked, found: Findings, told: str) -> dict[str, Any]:
     """Return what of an entry follows from a session's raw files, and what is `told` of its registration."""
     return {
-        "answer": study_answer.sentence_of_session(found)
-        or "No finding could be computed; the page says why.",
         "registered": told,
         "blocks": found.blocks.complete,
         "doubts": tuple(against(found, told)),

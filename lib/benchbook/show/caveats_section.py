@@ -15,14 +15,14 @@ from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.text import labels
 from benchbook.core.util import number_format, paths
 from benchbook.core.util.plural import sentence
-from benchbook.show import direction_notes, forest, templating
+from benchbook.show import forest, templating
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html
 
 # In the root of a recorded session: the values that came out otherwise than recorded, a line each.
 DIFFERS = "differs.txt"
 
-_LOOK = re.compile(r"(?<=”\)); (?=\d{4}-)")
+_LOOK = re.compile(r"; (?=\d{4}-\d\d-\d\d )")
 _SHORT = re.compile(r"a pilot of (\d+) s is too short to judge; it needs (\d+) s")
 
 
@@ -96,8 +96,7 @@ def points(seen: Evidence, more: Sequence[Doubt] = ()) -> list[Doubt]:
     ours = {
         "leaves_zero_out": leaves_zero_out,
         "span": pairs.span,
-        "beside_note": direction_notes.beside_note,
+        "beside_queries": forest.beside_queries,
     }
-    ours["beside_queries"] = forest.beside_queries
     templating.text("points.j2", point=point, found=findings, warm_up=warm_up, more=more, **given, **ours)
     return made

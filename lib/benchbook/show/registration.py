@@ -45,10 +45,10 @@ class Revision:
 
 @dataclass(frozen=True)
 class Look:
-    """An earlier session of a study whose result was seen: when it began, and what came out."""
+    """Earlier session of a study whose result was known: when it began, and why it is not recorded."""
 
     moment: datetime.datetime
-    answer: str
+    not_recorded: str = ""
 
 
 def doubt(study: str, runs: pd.DataFrame, looks: Sequence[Look] | None = None) -> Doubt:
@@ -91,8 +91,8 @@ def recorded(study: str) -> list[Look]:
     known = record.read().studies.get(study)
     if known is None:
         return []
-    looks = [Look(moment(one.measured), one.answer) for one in known.sessions.values()]
-    return looks + [Look(moment(one.begun), f"not recorded: {one.why}") for one in known.not_recorded]
+    looks = [Look(moment(one.measured)) for one in known.sessions.values()]
+    return looks + [Look(moment(one.begun), one.why) for one in known.not_recorded]
 
 
 def looked_at(study: str, own: str, first: datetime.datetime, looks: Sequence[Look]) -> str | None:
@@ -127,15 +127,16 @@ def _followed(study: str) -> tuple[str, list[Revision], tuple[str, ...]]:
 def _seen(
     own: str, revisions: Sequence[Revision], looks: Sequence[Look], promised: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the looks at sessions whose promises were others than those of now, with what came out."""
+    """Looks at sessions whose promises were others than those of now."""
     now = keys_of(own)
     for look in sorted(looks, key=lambda one: one.moment):
         stood = next((one for one in revisions if one.moment <= look.moment), None)
+        why = f" (not recorded: {look.not_recorded})" if look.not_recorded else ""
         then = None if stood is None else keys_of(git.says("show", f"{stood.commit}:{stood.name}"))
         if then is None or now is None:
-            yield f"{_moment(look.moment)}, of a design that git does not have (“{look.answer}”)"
+            yield f"{_moment(look.moment)}, of a design that git does not have{why}"
         elif broken := changed(then, now, promised):
-            yield f"{_moment(look.moment)}, with other {number_format.join_words(broken)} (“{look.answer}”)"
+            yield f"{_moment(look.moment)}, with other {number_format.join_words(broken)}{why}"
 
 
 def _compared(

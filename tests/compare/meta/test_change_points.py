@@ -20,9 +20,7 @@ def told(logs, levels=(None,), processors=("Xeon",)):
     ]  # fmt: skip
     seen = [Seen(session=one.id, effect=np.expm1(log)) for one, log in zip(sessions, logs, strict=True)]
     effects = [
-        PooledEffect(
-            threads=level, seen=seen, occasions=(), processors=1, label="on average"
-        )
+        PooledEffect(threads=level, seen=seen, occasions=(), processors=1, label="on average")
         for level in levels
     ]
     contrast = Contrast(

@@ -1,13 +1,13 @@
 """The doctor asks a host for the programs that the studies at hand need for its roles, and for no other."""
 
 import pytest
-from tests.sites.hosts.test_placement import HOSTS, study
 
 from benchbook.core.study import inventory, load
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import Study
 from benchbook.sites.agent.facts import Look
 from benchbook.sites.hosts import doctor
+from tests.sites.hosts.test_placement import HOSTS, study
 
 LOAD = inventory.load
 

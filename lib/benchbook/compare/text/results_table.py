@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from benchbook.compare.stats.intervals import t_quantile
+from scipy.special import stdtrit
+
 from benchbook.compare.text import cpu_models, labels
 from benchbook.core.artifacts.bottlenecks import Causes
 from benchbook.core.artifacts.findings import ByThreads, Contrast, Finding, Findings, Level
@@ -257,7 +258,7 @@ def _sign_among(estimate: Estimate, comparisons: int) -> int:
         return 0
     low, high = map(math.log1p, estimate.ends)
     alpha, df = 1 - estimate.level, estimate.n - 1
-    wider = t_quantile(1 - alpha / comparisons / 2, df) / t_quantile(1 - alpha / 2, df)
+    wider = float(stdtrit(df, 1 - alpha / comparisons / 2) / stdtrit(df, 1 - alpha / 2))
     middle, half = (low + high) / 2, (high - low) / 2 * wider
     return 1 if middle - half > 0 else -1 if middle + half < 0 else 0
 

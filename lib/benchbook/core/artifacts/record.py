@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from benchbook.core.artifacts.artifact import Document, Facts
 from benchbook.core.artifacts.findings import Findings
@@ -85,8 +85,6 @@ class Entry(Model):
 
     measured: str = Field(pattern=MINUTE)
     """UTC minute of the first run."""
-    answer: str
-    """The session's answer in a sentence, from its findings; empty where they can't be made."""
     machine: Machine
     """Where it was measured."""
     design: str = Field(pattern=r"^[0-9a-f]{12}$")
@@ -121,6 +119,12 @@ class Entry(Model):
     """First digits of the SHA-256 of each run's log: no other measurement has the same."""
     superseded: Superseded | None = None
     """Why it, or an arm of it, is not pooled; null: all of it is."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_answer(cls, values: Any) -> Any:
+        """Entry without the sentence that earlier versions stored; pages make theirs from the findings."""
+        return {key: values[key] for key in values if key != "answer"} if isinstance(values, dict) else values
 
     @property
     def is_pooled(self) -> bool:
