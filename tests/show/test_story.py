@@ -41,10 +41,11 @@ def test_what_several_sessions_measured_for_a_claim_is_their_mean_as_on_the_firs
     (of_sessions,) = story.measured(replace(seen, pooled={"quick": over})).rows
     (of_one,) = story.measured(seen).rows
     assert (
-        of_sessions[4].replace("\N{NO-BREAK SPACE}", " ") == "−18.5 %"
-        and contrast.whole.label in of_sessions[5].text
+        of_sessions[4].replace("\N{NO-BREAK SPACE}", " ") == "−19 %, seen −19 to −18 % (2 sessions)"
+        and of_sessions[5].replace("\N{NO-BREAK SPACE}", " ") == "−18.9 %"
+        and contrast.whole.label in of_sessions[6].text
     )
-    assert of_one[4].replace("\N{NO-BREAK SPACE}", " ") == "−18.9 %" and "lower" in of_one[5].text
+    assert of_one[4].replace("\N{NO-BREAK SPACE}", " ") == "−18.9 %" and "lower" in of_one[6].text
 
 
 def test_what_no_session_shows_is_counted_as_not_shown_and_not_drawn():

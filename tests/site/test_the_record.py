@@ -73,7 +73,7 @@ def test_the_index_says_what_was_recorded_where_and_how_it_can_be_checked(at: Pa
     assert len(entry.doubts) == 1 and entry.doubts[0].startswith("the check “equal tables” fails")
     assert entry.sha256 == files.sha256(packed) and entry.bytes == packed.stat().st_size
     assert session.startswith("20260105T") and "2 cores of made up" in entry.machine.told
-    assert entry.registered.startswith("Held: ") and "HAProxy" in entry.answer
+    assert entry.registered.startswith("Held: ")
     assert set(index.read().studies["made"].columns[entry.columns]) == set(schemas.SCHEMAS)
     assert len(entry.logs.split()) == 15
     results = packed.with_suffix("").with_suffix(".json")

@@ -13,7 +13,7 @@ from benchbook.compare.meta.cross_study import elsewhere, joined
 from benchbook.compare.meta.meta_analysis import Brought, without
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.findings import Answer, Finding, Findings
-from benchbook.core.artifacts.meta_analysis import FILE, Pooled, several
+from benchbook.core.artifacts.meta_analysis import FILE, Contrast, Pooled, several
 from benchbook.core.published import source
 from benchbook.core.published.audit import Audit, Claim
 from benchbook.core.study import descriptors
@@ -137,6 +137,12 @@ class Standing:
     def claims(self) -> list[Claim]:
         """Every claim of every source."""
         return [claim for audit in self.audits for claim in audit.claims]
+
+    def over_sessions(self, study: Measured, finding: Finding) -> Contrast | None:
+        """What several recorded sessions say of a finding, the number that all pages show; else None."""
+        pooled = self.pooled.get(study.name) if study.is_recorded else None
+        contrast = next((one for one in pooled.contrasts if one.id == finding.id), None) if pooled else None
+        return contrast if contrast and len(contrast.whole.sessions) > 1 else None
 
     def answers(self, claim: str) -> list[tuple[Measured, Finding]]:
         """Return (study, finding) for every finding that answers a claim."""

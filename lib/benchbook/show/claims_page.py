@@ -15,6 +15,7 @@ from benchbook.core.util import paths
 from benchbook.show import direction_notes
 from benchbook.show.audit_page import recomputed
 from benchbook.show.claim_status import Measured, Standing
+from benchbook.show.forest import describe_contrast
 from benchbook.show.markup import ADDRESS, Html, element
 from benchbook.show.table import Table, tabulated
 from benchbook.show.templating import render
@@ -55,7 +56,14 @@ def claims(seen: Standing) -> Html:
             if grade.sessions and grade.outcome != "not asked" and name not in there and not any(judged)
         ]
         rows.append((claim, *judged, shown, graded, ways, would))
-    given = {"recomputed": recomputed, "opposite": direction_notes, "levels_of": levels_of, "decided": SHOWN}
+    given = {
+        "recomputed": recomputed,
+        "opposite": direction_notes,
+        "levels_of": levels_of,
+        "decided": SHOWN,
+        "over_sessions": seen.over_sessions,
+        "describe_contrast": describe_contrast,
+    }
     return render("claims.html.j2", rows=rows, measured={one.name for one in seen.studies}, **given)
 
 

@@ -271,6 +271,15 @@ def together(one: meta_analysis.Contrast, effect: PooledEffect) -> Row:
     return replace(row, square=effect.effect if is_one else None)
 
 
+def describe_contrast(contrast: meta_analysis.Contrast) -> str:
+    """What several sessions say of a contrast: `4 threads: −15 %, expected −18 to −13 % (6 sessions)`."""
+    parts = [
+        ("" if effect.threads is None else f"{count(effect.threads, 'thread')}: ") + describe_effect(effect)
+        for effect in contrast.told
+    ]
+    return f"{'; '.join(parts)} ({count(len(contrast.whole.sessions), 'session')})"
+
+
 def describe_effect(effect: PooledEffect) -> str:
     """Effect over sessions in a few words: `−15 %, expected −18 to −13 %`."""
     if effect.effect is None or effect.range_low is None or effect.range_high is None:

@@ -134,10 +134,7 @@ def _above(seen: Standing, claims: Sequence[str]) -> dict[str, set[str]]:
 
 def _contrasts(seen: Standing, study: Measured, own: Sequence[Finding]) -> list[Contrast]:
     """Return what several sessions say of findings; nothing where one of them has a single session."""
-    of = seen.pooled.get(study.name) if study.is_recorded else None
-    known = {one.id: one for one in of.contrasts} if of else {}
-    found = [known.get(one.id) for one in own]
-    several = [one for one in found if one and len(one.whole.sessions) > 1]
+    several = [contrast for one in own if (contrast := seen.over_sessions(study, one))]
     return several if len(several) == len(own) else []
 
 

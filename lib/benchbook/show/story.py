@@ -9,7 +9,7 @@ from benchbook.compare.text import cpu_models
 from benchbook.core.artifacts.meta_analysis import LABELS
 from benchbook.show import bottleneck_section
 from benchbook.show.claim_status import Standing
-from benchbook.show.forest import SEVERAL, Forest, on_throughput, place, together
+from benchbook.show.forest import SEVERAL, Forest, describe_contrast, on_throughput, place, together
 from benchbook.show.markup import Html, slug
 from benchbook.show.table import Table, tabulated
 from benchbook.show.templating import badge, render
@@ -32,13 +32,12 @@ def measured(seen: Standing) -> Table:
 
     What several sessions measured is their mean, as on the first page.
     """
-    known = {(name, one.id): one for name, study in seen.pooled.items() for one in study.contrasts}
     rows = [
-        (claim, study, one, known.get((study.name, one.id)) if study.is_recorded else None)
+        (claim, study, one, seen.over_sessions(study, one))
         for claim in seen.claims
         for study, one in [*seen.answers(claim.id), *seen.shows(claim.id)][:1]
     ]
-    return tabulated("measured", rows)
+    return tabulated("measured", rows, describe_contrast=describe_contrast)
 
 
 def labels(seen: Standing) -> Table:
