@@ -121,7 +121,6 @@ class Lab:
 
     @property
     def run(self) -> Path:
-        """Pid files."""
         return self.folder / "run"
 
     def start(self, role: str, argv: Sequence[str], **how: Any) -> process.Child:
@@ -135,11 +134,9 @@ class Lab:
         return self.folder / "secrets" / "sysbench.cnf"
 
     def secret_of(self, driver: str) -> Path:
-        """Return the file of sysbench's account for a driver."""
         return self.secret if driver == "mysql" else self.secret.with_name(f"sysbench-{driver}.cnf")
 
     def pidfile(self, role: str) -> Path:
-        """Return the pid file of one role."""
         return self.run / f"{role}.json"
 
     def private_folder(self, name: str, user: str | None) -> Path:

@@ -239,7 +239,6 @@ class Session(asyncio.Protocol):
         self._early = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the connection and wait for the greeting."""
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:

@@ -123,7 +123,6 @@ class Files:
         return says(argv)
 
     def kernel_setting(self, name: str) -> str:
-        """Return a kernel setting such as net/ipv4/ip_local_port_range."""
         return (SYSCTL / name).read_text(encoding="ascii").strip()
 
     def place(self, pid: int) -> dict[str, str]:

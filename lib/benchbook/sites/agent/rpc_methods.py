@@ -83,7 +83,6 @@ class Operations(Files):
         self._jobs.signal(job, signum)
 
     def stop(self, job: str, grace_s: float = GRACE_S, signum: int = GENTLE) -> dict[str, Any]:
-        """Ask a job to end by a signal, by force after the grace."""
         return self._jobs.stop(job, grace_s, signum).info
 
     def watch(self, name: str, hops: list[dict[str, Any]], **how: Any) -> None:
@@ -108,7 +107,6 @@ class Operations(Files):
             self.streams[stream] = Stream(place)
 
     def send(self, stream: str, at: int, data: str) -> int:
-        """Send bytes on a connection."""
         return self._stream(stream).send(at, data)
 
     def receive(self, stream: str, at: int, up_to_s: float = 2.0) -> Later:

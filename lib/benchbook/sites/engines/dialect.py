@@ -48,12 +48,10 @@ class Dialect:
 
     @property
     def questions(self) -> dict[str, Any]:
-        """Those of `questions.yaml`, by name."""
         found: dict[str, Any] = yaml_file.read(QUESTIONS).data[self.family]
         return found
 
     def ask(self, connection: Connection, what: str, **given: Any) -> Any:
-        """Return what a server answers to a question, as SQLAlchemy's result."""
         return connection.execute(text(self.questions[what]), given)
 
     def enter(self, connection: Connection, database: str) -> None:
@@ -114,11 +112,9 @@ class Dialect:
         return str(row[1]) if row else ""
 
     def tables(self, connection: Connection) -> list[str]:
-        """Return the names of all tables of the schema, sorted."""
         return sorted(str(name) for (name,) in self.ask(connection, "tables"))
 
     def indexes(self, connection: Connection, table: str) -> list[str]:
-        """Return the names of a table's indexes, sorted."""
         rows = connection.execute(text(f"SHOW INDEX FROM {table}")).mappings()
         return sorted({str(row["Key_name"]) for row in rows})
 

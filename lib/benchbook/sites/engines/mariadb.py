@@ -189,7 +189,6 @@ class MariaDB(Server):
         cursor.execute("FLUSH PRIVILEGES")
 
     def _places(self) -> dict[str, object]:
-        """Return what else a study does not set."""
         return {"basedir": self._above} if self.engine.binary is not None else {}
 
     @property

@@ -80,7 +80,6 @@ def _is_missing(engine: Engine) -> bool:
 
 
 def _fetched(engine: Engine) -> Path:
-    """Fetch the packages of a version and lay them out; return the program."""
     of = descriptors.engine(engine.name)
     fits = (one for one in _listed(of.apart[0], engine) if sql.is_version(_upstream(one), engine.version))
     version = next(fits)
@@ -112,7 +111,6 @@ def _run(argv: list[str], folder: Path) -> None:
 
 
 def _laid_out(engine: Engine) -> Path | None:
-    """Return the program of a version that was fetched before."""
     for folder in sorted(_packages().glob(f"{engine.name}-*"), reverse=True):
         version = _upstream(folder.name.removeprefix(f"{engine.name}-"))
         if sql.is_version(version, engine.version) and (found := _program(engine, folder)) is not None:

@@ -125,7 +125,6 @@ class Server(Supervised, abc.ABC):
 
     @property
     def env(self) -> Mapping[str, str] | None:
-        """What its program finds in its environment beside what all have."""
         return None
 
     @property
@@ -158,7 +157,6 @@ class Server(Supervised, abc.ABC):
         """Say whether it takes a connection now; one that is crashing or stopped does not."""
 
     def _is_ready_now(self) -> bool:
-        """Say whether it takes a connection, just started."""
         return self._answers()
 
     @abc.abstractmethod
@@ -201,21 +199,17 @@ class Server(Supervised, abc.ABC):
 
     @property
     def data(self) -> PurePosixPath:
-        """Its data folder."""
         return self.folder / "data"
 
     @classmethod
     def _brings(cls) -> str:
-        """Say what brings its program."""
         program = cls.traits.programs[0]
         return f"`{install_command(program)}`" if cls.traits.packages else "put it into the PATH"
 
     def _complete(self, asked: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
-        """Return what its settings begin with, and those of a study on top."""
         return settings.complete(asked, *self.starts_from)
 
     def _find(self) -> str:
-        """Return its program: the one that the study names, or the one in the PATH."""
         program, named = self.traits.programs[0], self.engine.binary
         if (found := self.machine.program(named or program)) is not None:
             return found

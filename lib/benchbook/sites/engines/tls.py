@@ -57,7 +57,6 @@ class FarContext(ssl.SSLContext):
         return made
 
     def wrap_socket(self, sock: Any, *given: Any, **how: Any) -> Any:
-        """Return what PyMySQL uses in place of the socket."""
         return _FarTls(self, sock)
 
 

@@ -41,7 +41,6 @@ class Theirs:
     driver = descriptors.MYSQL
 
     def engine(self, connect: Callable[[], Any], **told: Any) -> sqlalchemy.Engine:
-        """Return an engine as `sql.engine` does."""
         return sql.engine(connect, **told)
 
     def connect(
@@ -85,7 +84,6 @@ class Theirs:
         return name, str(known.get("version"))
 
     def identity(self, connection: Connection) -> dict[str, Any]:
-        """Return what tells this server from any other."""
         known = MYSQL.variables(connection)
         return {name: known[name] for name in WHO if name in known}
 

@@ -183,7 +183,6 @@ class ExistingSite(HeldSite):
         return {"probes": microbenchmarks.here(self.lab.folder)}
 
     def watch(self, arm: str, clients: Sequence[process.Child], path: Path) -> local_machine.Monitor:
-        """Return what watches clients and this machine; the server's can't be seen."""
         pids = [one.pid for one in clients]
         return local_machine.Monitor({"client": pids}, path, *pids)
 

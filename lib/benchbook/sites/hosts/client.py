@@ -102,7 +102,6 @@ class RemoteClient:
         self.host.call("signal", job=self.job, signum=int(signum))
 
     def stop(self, grace_s: float) -> None:
-        """Ask it to end, by force after the grace, and wait until its output is here."""
         self.host.call("stop", job=self.job, grace_s=grace_s)
         self.wait()
 

@@ -77,7 +77,6 @@ class Cluster(data_snapshots.Loaded):
 
     @property
     def version(self) -> str:
-        """Its version as tiup names it."""
         return f"v{self.engine.version}"
 
     @property
@@ -99,7 +98,6 @@ class Cluster(data_snapshots.Loaded):
 
     @property
     def _stores(self) -> list[tuple[str, int]]:
-        """Host and port of each TiKV."""
         first, ranks = self.part.where.places[0].port + TIKV_AT, range(max(1, len(self.numa.tikv)))
         named = [host for role, host in self.part.where.others if role == "tikv"]
         return [(host, first + 2 * rank) for host in named for rank in ranks]
@@ -191,7 +189,6 @@ class Cluster(data_snapshots.Loaded):
         }
 
     def applied(self) -> list[tuple[str, str]]:
-        """Return the topology that it was made from, as a pair of name and text."""
         return [("topology.yaml", self.config_text)]
 
     def threads(self) -> list[dict[str, float]] | None:
@@ -220,7 +217,6 @@ class Cluster(data_snapshots.Loaded):
         self.control.write(f"{self.role}/made.json", json.dumps({**made, "id": uuid.uuid4().hex}))
 
     def _do(self, what: str, *words: str) -> str:
-        """Run one command of `tiup` on the cluster and return what it printed."""
         argv = [self.binary, "cluster", what, self.name, *words]
         wrong = f"`tiup cluster {what}` failed"
         return self.control.printed(argv, wrong, self.tiup.wait_s, env=self.env)
@@ -233,7 +229,6 @@ class Cluster(data_snapshots.Loaded):
         return {"cluster_meta": {}, "instances": [], **known}
 
     def _await(self) -> None:
-        """Wait until every TiDB answers and tiup says of every part that it is up."""
         deadline = time.monotonic() + self.tiup.wait_s
         while True:
             silent = [one for one in self.statuses if not one.answers]

@@ -69,7 +69,6 @@ def of_inventory(name: str, studies: Sequence[Study] = ()) -> list[Ability]:
 
 
 def _outside(study: Study) -> str | None:
-    """Return the inventory of a study's clients outside its cluster, or None."""
     return study.site.kubernetes.outside if study.site.kubernetes is not None else None
 
 

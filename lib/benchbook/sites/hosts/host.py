@@ -92,7 +92,6 @@ class Host:
         return Look(**self.command("look", order))
 
     def look_again(self) -> Look:
-        """Return what the host is now, as its agent sees it."""
         asked = descriptors.asked_of_hosts()
         return Look(**self.call("look", programs=dict(self.target.programs), asked=asked))
 

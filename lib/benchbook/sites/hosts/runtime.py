@@ -83,7 +83,6 @@ class Running:
         return self._looks[name]
 
     def machine(self, name: str) -> OnHost:
-        """Return a host as its parts see it."""
         return OnHost(self.host(name), self.look(name), self.lab)
 
     def part(self, part: Part) -> Any:

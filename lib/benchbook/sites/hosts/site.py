@@ -80,7 +80,6 @@ class HostsSite(ArrangedSite[OnHosts]):
 
     @property
     def ready_s(self) -> float:  # type: ignore[override]  # asked of the hosts, each time
-        """Seconds from the first call of `client` until all clients of an arm are ready to begin."""
         return self._running.ready_s
 
     def endpoints(self, arm: str) -> list[Endpoint]:

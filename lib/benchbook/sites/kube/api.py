@@ -85,12 +85,10 @@ class Cluster:
 
     @property
     def host(self) -> str:
-        """The name or address at which the API answers."""
         return str(urlsplit(self.api.configuration.host).hostname)
 
     @property
     def core(self) -> client.CoreV1Api:
-        """Pods, nodes, Services, events."""
         return client.CoreV1Api(self.api)
 
     def version(self) -> str:

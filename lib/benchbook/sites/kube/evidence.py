@@ -141,7 +141,6 @@ def _kernel(arms: Arms, server: Any, network: str) -> dict[str, Any]:
 
 
 def _client(arms: Arms, chain: Chain, lives: Any, mine: Any | None) -> dict[str, str]:
-    """Return where the first client is, seen from the first server, and on which network."""
     if clients_outside(chain):
         return {"client": "on a host outside the cluster", "client_network": "the host's"}
     if mine is None:

@@ -36,7 +36,6 @@ class Outside:
 
     @property
     def first(self) -> Look:
-        """What the first client's host was when it was first asked."""
         return self._running.look(self.names[0])
 
     def lacking(self, clients: int, nodes: Container[str]) -> str | None:
@@ -67,7 +66,6 @@ class Outside:
             self._reached.add((name, address, port))
 
     def cores(self, clients: int) -> float:
-        """Return the cores of all hosts on which an arm's clients are."""
         return float(sum(self._running.look(name).facts["cores"] for name in self.names[:clients]))
 
     def client(self, start: Start) -> RemoteClient:
@@ -75,7 +73,6 @@ class Outside:
         return RemoteClient(self._running.host(self.names[start.number % len(self.names)]), start)
 
     def end(self) -> None:
-        """End the agents and let the hosts go."""
         self._running.end()
 
 

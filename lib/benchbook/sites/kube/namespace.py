@@ -81,15 +81,12 @@ class StudyNamespace:
         return known
 
     def machine(self, pod: Any) -> OnHost:
-        """Return a pod as what a program of its image is asked through."""
         return OnHost(self.host(pod), LOOK, self.lab)
 
     def look(self, pod: str) -> Any | None:
-        """Return a pod as the cluster sees it now, or None if there is none."""
         return wait.look(self.cluster, self.namespace, pod)
 
     def run(self, pod: str, *argv: str) -> str:
-        """Run a command in a pod's own container and return what it printed; SiteError if it fails."""
         return self.cluster.must(self.namespace, pod, argv)
 
     def up(self, part: Part, made: list[dict[str, Any]]) -> Any:
@@ -105,7 +102,6 @@ class StudyNamespace:
             host.close()
 
     def text(self, name: str) -> str:
-        """Return what was applied under a name, as YAML."""
         return manifests.text(self.applied.get(name, []))
 
     def sweep(self, wait_s: float = GONE_S) -> None:
@@ -123,7 +119,6 @@ class StudyNamespace:
             raise SiteError(f"{self.namespace}: pods do not end: {', '.join(self._pods())}")
 
     def remove(self, wait_s: float = GONE_S) -> bool:
-        """Remove the namespace with all in it; say whether it is gone."""
         self.applied.clear()
         return remove(self.cluster, self.namespace, self.lab.token, wait_s)
 

@@ -106,7 +106,6 @@ class Names:
 
     @property
     def selector(self) -> str:
-        """The labels as the API's text."""
         return ",".join(f"{key}={value}" for key, value in self.labels)
 
     def manifest(self, kind: str, name: str, part: str = "", api: str = "v1", **rest: Any) -> dict[str, Any]:

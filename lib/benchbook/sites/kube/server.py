@@ -95,7 +95,6 @@ class Server:
         return name, [str(self._pod.status.pod_ip)], SERVICE_PORT
 
     def balancer(self, chain: Chain) -> dict[str, Any]:
-        """Return the manifest of the Service by which it is reached from outside."""
         return manifests.service(self.space.names, self.part, service_of(chain))
 
     def watched(self) -> list[tuple[str, Any, int]]:
@@ -103,7 +102,6 @@ class Server:
         return [("server", self._pod, self.inner.running().pid)]
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very server from any other."""
         pod = self.space.look(pod_of(self.part))
         if pod is None or self.child is None:
             raise SiteError(f"{pod_of(self.part)}: the server does not run; call site.up(arm) first")
@@ -115,7 +113,6 @@ class Server:
         return {**self.inner.facts(), "image": self.space.here.images.server}
 
     def is_alive(self) -> bool:
-        """Say whether pod and container are those that were found."""
         pod = self.space.look(pod_of(self.part))
         return pod is not None and self._pod is not None and wait.same(pod, self._pod)
 
@@ -141,7 +138,6 @@ class Program(Job):
 
     @property
     def is_alive(self) -> bool:
-        """Say whether it is what still runs there."""
         try:
             return bool(self.on.call("read", name=PID) == f"{self.pid} {self.started}\n")
         except AgentGone:
@@ -156,11 +152,9 @@ class OnPod(OnHost):
     on: PodHost
 
     def done(self, *argv: str) -> Done:
-        """Run a command in the pod's own container; return its exit code and what it printed."""
         return self.on.cluster.run(self.on.namespace, self.on.name, argv)
 
     def run(self, *argv: str) -> str:
-        """Return what a command prints in the pod's own container; SiteError if it fails."""
         return self.on.cluster.must(self.on.namespace, self.on.name, argv)
 
     def account(self, name: str) -> str | None:

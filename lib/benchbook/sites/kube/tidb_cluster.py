@@ -75,17 +75,14 @@ class TidbCluster(Loaded):
 
     @property
     def all(self) -> list[Any]:
-        """Every PD, TiKV and TiDB."""
         return [pod for part in PARTS for pod in self.pods[part]]
 
     @property
     def leads_to(self) -> list[str]:
-        """Where the TiDBs are reached, sorted."""
         return sorted(str(pod.status.pod_ip) for pod in self.pods["tidb"])
 
     @property
     def statuses(self) -> list[Status]:
-        """The status port of each TiDB."""
         return [Status(labs.LOOPBACK, STATUS, self._of(pod)) for pod in self.pods["tidb"]]
 
     def ensure(self) -> Any:
@@ -106,7 +103,6 @@ class TidbCluster(Loaded):
         return True
 
     def is_alive(self) -> bool:
-        """Say whether every pod is the one it was: neither made again nor restarted."""
         return bool(self.pods) and all(tells(pod) == self._now(pod) for pod in self.all)
 
     def service(self, name: str) -> tuple[str, list[str], int]:
@@ -195,7 +191,6 @@ class TidbCluster(Loaded):
         return self._machines[pod.metadata.name]
 
     def _connect(self, password: str | None = None) -> pymysql.Connection:
-        """Return a new connection of the administrator's to the first TiDB."""
         known = self.lab.admin_password() if password is None else password
         return self._of(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=known)
 

@@ -73,7 +73,6 @@ class Side(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(high=CHUNK * 64)  # type: ignore[attr-defined]
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the room for what comes next."""
         return self.room
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -87,7 +86,6 @@ class Side(asyncio.BufferedProtocol):
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Close the other side too, after what is still on its way."""
         if self.other is not None and self.other.transport is not None:
             self.loop.call_later(self.delay_s, self.other.transport.close)
 

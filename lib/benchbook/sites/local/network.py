@@ -95,7 +95,6 @@ class Network:
         return str(self._made()[1 + number])
 
     def virtual(self, number: int) -> str:
-        """Return virtual address `number` (0 to 54)."""
         return str(self._made()[VIRTUAL + number])
 
     def service(self, name: str, number: int, port: int, address: str, server_port: int) -> None:
@@ -111,7 +110,6 @@ class Network:
             run("iptables", "-w", "10", "-t", "nat", "-A", *chain, *to, *then)
 
     def packets(self, name: str) -> int:
-        """Return how many packets took the rules of a service: the first of each connection."""
         return sum(rule.packets for rule in self.named(name))
 
     def named(self, name: str) -> list[Rule]:
@@ -217,7 +215,6 @@ class Delay(Supervised):
         self.server, self.latency_ms = server, latency_ms
 
     def ensure(self) -> None:
-        """Start the relay if it does not run, and prove that the port is its own without connecting."""
         concurrent_steps.walk(self.starting(), self.machine.look_s)
 
     def starting(self) -> concurrent_steps.Steps:
@@ -239,12 +236,10 @@ class Delay(Supervised):
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very relay from any other."""
         child = self.running()
         return {"relay_pid": child.pid, "relay_started": child.started}
 
     def facts(self) -> dict[str, Any]:
-        """Return what the hop is set to."""
         return {"latency_ms": self.latency_ms, "made_by": "a delaying relay of our own"}
 
 
@@ -262,7 +257,6 @@ class Zones:
     latency_ms: float
 
     def place(self, place: labs.Place, zone: int) -> labs.Place:
-        """Return a place moved into a zone."""
         namespace, address = self.network.pod(self._number(zone))
         return replace(place, address=address, where=replace(place.where, namespace=namespace))
 

@@ -39,7 +39,6 @@ class Parts:
 
     @property
     def is_empty(self) -> bool:
-        """Say whether no part runs."""
         return all(part.child is None for part in self.alive.values())
 
     def forget(self, chains: dict[str, Chain], first: dict[str, Chain]) -> None:
@@ -199,7 +198,6 @@ class Service(Made):
         self.address, self.server_port = address, server_port
 
     def ensure(self) -> None:
-        """Make the rule unless it is there."""
         self.network.service(self.role, self.rank, self.port, self.address, self.server_port)
 
     def stop(self) -> bool:
@@ -207,7 +205,6 @@ class Service(Made):
         return True
 
     def packets(self) -> int:
-        """Return how many connections took the rule since it was made."""
         return self.network.packets(self.role)
 
     def identity(self) -> dict[str, Any]:
@@ -218,7 +215,6 @@ class Service(Made):
         return {"service": sorted(" ".join((rule.chain, *rule.words)) for rule in rules)}
 
     def facts(self) -> dict[str, Any]:
-        """Return how the service is made."""
         return {"made_by": "DNAT in the nat table, chains OUTPUT and PREROUTING", "port": self.port}
 
 

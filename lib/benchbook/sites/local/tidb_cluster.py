@@ -106,7 +106,6 @@ class Cluster(Made):
 
     @property
     def members(self) -> list[tidb_members.Member]:
-        """All parts, in the order in which they are started."""
         return [self.pd, *self.stores.values(), *self.servers]
 
     @property
@@ -120,11 +119,9 @@ class Cluster(Made):
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """Where its TiDB are reached."""
         return [(one.place.address, one.place.port) for one in self.servers]
 
     def addresses_at(self, port: int, rank: int) -> list[tuple[str, int]]:
-        """Return where they would be reached in the place of another cluster; arms change places."""
         zones = replace(self.zones, rank=rank) if self.zones is not None else None
         return [
             (zones.address(number % self.size.stores) if zones else self.place.address, port + 2 * number)
@@ -139,7 +136,6 @@ class Cluster(Made):
 
     @property
     def pids(self) -> dict[str, list[int]]:
-        """The processes of `tidb`, `tikv` (the stores) and `pd` that run."""
         up = [member for member in self.members if member.is_up]
         return {kind: [one.child.pid for one in up if one.kind == kind] for kind in ("tidb", "tikv", "pd")}
 

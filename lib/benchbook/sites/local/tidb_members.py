@@ -62,7 +62,6 @@ class Member(Supervised, abc.ABC):
 
     @property
     def data(self) -> PurePath:
-        """Where its data lie now."""
         return self.cluster.folder / self.cluster.lies_in / self.name
 
     @property
@@ -91,7 +90,6 @@ class Member(Supervised, abc.ABC):
 
     @property
     def env(self) -> dict[str, str]:
-        """What its program finds in its environment."""
         return {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
 
     def _toml(self) -> str:
@@ -114,7 +112,6 @@ class PD(Member):
 
     @property
     def placement(self) -> Placement:
-        """What it tells of the cluster's stores and regions."""
         names = {one.at: one.name for one in self.cluster.stores.values()}
         return Placement(self.place.address, self.place.port, names, self.machine)
 
@@ -124,7 +121,6 @@ class PD(Member):
         self.placement.set(self.asked)
 
     def told(self) -> dict[str, Any]:
-        """Return its settings by dotted name."""
         return self.placement.config()
 
     def _argv(self) -> list[str]:
@@ -144,7 +140,6 @@ class Store(Member):
     own_options = frozenset({"-listen", "-peers"})
 
     def told(self) -> dict[str, Any]:
-        """Return its settings by dotted name."""
         asked = Request("/config")
         return flat(json.loads(self.machine.request(self.place.address, self.place.port + 1, asked)))
 

@@ -42,7 +42,6 @@ class Loaded(Made, abc.ABC):
         """What tells it from one that is made again; None as long as it is not made."""
 
     def mark(self, label: str) -> None:
-        """Note that its data are loaded under a label."""
         self.notes.write(f"{self.role}/loaded.json", json.dumps({"label": label, "id": self.id}))
 
     def is_marked(self, label: str | None) -> bool:

@@ -65,7 +65,6 @@ class Here(Machine, files.Files):
 
     @property
     def user(self) -> str:  # type: ignore[override]
-        """Who we are."""
         return pwd.getpwuid(os.geteuid()).pw_name
 
     def account(self, name: str) -> str | None:

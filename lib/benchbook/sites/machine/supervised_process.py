@@ -103,7 +103,6 @@ class Supervised(Made):
 
     @property
     def folder(self) -> PurePosixPath:
-        """Its folder on its machine."""
         return self.machine.folder / self.role
 
     @property
@@ -116,7 +115,6 @@ class Supervised(Made):
 
     @property
     def is_up(self) -> bool:
-        """Say whether its process runs."""
         return self.child is not None and bool(self.child.is_alive)
 
     @property
@@ -126,7 +124,6 @@ class Supervised(Made):
 
     @property
     def config_hash(self) -> str:
-        """SHA-256 of the settings file."""
         return applied_config.digest(self.config_text)
 
     @property
@@ -178,7 +175,6 @@ class Supervised(Made):
         return self.machine.size(self._log) or 0
 
     def log_since(self, mark: int) -> list[str]:
-        """Return the lines of its log since a place."""
         return (self.machine.read(self._log, mark) or "").splitlines()
 
     def log_errors(self, mark: int) -> list[str]:

@@ -108,7 +108,6 @@ class Proxy(Supervised, abc.ABC):
         return len(self.place.where.cpus or ()) or self.machine.cores
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very proxy from any other; makes no connection through it."""
         return self.seen("proxy_")
 
     def facts(self) -> dict[str, Any]:

@@ -76,12 +76,10 @@ class ProxySQL(Proxy):
         self._begin(argv, self._is_answering)
 
     def identity(self) -> dict[str, Any]:
-        """What tells this very proxy from any other, with what can be set while it runs."""
         held = self._settings()
         return super().identity() | {"proxy_settings": {name: held.get(name) for name in self.given}}
 
     def facts(self) -> dict[str, Any]:
-        """What the proxy says it is set to; SiteError where a setting was not taken."""
         held, wanted = self._settings(), self.given
         differing = {name: value for name, value in wanted.items() if held.get(name) != value}
         wrong = [f"{name} is {held.get(name)}, asked {value}" for name, value in differing.items()]

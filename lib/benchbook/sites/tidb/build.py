@@ -130,7 +130,6 @@ def cluster_obstacle(version: str | None) -> str | None:
 
 
 def _lacks_go(version: str, names: Sequence[str], what: str) -> str | None:
-    """Return why programs can't be built here that are not yet, or None."""
     if all(recipe(version, name).target.is_file() for name in names) or shutil.which("go") is not None:
         return None
     return f"{what} and there is no Go; `apt-get install golang`, or put go in the PATH"
@@ -194,7 +193,6 @@ def built(binary: Path) -> dict[str, str] | None:
 
 
 def _build(lab: labs.Lab, recipe: Recipe) -> Path:
-    """Return a program, built now if it never was; SiteError with the compiler's last words."""
     target, what = recipe.target, f"{recipe.target.name} {recipe.version}"
     if target.is_file():
         return target
@@ -237,7 +235,6 @@ def _linked(given: list[str], go: str) -> list[str]:
 
 
 def _wait(child: process.Child, what: str, begun: float) -> int:
-    """Wait for the compiler, saying now and then that it is still at work."""
     assert child.popen is not None
     try:
         while time.monotonic() - begun < BUILD_S:

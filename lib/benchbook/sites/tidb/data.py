@@ -63,7 +63,6 @@ def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str] = 
 
 
 def _first(part: Any, child: Process, socket: str, mark: int) -> pymysql.Connection:
-    """Return the first connection to a new server, as its administrator without a password."""
     deadline = time.monotonic() + FIRST_START_S
     while child.is_alive and time.monotonic() < deadline:
         try:

@@ -219,7 +219,6 @@ class Placement:
         return sorted(f"{one.get('version')} {one.get('state_name')}" for one in known)
 
     def config(self) -> dict[str, Any]:
-        """Return its settings by dotted name."""
         told = flat(self._ask("config"))
         return {key: value == "true" if str(value) in WORDED else value for key, value in told.items()}
 

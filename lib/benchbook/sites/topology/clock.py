@@ -252,7 +252,6 @@ class Clock:
         return found
 
     def client_cpu_s(self, name: str) -> float:
-        """Return the processor time of an arm's clients so far."""
         return sum(cpu_s(pid) for pid in self.clients[name])
 
     def look_outside(self, name: str) -> None:

@@ -60,12 +60,10 @@ class Chain(Generic[Where]):
 
     @property
     def server(self) -> Part[Where]:
-        """The first server."""
         return self.servers[0]
 
     @property
     def others(self) -> tuple[Part[Where], ...]:
-        """The servers after the first."""
         return self.servers[1:]
 
     @property
@@ -80,7 +78,6 @@ class Chain(Generic[Where]):
 
     @property
     def client(self) -> Part[Where]:
-        """The first client."""
         return self.clients[0]
 
     @property
@@ -93,7 +90,6 @@ class Chain(Generic[Where]):
         return self.arm.access == registry.SOCKET
 
     def hop(self, kind: str) -> Part[Where] | None:
-        """Return the hop of a kind, or None."""
         return next((part for part in self.hops if part.kind == kind), None)
 
 

@@ -140,7 +140,6 @@ def _owners(lab_root: Path, labs: list[Path]) -> list[process.Child]:
 
 
 def _end(owner: process.Child, report: Report) -> None:
-    """Ask a process that works in a lab to end."""
     try:
         handle = os.pidfd_open(owner.pid)
     except OSError:
@@ -197,5 +196,4 @@ def _maker(folder: Path) -> process.Child:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Say whether the process that made a folder has gone."""
     return not _maker(folder).is_alive
