@@ -1,7 +1,4 @@
-"""What a site gives to the floor above, whatever it is made of: this machine, hosts, or a cluster.
-
-`measure` asks for what stands here and for nothing else. A kind of site is named in `core.registry`.
-"""
+"""What a site gives to the floor above, and all that it is asked for: this machine, hosts, or a cluster."""
 
 from __future__ import annotations
 
@@ -115,10 +112,7 @@ class Clock(Protocol):
         """How it ended, or None while it goes."""
 
     def end(self) -> dict[str, Any]:
-        """End it, let all clients and parts go on, and return what it wrote.
-
-        With it are `exit_code`, and by arm in `stopped` the kinds of parts that stand still in others' turns.
-        """
+        """End it, let all go on; return what it wrote, `exit_code`, and what was `stopped` by arm."""
 
 
 class Site(abc.ABC):
@@ -200,24 +194,14 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def facts(self, arm: str) -> dict[str, Any]:
-        """Return what server, proxy and machines say they are; SettingsDiffer if a setting was not taken.
-
-        All is the same at the next start but `moment`, which holds what changes from hour to hour.
-        """
+        """What server, proxy and machines say, lasting but `moment`; SettingsDiffer if not as asked."""
 
     def machines(self) -> dict[str, Any]:
-        """Return what the machines are like: `probes` of the first server's, or of the client's where that is
-        all there is, and under `hosts` those of each host; empty where none can be asked.
-
-        The figures are those of `sites.agent.probes`: units are in their names, and None is not measured.
-        """
+        """Microbenchmarks (`probes`) of the first server's or client's machine; under `hosts` all."""
         return {}
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
-        """Return the settings files, command lines and manifests of an arm that is up, as (name, text).
-
-        Facts and identity name each by its SHA-256 (`core.applied`). None holds the word of an account.
-        """
+        """Settings files, command lines, manifests of an arm that is up: (name, text), no password."""
         return []  # A site that makes nothing applies nothing.
 
     @abc.abstractmethod
@@ -238,17 +222,11 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def client(self, start: Start) -> Client:
-        """Start a load client where an arm's client runs.
-
-        Paths in its command line are of this machine: a site elsewhere carries over account and scripts.
-        """
+        """Start a load client where an arm's client runs; account and scripts are carried over."""
 
     @abc.abstractmethod
     def watch(self, arm: str, clients: Sequence[Any], path: Path) -> Watch:
-        """Return what watches clients, an arm's parts and the machines, and writes its table to a path.
-
-        In the table all clients are one part, and so are all servers.
-        """
+        """Watch clients, an arm's parts and machines, and write one table; all clients are one part."""
 
     @abc.abstractmethod
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:

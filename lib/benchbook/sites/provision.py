@@ -62,10 +62,7 @@ def must_have_sysbench(study: Study, arm: str, facts: Mapping[str, Any]) -> None
 
 
 def skip(site: Site, study: Study) -> dict[str, str]:
-    """Return the arms that this machine can't make, with the reason, before anything is started.
-
-    BenchbookError if the baseline is among them or no treatment is left: there is nothing to compare then.
-    """
+    """Arms that can't be made here, with the reason; BenchbookError where nothing is left to compare."""
     skipped = feasibility.of_site(site, study.arms)
     feasibility.must_leave_a_pair(study, skipped)
     return skipped
@@ -136,10 +133,7 @@ def _lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def chain(facts: Facts) -> pd.DataFrame:
-    """Return who passes queries to whom: arm, row, place and label, one row a part, the client first.
-
-    A label names the part, its version, the cores it may use and what lies in between, as far as known.
-    """
+    """Who passes queries to whom: arm, row, place, label (part, version, cores); the client first."""
     rows = []
     for row, (arm, own) in enumerate(facts.arms.items()):
         engine, proxy = own.get("engine") or {}, own.get("proxy") or {}

@@ -122,10 +122,7 @@ def told(
 def taken(
     asked: Mapping[str, Value], chosen: Container[str], got: Got, differing: Differences
 ) -> dict[str, dict[str, str | None]]:
-    """Return what was asked of each setting, what the server says (`got`), and who chose it.
-
-    SettingsDiffer with those that it did not take, if there are any.
-    """
+    """Asked, `got` from the server and who chose it, by setting; SettingsDiffer where one differs."""
     if differing:
         raise SettingsDiffer(differing)
     return {

@@ -28,10 +28,7 @@ def engine(connect: Callable[[], Any], driver: str = "mysql+pymysql", **info: An
 
 
 def identity(admin: sqlalchemy.Engine, what: str, *, uid: str = WHO["server_uid"]) -> dict[str, Any]:
-    """Return version, datadir, port and server_uid of a MariaDB; costs one connection.
-
-    `uid` is what a server of another make has for it. SiteError, which names `what`, if it does not answer.
-    """
+    """Version, datadir, port and uid of a server, by one connection; SiteError, naming `what`, without."""
     asked = WHO | {"server_uid": uid}
     try:
         with admin.connect() as connection:

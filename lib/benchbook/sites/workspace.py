@@ -91,11 +91,7 @@ def lab_id(token: str) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a part of a lab lives: its name, which names its files too, its address, and where it runs.
-
-    `peers` gives the addresses its connections come from, `connections` those beside sysbench's, `prepared`
-    its copy's folder.
-    """
+    """A part's name, address and place; `peers`: whence its connections, `prepared`: its data's copy."""
 
     name: str
     address: str

@@ -190,10 +190,7 @@ class Account:
 
 
 def scramble(password: bytes, salt: bytes) -> bytes:
-    """Return the answer to a server's salt of 20 bytes; empty for an empty password.
-
-    SHA1(password) XOR SHA1(salt + SHA1(SHA1(password)))
-    """
+    """Answer to a server's salt: SHA1(password) XOR SHA1(salt + SHA1(SHA1(password))); empty without one."""
     if not password:
         return b""
     once = hashlib.sha1(password).digest()
@@ -225,10 +222,7 @@ def framed(payload: bytes, number: int) -> bytes:
 
 
 class Session(asyncio.Protocol):
-    """One connection: `entered` is done when the server let it in, `ended` when it is closed.
-
-    `is_counted` tells that the server greeted it, and so has it in its books.
-    """
+    """One connection: `entered` once the server let it in, `ended` at its close; `is_counted` if greeted."""
 
     def __init__(self, account: Account, loop: asyncio.AbstractEventLoop) -> None:
         self.account = account

@@ -49,10 +49,7 @@ class Look(NamedTuple):
 
 
 def facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[str, Any]:
-    """Return what stays the same from run to run; `folder` says which disk is meant.
-
-    `programs` has the paths of programs that are not where packages put them.
-    """
+    """What stays the same from run to run; `folder` says which disk, `programs` where some programs are."""
     memory = meminfo()
     nodes = sorted((SYS / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
     return {

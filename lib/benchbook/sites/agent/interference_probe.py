@@ -96,10 +96,7 @@ class Strangers:
 
 
 def _stood_still(pid: int) -> bool:
-    """Say whether our child was stopped, or let go on, since this was asked last (wait(2)).
-
-    The kernel keeps the last of these for the parent that asks; of others' children it says nothing.
-    """
+    """Whether our child was stopped or let go on since the last look; waitid(2) tells parents alone."""
     try:
         return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG) is not None
     except OSError:

@@ -25,10 +25,7 @@ GRACE_S, GENTLE = 20.0, int(signal.SIGTERM)
 
 
 class Told(NamedTuple):
-    """What is known of a program: `code` is negative if a signal ended it, and None while it runs.
-
-    `was_asked` says that it was asked to end while it ran: it may have gone before the answer is written.
-    """
+    """What is known of a program; `code` is None while it runs, `was_asked`: to end, while it ran."""
 
     name: str
     pid: int

@@ -38,10 +38,7 @@ def apply(folder: Path, name: str, value: int) -> int:
 
 
 def set_all(profile: Any, put: Callable[[str, str, int], int], who: str = "the kernel") -> dict[str, int]:
-    """Have each setting of a profile `put` by key, file and value; return by key what `who` then has.
-
-    SiteError if that is another value than was asked.
-    """
+    """Have settings of a profile `put` by key, file and value; SiteError where `who` has another then."""
     got = {}
     for key, name in {**OF_NAMESPACE, **OF_MACHINE}.items():
         if (value := getattr(profile, key)) is not None:

@@ -103,10 +103,7 @@ def measure(folder: Path) -> Figures:
 
 
 def _wake(name: str, core: int | None) -> Figures:
-    """Return median and 99th percentile of waking a program on a core that waits for our word, in us.
-
-    Half the time of a word there and back through a socket pair, less that of a word to ourselves.
-    """
+    """Median and 99th percentile of waking a program on another core, half a word there and back; us."""
     names = (f"{name}_us", f"{name}_p99_us")
     if core is None:
         return dict.fromkeys(names)

@@ -1,8 +1,4 @@
-"""Watch a machine while a run goes on: CPU of each part every second, pauses, steal, killed processes.
-
-The machine at hand (`sites.machine.here`) and hosts are watched by this module alone, with Python's own
-library.
-"""
+"""Watch a machine during a run: CPU of each part every second, pauses, steal, killed processes."""
 
 from __future__ import annotations
 
@@ -170,11 +166,7 @@ def _machine(before: list[float], after: list[float], span: float) -> list[Any]:
 
 
 def _costs(before: list[float], after: list[float], used: float, span: float) -> list[Any]:
-    """Return what a part's second cost beside its cores; empty for what the kernel doesn't tell us.
-
-    Cores in the kernel, voluntary and involuntary switches a second, cores' worth of waiting for a core, KiB
-    read from and written to disks a second, major faults a second, and threads.
-    """
+    """Columns of a part's second beside its cores, from system cores to threads; empty where not told."""
     grown = [(now - was) / span for was, now in zip(before, after)]  # noqa: B905
     system = taskstats.split([used, *grown[taskstats.USER :]])[1]
     disk = [grown[place] / 1024 for place in (taskstats.READ, taskstats.WRITTEN)]

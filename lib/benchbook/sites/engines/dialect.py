@@ -138,11 +138,7 @@ class Dialect:
         }
 
     def checksum(self, connection: Connection, table: str, kind: str) -> int:
-        """Return a checksum of a sysbench table.
-
-        `own` is the engine's, `crc32` that of MySQL's family, `md5` that of PostgreSQL; `text` is the same
-        for the same rows in any engine.
-        """
+        """Checksum of a sysbench table: `own` is the engine's, `crc32`, `md5` a family's, `text` any's."""
         if kind == "own":
             return int(connection.execute(text(f"CHECKSUM TABLE {table}")).first()[1])  # type: ignore[index]
         row = "CONCAT_WS('#', id, k, c, pad)"

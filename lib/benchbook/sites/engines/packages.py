@@ -151,10 +151,7 @@ def _upstream(version: str) -> str:
 
 
 def build(repo: Path, work: Path, asked: Build, commit: str) -> Path:
-    """Return a commit's program, built in a worktree of its own below `work` unless it is there.
-
-    NotBuiltError with the end of the log.
-    """
+    """Program of a commit, built in a worktree below `work` at need; NotBuiltError with the log's end."""
     digest = hashlib.sha256(asked.command.encode()).hexdigest()[:8]
     tree = work / f"{commit[:16]}-{digest}"
     made, log = tree / asked.binary, tree.with_suffix(".log")

@@ -96,11 +96,7 @@ class Carrier(threading.Thread):
 
 
 class Messages:
-    """The messages of one direction, each a type and its length with what it holds; the first may be bare.
-
-    `gives_turn` says of a message, by type and body, whether the other side's turn comes after it; None: it
-    changes nothing.
-    """
+    """Messages of one direction; `gives_turn`: whether one ends a side's turn (None: as before)."""
 
     def __init__(self, gives_turn: Callable[[bytes, bytes], bool | None], is_bare: bool = False) -> None:
         self._gives_turn, self._is_bare, self._kept = gives_turn, is_bare, bytearray()

@@ -89,11 +89,7 @@ class Server(Supervised, abc.ABC):
 
     @classmethod
     def misspelt(cls, engine: Any) -> dict[str, str]:
-        """Settings that the program does not list, each with a similar one that it does, or nothing.
-
-        Names with a dot are an extension's, and one like none may be of a plugin that the study loads: the
-        server judges those.
-        """
+        """Settings that the program does not list, with a similar one; extensions' are left out."""
         program = engine.binary or cls._found()
         if engine.build is not None or not program or not cls.lists_settings or not engine.settings:
             return {}

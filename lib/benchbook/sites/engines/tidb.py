@@ -79,10 +79,7 @@ class TiDB(Server):
 
     @property
     def _own_hosts(self) -> list[str]:
-        """Where the administrator's sessions over the socket seem to come from.
-
-        Before 6.0 a TiDB leads them to its own address.
-        """
+        """Where sessions over the socket come from: before 6.0 the server's own address too."""
         is_elsewhere = self.place.address != labs.LOOPBACK and int(self.version.partition(".")[0]) < 6
         return ["localhost", self.place.address] if is_elsewhere else ["localhost"]
 

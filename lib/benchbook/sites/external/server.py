@@ -148,10 +148,7 @@ def account(asked: Existing, lab: labs.Lab, drivers: Iterable[str]) -> Path:
 
 
 def whose(theirs: Theirs, connection: Connection, database: str, tokens: Collection[str]) -> str | None:
-    """Return why a schema is not ours to use, or None: it is empty, or has the mark of a lab of this clone.
-
-    `tokens` are those of the clone's labs: its studies may use one schema after another.
-    """
+    """Why a schema is not ours to use; None if empty, or marked by a lab of this clone (`tokens`)."""
     tables = theirs.tables(connection, database)
     if tables is None:
         return f"there is no schema {database}, or no right to it; create it and grant ALL on it"
@@ -172,10 +169,7 @@ def whose(theirs: Theirs, connection: Connection, database: str, tokens: Collect
 
 
 def remove(theirs: Theirs, connection: Connection, database: str, has_scripts: bool = False) -> list[str]:
-    """Drop the mark and all that prepare made in a schema that is ours; the names of the tables.
-
-    The schema was empty when it was marked, so with custom scripts the other tables are theirs.
-    """
+    """Drop the mark and prepare's tables in a schema of ours, with custom scripts all; return their names."""
     made = _made(theirs, database, theirs.tables(connection, database) or set(), has_scripts)
     if made:
         if has_scripts:

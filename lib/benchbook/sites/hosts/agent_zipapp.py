@@ -32,10 +32,7 @@ UNCHECKED = (1).to_bytes(4, "little")
 
 @cache
 def pack() -> bytes:
-    """Return the archive; the same modules and the same Python give the same bytes everywhere.
-
-    An agent starts four times for each study, and a host with another Python than ours compiles it each time.
-    """
+    """The archive, compiled for hosts that have this Python; the same modules give the same bytes."""
     modules = [*map(PACKAGE.joinpath, NEEDED), *sorted((PACKAGE / "sites" / "agent").glob("*.py"))]
     texts = {f"benchbook/{name}": "" for name in EMPTY}
     texts |= {

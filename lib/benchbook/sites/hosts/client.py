@@ -132,11 +132,7 @@ class RemoteClient:
 def beside(
     host: Host, start: Start, grace_s: float, cpus: tuple[int, ...] | None = None
 ) -> Iterator[tuple[RemoteClient, dict[str, Any]]]:
-    """Run a program on a host while the block runs.
-
-    Yield it, and a record that has, once it has ended, the processor seconds that it got and whether it
-    `stayed`. What it printed is there then too, unless its host is not reached.
-    """
+    """Run a program on a host while the block runs; the record has `cpu_s` and whether it `stayed`."""
     record: dict[str, Any] = {}
     for path in (start.out, start.err):
         path.unlink(missing_ok=True)
@@ -152,10 +148,7 @@ def beside(
 
 
 def carried(host: Host, argv: Sequence[str]) -> list[str]:
-    """Return a command line with our files put on the host; an account only the user there can read.
-
-    A program that the inventory names a path of is that one.
-    """
+    """Command line with our files put on the host, and the programs that its inventory names."""
     words = [host.target.programs.get(argv[0], argv[0])]
     for word in argv[1:]:
         option, equals, path = word.rpartition("=")

@@ -1,7 +1,4 @@
-"""One host: its agent is put there, started, asked, and found again after the connection was lost.
-
-The connection is Fabric's, which by itself would accept any host key.
-"""
+"""One host: its agent is put there, started, asked, and found again after the connection was lost."""
 
 from __future__ import annotations
 
@@ -47,10 +44,7 @@ class AgentGone(SiteError):
 
 
 class Host:
-    """One host of the inventory. `lab` names what is ours there; nothing is done before `begin` or `look`.
-
-    `is_whole` says that its agent has the machine's cores, so that a pause of it is one of the machine.
-    """
+    """One host of the inventory; with `is_whole` its agent has the machine's cores, and pauses count."""
 
     is_whole = True
 
@@ -277,10 +271,7 @@ class Refused(SiteError):
 
 
 def connect(target: Target) -> fabric.Connection:
-    """Open a connection; Refused if host key or account are wrong, OSError if the host can't be reached.
-
-    The keys of host and jump host must stand in the inventory's `known_hosts`; none is added.
-    """
+    """Open a connection; its key stands in `known_hosts`. Refused by key or account, else OSError."""
     jump = connect(target.gateway) if target.gateway is not None else None
     try:
         return _opened(target, jump)

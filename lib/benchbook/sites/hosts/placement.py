@@ -32,10 +32,7 @@ class Place:
 
 @dataclass(frozen=True)
 class OnHosts:
-    """Where a part is: its first host, with the address that others reach it at.
-
-    Of a cluster `places` are its TiDBs, `others` its hosts of the other roles.
-    """
+    """A part's first host and its address; a cluster's `places` are its TiDBs, `others` other roles."""
 
     host: str
     address: str
@@ -80,10 +77,7 @@ def hosts_of(chain: Chain) -> dict[str, str]:
 
 
 def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
-    """Return the chain of each arm that can be made; arms that ask for the same server share it.
-
-    The first host with a role has it, if the arm names no other. Ports of a host follow from `site.port`.
-    """
+    """Chain of each arm that can be made; roles go to the first host that has them."""
     makes = _Makes(study, hosts)
     return {name: makes.chain(name) for name in study.arms if not any(roles.obstacles(study, name, hosts))}
 

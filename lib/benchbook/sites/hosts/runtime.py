@@ -1,7 +1,4 @@
-"""The hosts and parts of one study while they are up, and what goes on beside a run of it.
-
-Each is begun when it is first needed, and kept alive.
-"""
+"""The hosts and parts of one study, each begun at need and kept alive, and what goes on beside a run."""
 
 from __future__ import annotations
 

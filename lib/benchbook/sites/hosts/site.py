@@ -10,12 +10,10 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core.study import descriptors, inventory
-from benchbook.core.study.engines import engine_of
+from benchbook.core.study import inventory
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import InputErrors, SiteError
-from benchbook.sites import workspace as labs
 from benchbook.sites.agent import microbenchmarks
 from benchbook.sites.agent.facts import TOLD
 from benchbook.sites.contract import Start
@@ -85,14 +83,7 @@ class HostsSite(ArrangedSite[OnHosts]):
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
         self._running.persevere(lambda: self._running.ensure(chain))
-        driver = descriptors.engine(engine_of(self.study, arm).name).driver
-        secret = self.lab.secret_of(driver)
-        return [
-            Endpoint(
-                *(place.address, place.port, labs.SCHEMA, secret), tls=self.study.site.tls, driver=driver
-            )
-            for place in placement.endpoints(chain)
-        ]
+        return [self._endpoint(arm, place.address, place.port) for place in placement.endpoints(chain)]
 
     def down(self) -> None:
         self._running.stop()
@@ -156,9 +147,6 @@ class HostsSite(ArrangedSite[OnHosts]):
         found = machine.clock(self._running.host(name), "wall_s", time.time)
         ahead_ms, trip_ms = (round(1000 * seconds, 3) for seconds in (found.ahead_s, found.round_trip_s))
         return {"offset_ms": ahead_ms, "round_trip_ms": trip_ms}
-
-    def applied(self, arm: str) -> list[tuple[str, str]]:
-        return [pair for part in self._chain(arm).parts for pair in self._running.part(part).applied()]
 
     def identity(self, arm: str) -> dict[str, Any]:
         seen: dict[str, Any] = {}

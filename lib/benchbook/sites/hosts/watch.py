@@ -123,10 +123,7 @@ def counted(by_host: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, d
 
 
 def together(by_host: Sequence[Sequence[list[str]]]) -> list[list[str]]:
-    """Return the rows of all hosts in order; of a part on several the first rows are added up, and so on.
-
-    A second of which one of the hosts has not told is left out, and a sum that one has no figure for is none.
-    """
+    """Rows of all hosts in order; those of a part on several are added up, each second that all tell."""
     parts: dict[str, list[list[list[str]]]] = {}
     for rows in by_host:
         for part in dict.fromkeys(row[1] for row in rows):

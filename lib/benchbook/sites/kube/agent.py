@@ -74,10 +74,7 @@ class Channel:
 
 
 class PodHost(Host):
-    """One pod as it is now. With `is_beside` its agent is in a container beside the pod's own.
-
-    Such a container shares the server's limits, so that its own pauses say nothing of the machine.
-    """
+    """One pod as it is now; an agent beside it (`is_beside`) shares its limits, so pauses don't count."""
 
     def __init__(self, cluster: Cluster, pod: Any, lab: Lab, here: Kubernetes, is_beside: bool) -> None:
         name = pod.metadata.name

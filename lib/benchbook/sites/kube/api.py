@@ -147,10 +147,7 @@ class Cluster:
         stdin: bytes = b"",
         container: str | None = None,
     ) -> Done:
-        """Run a command in a container (None: the only one) to its end; SiteError if it can't be run there.
-
-        A container that its node does not find is asked for again for some seconds: nothing was run there.
-        """
+        """Run a command in a container (None: the only one) to its end; not found, it is asked again."""
         deadline = time.monotonic() + FIND_S
         while True:
             try:

@@ -25,7 +25,7 @@ def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> N
     known = json.loads(record.read_text(encoding="utf-8"))
     cluster, name = Cluster(known["context"], Path(known["kubeconfig"])), known["namespace"]
     try:
-        was_there = namespace.exists(cluster, name)
+        was_there = namespace.look(cluster, name) is not None
         if not namespace.remove(cluster, name, known["token"]):
             raise SiteError(f"the namespace {name} does not end; look at its objects")
         record.unlink()

@@ -96,10 +96,7 @@ def cpu_managers(of: Cluster, selector: Mapping[str, str]) -> dict[str, str | No
 
 
 def short_of_cores(of: Cluster, wanted: float, selector: Mapping[str, str], namespace: str) -> str | None:
-    """Return why no node with some labels has room for a pod that asks for so many cores, or None.
-
-    Pods of `namespace` are the study's own and make room. None too where nodes may not be looked at.
-    """
+    """Why no such node has room for a pod with so many cores; our pods (`namespace`) make room."""
     nodes = _listed(of, of.core.list_node, label_selector=_label(selector))
     pods = _listed(of, of.core.list_pod_for_all_namespaces)
     if nodes is None or pods is None:

@@ -1,7 +1,4 @@
-"""Study and arm → manifests, as plain data and as YAML: pure, so that all that is applied can be read first.
-
-None of them holds an account: agents write these into the pods.
-"""
+"""Study and arm → manifests, as plain data and as YAML: pure, and without accounts, which agents write."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class StudyNamespace:
     def sweep(self, wait_s: float = GONE_S) -> None:
         """Remove the StatefulSets of parts that hold no data, and wait until their pods are gone."""
         apps = client.AppsV1Api(self.cluster.api)
-        if not exists(self.cluster, self.namespace):
+        if look(self.cluster, self.namespace) is None:
             return
         ask = self.cluster.ask
         found = ask(apps.list_namespaced_stateful_set, self.namespace, label_selector=self.names.selector)
@@ -135,11 +135,6 @@ def look(cluster: Cluster, namespace: str) -> Any | None:
     return found[0] if found else None
 
 
-def exists(cluster: Cluster, namespace: str) -> bool:
-    """Say whether there is such a namespace."""
-    return look(cluster, namespace) is not None
-
-
 def remove(cluster: Cluster, namespace: str, token: str, wait_s: float = GONE_S) -> bool:
     """Remove a namespace that carries a token, and no other; say whether it is gone after `wait_s`."""
     found = look(cluster, namespace)
@@ -149,7 +144,7 @@ def remove(cluster: Cluster, namespace: str, token: str, wait_s: float = GONE_S)
         raise SiteError(f"the namespace {namespace} is not ours; it is left alone")
     if found.metadata.deletion_timestamp is None:
         cluster.ask(cluster.core.delete_namespace, namespace)
-    return bool(wait_for(lambda: not exists(cluster, namespace), wait_s)) if wait_s else False
+    return bool(wait_for(lambda: look(cluster, namespace) is None, wait_s)) if wait_s else False
 
 
 def _without_data(found: list[Any]) -> list[str]:

@@ -53,10 +53,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class InPod:
-    """What a part's pod is given; a StatefulSet of the part's name holds it.
-
-    `apart` is what else sets a TiDB cluster apart, as text; `beside` names the part on whose node it is put.
-    """
+    """What a pod is given: `apart` sets TiDB clusters apart, `beside` is a part whose node it shares."""
 
     network: str = "pod"
     resources: Resources = Resources()

@@ -127,10 +127,7 @@ class Arms:
         return self._service(name, addresses), port
 
     def _through(self, proxy: Part, server: Any, address: str) -> str:
-        """Return where a proxy is, once our account has reached this very server through it.
-
-        What a proxy asks its server for the first session of all is asked then, and in no run.
-        """
+        """Address of a proxy that leads to this server, tried beforehand with a first session."""
         was = self._pods.get(proxy.name)
         place = str(self.pod(proxy, address).status.pod_ip)
 

@@ -1,7 +1,4 @@
-"""A server in a pod: the engine's own class, on its pod as the machine.
-
-Files and connections are by the agent beside it, programs run in its container.
-"""
+"""A server in a pod: the engine's own class, with the pod's agent and container as its machine."""
 
 from __future__ import annotations
 
@@ -30,10 +27,7 @@ from benchbook.sites.processes.spawn import Where
 
 
 class Server:
-    """One server in its pod. Nothing is asked of the cluster before `ensure`.
-
-    What is not said here, the engine's server says (`inner`).
-    """
+    """One server in its pod, made by `ensure`; what is not said here, `inner`, the engine's, says."""
 
     def __init__(self, space: StudyNamespace, part: Part) -> None:
         self.space, self.part, self.port = space, part, part.port

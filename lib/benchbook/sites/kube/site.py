@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.study import client_sharding, descriptors
+from benchbook.core.study import client_sharding
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SiteError
@@ -32,10 +32,7 @@ READY_S, END_S = 1.5, 10.0
 
 
 class KubernetesSite(ArrangedSite[InPod]):
-    """The arms of one study in a cluster.
-
-    When it is left, all pods are gone but those that hold data, which sleep (`keep_data`) until `make down`.
-    """
+    """The arms of one study in a cluster; pods that hold data (`keep_data`) sleep when it is left."""
 
     # The clients of arms that take turns are asked for over the API one by one, and begin together.
     holds_clients = True
@@ -99,11 +96,10 @@ class KubernetesSite(ArrangedSite[InPod]):
         host, port = self._arms.ensure(chain)
         if clients_outside(chain):
             self._clients_outside().must_reach(clients_outside(chain), host, port, self.space.here.wait_s)
-        places = [self._endpoint(host, port, self._server(arm) if clients_inside(chain) else None)]
-        for part in chain.others:
-            server = self._arms.server(part)
-            inside = server if clients_inside(chain) else None
-            places.append(self._endpoint(server.place.address, part.port, inside))
+        others = [(self._arms.server(part).place.address, part.port) for part in chain.others]
+        sockets = [one.socket_path if clients_inside(chain) else None for one in self._servers_of(arm)]
+        ends = zip([(host, port), *others], sockets, strict=True)
+        places = [self._endpoint(arm, *address, socket) for address, socket in ends]
         return [places[client_sharding.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> PodClock:
@@ -204,12 +200,6 @@ class KubernetesSite(ArrangedSite[InPod]):
     def _clients_outside(self) -> Outside:
         assert self._outside is not None
         return self._outside
-
-    def _endpoint(self, host: str, port: int, inside: Any) -> Endpoint:
-        """Return what a client connects to: the socket of the server that it is beside, if it is."""
-        driver = descriptors.engine(self.study.engine.name).driver
-        path = Path(inside.socket_path) if inside is not None else None
-        return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(driver), path, driver=driver)
 
     def _made(self, part: placement.Part) -> Any:
         return self._arms.server(part)

@@ -26,7 +26,7 @@ PARTS: dict[str, Role] = {"pd": "pd", "tikv": "tikv", "tidb": "server"}
 ZONE = "topology.kubernetes.io/zone"
 # The labels that the operator gives its pods.
 INSTANCE, COMPONENT = "app.kubernetes.io/instance", "app.kubernetes.io/component"
-MYSQL_PORT = 4000
+MYSQL_PORT = 4000  # as the operator gives it
 STORED = ("pd", "tikv")
 # The first TiKV that takes `--advertise-status-addr`, which `enableDynamicConfiguration` makes the operator
 # pass; an older one ends with a word about an unknown argument.

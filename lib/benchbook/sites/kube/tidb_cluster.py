@@ -6,6 +6,7 @@ back: they are loaded once, and taken as they are.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from benchbook.sites.tidb.status import Placement, Status, threads
 
 PLURAL = "tidbclusters"
 # Ports that the operator gives the parts.
-PORT, STATUS, PD, TIKV_STATUS = 4000, 10080, 2379, 20180
+PORT, STATUS, PD, TIKV_STATUS = tidb.MYSQL_PORT, 10080, 2379, 20180
 LISTENING_S, SETTLED_S = 60.0, 5.0
 NOT_SHOWN = "not available: PD's own port does not answer"
 NAMES = {"pd": "PD", "tikv": "TiKV", "tidb": "TiDB"}
@@ -45,10 +46,7 @@ UNSEEN = "the operator takes no notice of it: does it run, and does it look at t
 
 
 class TidbCluster(Loaded):
-    """One TidbCluster. Nothing is asked of the Kubernetes cluster before `ensure`.
-
-    `pods` are its pods by part as they were when it was ready.
-    """
+    """One TidbCluster, made by `ensure`; `pods` are its pods by part as they were when it was ready."""
 
     port = PORT
 
@@ -140,10 +138,13 @@ class TidbCluster(Loaded):
         read = [self.asked.taken(mine, one.config(), variables) for one in self.statuses]
         version = self.statuses[0].who()["version"].partition("TiDB-v")[2] or None
         storage = f"{len(pods['tikv'])} TiKV, {len(pods['pd'])} PD, by TiDB Operator"
+        stores: list[str] | str = NOT_SHOWN
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            stores = self._placement.stores()
         images = {part: sorted({tells(pod)["image"] for pod in pods[part]}) for part in PARTS}
         return data.facts(version, storage, read[0], variables, Path(HOME)) | {
             "parts": {part: {"pods": len(pods[part]), "images": images[part]} for part in PARTS},
-            "stores": self._stores(),
+            "stores": stores,
             "nodes": {pod.metadata.name: pod.spec.node_name for pod in self.all},
             "data": "loaded once and taken as they are: no copy can be put back",
             "cluster": {"stored": kept},
@@ -162,10 +163,7 @@ class TidbCluster(Loaded):
     def look(self) -> dict[str, Any]:
         """Return stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""
         ended = [pod.metadata.name for pod in self.all if tells(pod) != self._now(pod)]
-        try:
-            return {**vars(self._placement.state()), "ended": ended}
-        except (SiteError, OSError, ValueError, KeyError) as error:
-            return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
+        return self._placement.look(ended)
 
     def log_mark(self) -> float:
         """Return now: its logs are asked for by time."""
@@ -195,10 +193,7 @@ class TidbCluster(Loaded):
         return self._of(self.first).connect((labs.LOOPBACK, PORT), user=labs.ADMIN, password=known)
 
     def _close(self) -> None:
-        """Let the administrator in from the pod itself alone, where its agent is, and with a password.
-
-        A new cluster lets anybody in as its administrator.
-        """
+        """Let the administrator in from the pod alone and with a password; a new cluster lets anybody in."""
         deadline = time.monotonic() + LISTENING_S
         while True:
             refused = []
@@ -217,12 +212,6 @@ class TidbCluster(Loaded):
                 )
             time.sleep(0.5)
 
-    def _stores(self) -> list[str] | str:
-        try:
-            return self._placement.stores()
-        except (OSError, ValueError, KeyError):
-            return NOT_SHOWN
-
     @property
     def _placement(self) -> PodPlacement:
         pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
@@ -233,11 +222,7 @@ class TidbCluster(Loaded):
         return tells(found) if found is not None else {"pod": "gone"}
 
     def _ready(self) -> dict[str, list[Any]]:
-        """Wait until all of it is ready, and return its pods by part.
-
-        The longest wait is one without one more pod that runs. SiteError names every pod that does not run,
-        with its reason and events.
-        """
+        """Pods by part, once ready; SiteError with reasons if for a whole wait no further one runs."""
         waiting, most = wait.Waiting(f"TidbCluster {self.role}", self.space.here.wait_s), -1
         while True:
             if (resource := self._resource()) is None:

@@ -1,7 +1,4 @@
-"""Remove what a lab has in this machine's kernel: namespaces, links, rules, control groups, settings.
-
-It is ours if it carries the lab's id, or if the lab's own record tells of it.
-"""
+"""Remove what a lab has in this machine's kernel, by its id or its own record: namespaces, rules, groups."""
 
 from __future__ import annotations
 

@@ -75,10 +75,7 @@ def facts(
 
 
 def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
-    """Return what tells an arm's parts from any others, and that its arrangement is in force now.
-
-    Of each process, and of this one, whose place load clients take over: nice, cores, control groups, limits.
-    """
+    """What tells an arm's parts from others, with the place (cores, nice, groups, limits) of each process."""
     found: dict[str, Any] = {"place": procfs.place(os.getpid())}
     for part in chain.parts:
         said = parts.get(part).identity()

@@ -203,10 +203,7 @@ def clear(id: str) -> list[str]:
 
 
 class Delay(Supervised):
-    """A relay that holds every byte back for `latency_ms` each way. Nothing is started until `ensure`.
-
-    `server` is what it relays to, as ADDRESS:PORT.
-    """
+    """A relay to `server` (ADDRESS:PORT) that holds every byte back for `latency_ms` each way."""
 
     what = "the delaying hop"
 

@@ -14,7 +14,6 @@ from benchbook.core.study.engines import engine_of
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import workspace as labs
 from benchbook.sites.agent import microbenchmarks
 from benchbook.sites.contract import Start, Taker
 from benchbook.sites.local import evidence, obstacles, placement, runtime
@@ -23,16 +22,11 @@ from benchbook.sites.machine import data_snapshots, local_machine
 from benchbook.sites.processes import process
 from benchbook.sites.processes.spawn import Where
 from benchbook.sites.topology import background_load, turns
-from benchbook.sites.topology.parts import HOPS
 from benchbook.sites.topology.site import ArrangedSite
 
 
 class LocalSite(ArrangedSite[InLab]):
-    """The arms of one study on this machine, in the main thread.
-
-    `cpus` maps `server`, `proxy` and `client` to the cores they may use, None: all, where an arm says
-    nothing.
-    """
+    """The arms of one study on this machine; `cpus`: cores of server, proxy, client by default."""
 
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
@@ -87,9 +81,12 @@ class LocalSite(ArrangedSite[InLab]):
             # Each waits as long alone, and none is to be loaded while fewer are up than for the others.
             data_snapshots.start(self._servers())
         self._parts.ensure(chain)
-        driver = descriptors.engine(engine.name).driver
         others = () if client_sharding.has_standby(chain.arm.setting) else chain.others
-        places = [self._endpoint(chain, part, driver) for part in (chain.entry, *others)]
+        ends = [(self._parts.address(part), self._parts.get(part)) for part in (chain.entry, *others)]
+        places = [
+            self._endpoint(arm, *address, part.socket_path if chain.by_socket else None)
+            for address, part in ends
+        ]
         clients = self._arms[arm].clients
         return [places[client_sharding.server_of(number, len(places))] for number in range(clients)]
 
@@ -111,10 +108,6 @@ class LocalSite(ArrangedSite[InLab]):
 
     def facts(self, arm: str) -> dict[str, Any]:
         return evidence.facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
-
-    def applied(self, arm: str) -> list[tuple[str, str]]:
-        parts = [self._parts.get(part) for part in self._chain(arm).parts if part.kind not in HOPS]
-        return [pair for part in parts for pair in part.applied()]
 
     def identity(self, arm: str) -> dict[str, Any]:
         return evidence.identity(self._parts, self._chain(arm))
@@ -184,11 +177,6 @@ class LocalSite(ArrangedSite[InLab]):
 
     def _made(self, part: Part) -> Any:
         return self._parts.get(part)
-
-    def _endpoint(self, chain: placement.Chain, part: Part, driver: str) -> Endpoint:
-        host, port = self._parts.address(part)
-        socket = Path(self._parts.get(part).socket_path) if chain.by_socket else None
-        return Endpoint(*(host, port, labs.SCHEMA, self.lab.secret_of(driver), socket), driver=driver)
 
 
 def _how(child: process.Child) -> str:

@@ -250,10 +250,7 @@ class Cluster(Made):
         """Return the state of stores and leaders now; `ended` are the parts whose process has."""
         ended = [one.name for one in self.members if not one.is_up]
         ended += [f"hop-{name}" for name, hop in self.hops.items() if not hop.is_up]
-        try:
-            return {**vars(self.pd.placement.state()), "ended": ended}
-        except (OSError, ValueError) as error:
-            return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
+        return self.pd.placement.look(ended)
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[dict[str, Any]]:
@@ -347,7 +344,7 @@ class Cluster(Made):
         return data.connect(one or self.servers[0])
 
     def _books(self) -> tuple[dict[str, int], float]:
-        """Return the counters of all TiDB, added up once clients have left those that we don't look at."""
+        # Once clients have left those that we don't look at.
         deadline = time.monotonic() + GONE_S
         while any(one.status.connected() for one in self.servers[1:]) and time.monotonic() < deadline:
             time.sleep(0.02)

@@ -199,10 +199,7 @@ class Server(Member):
 
 
 def taken(member: PD | Store) -> dict[str, str | None]:
-    """Return what a member took of every setting that was asked of it; SettingsDiffer where it is another.
-
-    A store tells all of its own without dashes, PD some.
-    """
+    """Settings that a member took, its names without dashes; SettingsDiffer where one is another."""
     told = {_plain(key): text(value) for key, value in member.told().items()}
     got = {key: told.get(_plain(key)) for key in sorted(member.asked)}
     if wrong := not_taken(member.asked, got.get):

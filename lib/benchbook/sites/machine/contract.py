@@ -1,7 +1,4 @@
-"""What servers and proxies ask of the machine they run on: this one, a host or a pod.
-
-And as much of a socket as drivers use, for a connection that another program carries, such as an agent.
-"""
+"""What servers and proxies ask of their machine, and the socket that drivers get for a carried connection."""
 
 from __future__ import annotations
 

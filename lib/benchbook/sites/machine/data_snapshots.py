@@ -27,10 +27,7 @@ LOST = "{}: the prepared copy is removed; the same command loads the data again"
 
 
 class Loaded(Made, abc.ABC):
-    """A cluster whose data can't be copied: they are loaded once, and taken as they are.
-
-    `notes` has written down under which label that was, and into which cluster.
-    """
+    """A cluster whose data can't be copied: loaded once, as `notes` has it, and taken as they are."""
 
     has_copies = False
     role: str
@@ -51,10 +48,7 @@ class Loaded(Made, abc.ABC):
 
 
 def make(server: Any) -> None:
-    """Make a server's data folder unless it is there, made with the same: from the copy, or by `create`.
-
-    It is whole or absent. A folder made with something else is removed, and so is the copy.
-    """
+    """Make a server's data folder unless it is there whole, made with the same; from a copy or anew."""
     concurrent_steps.walk(making(server), LOOK_S)
 
 

@@ -57,10 +57,7 @@ def busy() -> str:
 
 
 def wait_until_usable(most_steal_pct: float, say: Callable[[str], None] = print) -> list[str]:
-    """Reasons why this machine is still too busy to measure on after `PATIENCE_S`, with what runs beside.
-
-    What counts is what it does in `LOOK_S` seconds: a load average holds the study before for minutes.
-    """
+    """Why this machine is too busy in `LOOK_S` seconds even after `PATIENCE_S`, with what runs beside."""
     deadline, is_said = time.monotonic() + PATIENCE_S, False
     while reasons := beyond_use(most_steal_pct):
         if time.monotonic() > deadline:

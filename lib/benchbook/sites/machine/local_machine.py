@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 
 def find(name: str) -> str | None:
-    """Return the path of a program: that in BENCHBOOK_NAME, else where packages put servers, else in PATH.
-
-    A path instead of a name is followed to its end.
-    """
+    """Path of a program: a path's end, that in BENCHBOOK_NAME, where packages put servers, or in PATH."""
     if "/" in name:
         there = shutil.which(os.path.expanduser(name))
         return os.path.realpath(there) if there else None

@@ -32,10 +32,7 @@ PLAIN = {"PATH": PATH, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 @dataclass(frozen=True)
 class Child:
-    """One supervised process; the fields with the pid file prove later that it is still the same.
-
-    `note` is where one that begins at a moment says when it did.
-    """
+    """One supervised process, known again by its pid file; `note`: where one says when it began."""
 
     role: str
     pid: int
@@ -148,10 +145,7 @@ def read_pidfile(pidfile: Path) -> Child | None:
 
 
 def is_ours(child: Child) -> bool:
-    """Say whether a process is the one we started: alive, same start time, our token in its environment.
-
-    Its parent knows it without: a program may write its title over its environment, as nginx does.
-    """
+    """Whether a process is the one we started: alive, same start time, our child or with our token."""
     if not procfs.is_alive(child.pid, child.started):
         return False
     return child.popen is not None or procfs.environment(child.pid).get(TOKEN) == child.token

@@ -154,10 +154,7 @@ def place(pid: int) -> dict[str, str]:
 
 
 def tracer(pid: int, first: int = 0, most: int = MOST_TASKS) -> str | None:
-    """Return who traces a process (ptrace(2)), by the name of its program, or None.
-
-    Of many threads the first is asked, and `most` others from number `first` on.
-    """
+    """Program that traces a process (ptrace(2)), or None; its first thread and `most` others are asked."""
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -237,10 +234,7 @@ def descendants(root: int) -> list[int]:
 
 
 def links(pid: int) -> Iterator[str]:
-    """Yield what a process has open, as the kernel names it: a path, or such as `socket:[NUMBER]`.
-
-    Nothing of a process that is gone, or not ours to look into.
-    """
+    """What a process has open, as the kernel names it (a path, `socket:[NUMBER]`); nothing if gone."""
     folder = f"{PROC}/{pid}/fd"
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
@@ -287,10 +281,7 @@ def machine_times() -> list[float]:
 
 
 def cpu_s(pids: Sequence[int], families: Collection[int] = ()) -> float | None:
-    """Return the processor time of some processes in seconds; None if there is none, or one has ended.
-
-    Of those that are `families` the time of their children counts, too.
-    """
+    """Processor time of processes in s, and of children of `families`; None without any, or if ended."""
     ticks = 0
     for pid in pids:
         if pid in families:
@@ -332,10 +323,7 @@ def oom_kills() -> int:
 
 
 def throttled(cpu_stat: str) -> dict[str, float | int]:
-    """Periods, those in which a group was held back (nr_throttled), and for how many seconds in all.
-
-    `cpu_stat` is the kernel's file of that name: `throttled_usec` in version 2, nanoseconds in version 1.
-    """
+    """Periods of a group's quota, the throttled ones, and seconds, from `cpu.stat` of either version."""
     stat = dict(line.split() for line in cpu_stat.splitlines() if line)
     seconds = int(stat.get("throttled_time", 0)) / 1e9 + int(stat.get("throttled_usec", 0)) / 1e6
     periods, held = int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))

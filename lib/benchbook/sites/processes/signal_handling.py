@@ -25,10 +25,7 @@ OF_STAGE = "DVC_STAGE"
 
 @contextlib.contextmanager
 def caught() -> Iterator[None]:
-    """Let a signal that would end this process at once make it leave the block in order, and end by it then.
-
-    In the main thread alone, and for signals that nobody else has a handler for.
-    """
+    """Leave the block in order at a signal without a handler, then end by it; in the main thread alone."""
     ended_by: int | None = None
 
     def leave(signum: int, frame: FrameType | None) -> None:

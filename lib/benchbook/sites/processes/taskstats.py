@@ -87,10 +87,7 @@ class Taskstats:
 
 
 class Usage:
-    """What some processes have used since this was made; `families` are those whose children count too.
-
-    `is_thorough` reads what takes longer: each thread, where taskstats don't answer, and files of children.
-    """
+    """What processes, and children of `families`, have used since now; `is_thorough` reads all."""
 
     def __init__(self, pids: Iterable[int], families: Iterable[int] = (), is_thorough: bool = False) -> None:
         self.pids, self.families, self.is_thorough = list(pids), frozenset(families), is_thorough

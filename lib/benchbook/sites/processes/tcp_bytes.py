@@ -117,10 +117,7 @@ class Counter:
 
 
 def sockets_to(host: str, port: int, is_own: bool = False) -> Counts:
-    """Return bytes sent and received of every connection made to an address, by the kernel's cookie.
-
-    Of both ends of a connection it is the one that connects, or with `is_own` the one that was connected to.
-    """
+    """Bytes sent and received by connection (cookie) to an address, or of its end there (`is_own`)."""
     place = OWN if is_own else PEER
     wanted = socket.inet_aton(host)
     found: Counts = {}

@@ -158,11 +158,7 @@ def server_lines(servers: Sequence[str], has_standby: bool = False) -> str:
 
 
 def most_connections(connections: int, allowed: int) -> int:
-    """Return how many connections a proxy is to take, with `connections` to bear beside sysbench's.
-
-    Each takes two of the `allowed` files (negative: any number), and HAProxy has some for itself (its
-    manual).
-    """
+    """Connections a proxy is to take, two of its `allowed` files (negative: any) each, beside its own."""
     most = max(MAX_CONNECTIONS, connections + FOR_SYSBENCH)
     return most if allowed < 0 else min(most, (allowed - 200) // 2)
 

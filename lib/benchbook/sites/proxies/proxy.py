@@ -61,10 +61,7 @@ class Proxy(Supervised, abc.ABC):
 
     @abc.abstractmethod
     def _start(self) -> None:
-        """Write its settings (`_configure`), start its program and say by what it is ready (`_begin`).
-
-        A connection through it to find out would be one that the server counts and no client made.
-        """
+        """Start it with its settings, ready without a connection through it, which no client made."""
 
     @classmethod
     def unable_to_capture(cls, program: Path) -> str | None:

@@ -83,10 +83,7 @@ def release(version: str) -> str:
 
 
 def recipe(version: str, name: str = SERVER) -> Recipe:
-    """Return how the server of a version is made, or a part of its cluster (`PARTS`), and where it is kept.
-
-    The arguments of `go build` are those that are the same with every Go.
-    """
+    """How a version's server, or a part of its cluster (`PARTS`), is built by any Go, and its place."""
     folder, flags = RECIPES / version, ["-mod=readonly", "-trimpath", "-buildvcs=false"]
     if name == SERVER:
         package, module = "github.com/pingcap/tidb/tidb-server", release(version)

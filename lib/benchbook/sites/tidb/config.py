@@ -33,10 +33,7 @@ class Asked:
         variables: Mapping[str, str],
         may_lack: bool = False,
     ) -> dict[str, dict[str, str | None]]:
-        """Return asked and got of every setting; `mine` are the study's. SettingsDiffer if one differs.
-
-        With `may_lack` a version may know none of those that are not the study's.
-        """
+        """Asked and got of each setting (`mine`: the study's); SettingsDiffer unless others `may_lack`."""
         asked, differing = self.items | self.variables, self.differences(items, variables)
         if may_lack:
             differing = {key: two for key, two in differing.items() if key in mine or two[1] is not None}

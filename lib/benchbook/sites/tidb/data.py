@@ -46,10 +46,7 @@ def user(machine: Machine) -> str | None:
 
 
 def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str] = ("localhost",)) -> None:
-    """Start a new TiDB that listens on a socket alone, close its administrator's account, and end it.
-
-    SiteError if it did not go by itself, so that what it wrote may not be whole. `hosts` as in `close`.
-    """
+    """Start a new TiDB at a socket alone, close its administrator's account, end it; else SiteError."""
     machine, mark = part.machine, part.log_mark()
     child = machine.start(part.role, argv, part.user, ANYWHERE, part.env)
     try:
@@ -80,10 +77,7 @@ def _not_made(part: Any, mark: int) -> str:
 def admit(
     connect: Callable[[], pymysql.Connection], asked: Mapping[str, Value], password: str, peers: Sequence[str]
 ) -> None:
-    """Set the variables that are `asked`, and make the benchmark's account, let in from `peers` alone.
-
-    SiteError if an account has no password.
-    """
+    """Set variables, and let the benchmark's account in from `peers` alone; SiteError for an open account."""
     with connect() as connection, connection.cursor() as cursor:
         set_variables(cursor, asked)
         cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
@@ -229,11 +223,7 @@ def stored(connection: sqlalchemy.Connection, configs: Mapping[str, Mapping[str,
 
 
 def close(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = ("localhost",)) -> None:
-    """Let the administrator in over the socket alone, with a password.
-
-    `hosts` is where a session over the socket seems to come from: a TiDB leads it to its own address. What an
-    interruption left undone is done the next time.
-    """
+    """Let the administrator in from `hosts` alone, whence the socket's sessions come, by password."""
     for host in hosts:
         cursor.execute(f"CREATE USER IF NOT EXISTS '{labs.ADMIN}'@'{host}' IDENTIFIED BY %s", (password,))
         cursor.execute(f"GRANT ALL PRIVILEGES ON *.* TO '{labs.ADMIN}'@'{host}' WITH GRANT OPTION")

@@ -136,10 +136,7 @@ def pool_seconds(text: str) -> dict[str, float]:
 
 
 def threads(stores: Iterable[tuple[Machine, str, int]]) -> list[dict[str, float]] | None:
-    """Return the processor time in s of each thread pool of each TiKV; None if one does not tell.
-
-    Each is a machine that reaches it, and the address and port at which it tells.
-    """
+    """Processor time in s of each thread pool by TiKV (machine, address, port); None if one is silent."""
     try:
         return [pool_seconds(one.request(address, port, Request(METRICS))) for one, address, port in stores]
     except (OSError, ValueError):
@@ -212,6 +209,13 @@ class Placement:
             replicas={str(count): number for count, number in sorted(copies.items())},
             busy=len(self._ask("operators") or ()),
         )
+
+    def look(self, ended: list[str]) -> dict[str, Any]:
+        """Stores and leaders now, or the `reason` why PD does not tell, beside parts that have `ended`."""
+        try:
+            return {**vars(self.state()), "ended": ended}
+        except (SiteError, OSError, ValueError, KeyError) as error:
+            return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
 
     def stores(self) -> list[str]:
         """Return version and state of every store, sorted."""

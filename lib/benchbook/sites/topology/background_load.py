@@ -142,11 +142,7 @@ def _told(text: str) -> list[dict[str, Any]]:
 def neighbour(
     lab: labs.Lab, asked: Neighbour | None, cpus: tuple[int, ...] | None, group: Path | None, role: str
 ) -> Iterator[dict[str, Any]]:
-    """Compute on the given cores, in the given control group, while the block runs.
-
-    Yields a record that has, afterwards, the busy threads asked for, the processor seconds they got, and
-    whether they were there to the end; empty without a neighbour.
-    """
+    """Compute beside while the block runs; the record has threads, their CPU seconds, if they stayed."""
     if asked is None:
         yield {}
         return

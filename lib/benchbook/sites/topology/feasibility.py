@@ -1,8 +1,4 @@
-"""Why arms can't be made: one list, which `plan`, `doctor` and `repro` show before anything starts.
-
-Each kind of site says for itself what it foresees (`Site.foreseen`), and what it finds once hosts or cluster
-are asked (`Site.obstacles`).
-"""
+"""Why arms can't be made: one list, which `plan`, `doctor` and `repro` show before anything starts."""
 
 from __future__ import annotations
 
@@ -19,10 +15,7 @@ from benchbook.sites.machine.capabilities import Ability
 
 
 def foreseen(study: Study) -> dict[str, str]:
-    """Return the arms that can't be made, with the reason, by what is known before anything is asked.
-
-    InputErrors for a setting that the server of this machine does not know.
-    """
+    """Arms that can't be made, as far as known unasked, with why; InputErrors for unknown settings."""
     if study.site.kind == "local" and (wrong := list(_misspelt(study))):
         raise InputErrors(wrong)
     asked = kind(study).foreseen

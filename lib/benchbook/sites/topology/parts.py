@@ -47,10 +47,7 @@ class Part(Generic[Where]):
 
 @dataclass(frozen=True)
 class Chain(Generic[Where]):
-    """All that one arm needs. `hops` run from the first server to what its clients connect to.
-
-    Servers after the first are reached directly. `clients` are those that are parts of the site's own.
-    """
+    """All that one arm needs; `hops` run from the first server to what clients connect to."""
 
     arm: Arm = field(compare=False)
     servers: tuple[Part[Where], ...]
@@ -122,10 +119,7 @@ class Arranged(Generic[Where]):
         port: int | None = None,
         **rest: Any,
     ) -> Part[Where]:
-        """Return the part with this key, made at need as the next of its role.
-
-        It has the same ports at each of its places, or a `port` of its own. `where` may follow from its port.
-        """
+        """The part with this key, made at need; its ports, or its own `port`, are alike at all places."""
         if key not in self._made:
             taken = max(self._ports[place] for place in places)
             for place in places:

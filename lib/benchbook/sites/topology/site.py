@@ -13,6 +13,9 @@ from typing import Any, Generic, Self
 
 import sqlalchemy
 
+from benchbook.core.study import descriptors
+from benchbook.core.study.engines import engine_of
+from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import Study
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
@@ -20,18 +23,14 @@ from benchbook.sites.contract import Site
 from benchbook.sites.machine import data_snapshots, lock
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import process, signal_handling
-from benchbook.sites.topology.parts import Chain, Part, Where
+from benchbook.sites.topology.parts import HOPS, Chain, Part, Where
 
 LOOK_S = 1.0
 LOCK = "lab.lock"
 
 
 class HeldSite(Site):
-    """A site that holds a lock from when it is entered until it is left, whatever the reason.
-
-    It is this machine's where its cores take part in what is measured, else the lab's alone. A kind opens
-    what it has in `_open`, and ends it in `_close`.
-    """
+    """A site that holds a lock while it is open: this machine's if its cores take part, else the lab's."""
 
     ready_s = 1.0
 
@@ -95,6 +94,10 @@ class ArrangedSite(HeldSite, Generic[Where]):
         engine: sqlalchemy.Engine = self._made(self._chain(arm).servers[server]).admin()
         return engine
 
+    def applied(self, arm: str) -> list[tuple[str, str]]:
+        parts = [self._made(part) for part in self._chain(arm).parts if part.kind not in HOPS]
+        return [pair for part in parts for pair in part.applied()]
+
     def log_mark(self, arm: str | None = None) -> list[Any]:
         return [server.log_mark() for server in self._servers_of(arm)]
 
@@ -122,6 +125,11 @@ class ArrangedSite(HeldSite, Generic[Where]):
     @abc.abstractmethod
     def _made(self, part: Part[Where]) -> Any:
         """Return what a part is, made but not started."""
+
+    def _endpoint(self, arm: str, host: str, port: int, socket: str | None = None) -> Endpoint:
+        driver = descriptors.engine(engine_of(self.study, self.study.deployed(arm)).name).driver
+        path, its = Path(socket) if socket is not None else None, self.lab.secret_of(driver)
+        return Endpoint(host, port, labs.SCHEMA, its, path, tls=self.study.site.tls, driver=driver)
 
     def _chain(self, arm: str | None) -> Chain[Where]:
         try:

@@ -56,11 +56,7 @@ class Report:
 
 
 def down(lab_root: Path, purge: bool = False) -> Report:
-    """Stop all that belongs to the labs below a folder; with `purge` remove their data too.
-
-    A command that is still at work there is asked to end first, so that it can stop its own servers. This
-    process is spared. Labs that nothing is kept of are removed. Idempotent.
-    """
+    """End what belongs to labs below a folder, commands at work first but this one; `purge`: data too."""
     lab_root = Path(os.path.abspath(lab_root))
     report = Report()
     labs = find_labs(lab_root)
