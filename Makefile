@@ -37,6 +37,7 @@ help: ## List the targets
 
 # What only tests and lint need, 210 MB of it a driver of browsers, is installed when one of them is asked for.
 test test-all test-faults lint: SETUP = --tests
+lab: SETUP = --lab
 
 setup: ## Install what is missing: system packages, .venv
 	@sh tools/setup.sh $(SETUP)
@@ -83,7 +84,7 @@ up: setup ## Bring the arms of STUDY up and hold them until Ctrl-C, for a look b
 down: setup ## Stop everything we started; remove namespaces, rules and cgroups; ARGS="--loaded NAME": drop what it loaded elsewhere
 	@benchbook down $(ARGS)
 
-lab: setup ## JupyterLab on this machine only, in notebooks/
+lab: setup ## JupyterLab on this machine only: browse every effect, run and second
 	@sh tools/lab.sh $(ARGS)
 
 report: setup ## Open the report, or say where it is

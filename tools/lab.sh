@@ -17,5 +17,5 @@ if [ -d data/record/quick ] && [ ! -d data/recorded ]; then
 fi
 # shellcheck disable=SC2086
 exec jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir="$(pwd -P)" \
-  --LabApp.default_url=/lab/tree/notebooks/story.ipynb --LabApp.extension_manager=readonly \
+  --LabApp.default_url=/lab/tree/notebooks/explore/browse.ipynb --LabApp.extension_manager=readonly \
   --LabApp.news_url= $root $browser "$@"

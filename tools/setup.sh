@@ -5,8 +5,8 @@
 # With --check it only looks: exit 0 if .venv is as the lock says, else 1.
 # With --pages only what rebuilding the record needs: Python and .venv, no server, no sysbench, no root; the
 # modules of .venv are then compiled by the first set-up that is for more.
-# With --tests also what only tests and lint need: packages of .venv (tools/lock-tests.txt), which stay once
-# there, and servers of the system.
+# With --lab also what explorations draw with (tools/lock-lab.txt); with --tests that, what only tests and lint
+# need (tools/lock-tests.txt) and servers of the system. Packages of .venv stay once there.
 #
 # PYTHON=/path/to/python3.12 chooses the interpreter. The tests of this script describe other
 # machines with BENCHBOOK_UNAME, BENCHBOOK_OS_RELEASE, BENCHBOOK_UID and BENCHBOOK_SBIN.
@@ -19,6 +19,7 @@ missing='' packages='' wanted=''
 stamp=.venv/benchbook-setup
 unfinished=.venv/benchbook-unfinished
 with_tests=.venv/benchbook-tests
+with_lab=.venv/benchbook-lab
 uncompiled=.venv/benchbook-uncompiled
 # Measured: .venv has 1,130 MB, tests add 210; when the cache of downloads is on the same disk, its files are
 # linked and take no second place. A tenth more, so that the last file does not meet a full disk.
@@ -30,11 +31,13 @@ oldest=11 newest=14 # of Python 3, as in pyproject.toml
 say() { printf 'set-up: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-key() { printf '%s\n' "$here"; cksum requirements.lock pyproject.toml tools/setup.sh tools/lock-tests.txt; }
+key() { printf '%s\n' "$here"; cksum requirements.lock pyproject.toml tools/setup.sh tools/lock-tests.txt tools/lock-lab.txt; }
 # Also where an earlier set-up put them: taking away what is there helps no one.
 wants_tests() { [ "$tests" = 1 ] || [ -e $with_tests ] || [ -e .venv/bin/pytest ]; }
+wants_lab() { [ "$lab" = 1 ] || [ -e $with_lab ] || wants_tests; }
 is_ready() {
   [ "$tests" = 0 ] || [ -e $with_tests ] || return 1
+  [ "$lab" = 0 ] || [ -e $with_lab ] || [ -e $with_tests ] || return 1
   [ "$pages" = 1 ] || [ ! -e $uncompiled ] || return 1
   [ -f "$stamp" ] && [ ! -e $unfinished ] && [ "$(cat "$stamp")" = "$(key)" ] && .venv/bin/python -S -c '' 2>/dev/null
 }
@@ -219,10 +222,14 @@ choose_root() {
 # --- Python ---------------------------------------------------------------------------------
 
 locked() { awk -v name="$1==" 'index($0, name) == 1 {on = 1} on {print} on && !/\\$/ {exit}' requirements.lock; }
-wanted_lock() { # requirements.lock, without what only tests need unless that is wanted
-  if wants_tests; then cat requirements.lock; return; fi
-  awk 'NR == FNR {left[$1 "=="] = 1; next} /^[a-z0-9]/ {on = 1; for (name in left) if (index($0, name) == 1) on = 0}
-    on {print}' tools/lock-tests.txt requirements.lock
+wanted_lock() { # requirements.lock, without what only tests or explorations need unless that is wanted
+  left=''
+  wants_tests || left=tools/lock-tests.txt
+  wants_lab || left="$left tools/lock-lab.txt"
+  # shellcheck disable=SC2086
+  awk 'FILENAME != "requirements.lock" {left[$1 "=="] = 1; next}
+    /^[a-z0-9]/ {on = 1; for (name in left) if (index($0, name) == 1) on = 0}
+    on {print}' $left requirements.lock
 }
 
 check_space() { # before anything is installed, not when the disk is full
@@ -317,11 +324,12 @@ hand_back() { # what `sudo make` writes belongs to the owner of the clone
   chown -R --from=0 "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" .venv .git/config 2>/dev/null || true
 }
 
-tests=0 pages=0
+tests=0 pages=0 lab=0
 case ${1-} in
   --check) if is_ready; then exit 0; else exit 1; fi ;;
   --tests) tests=1 ;;
   --pages) pages=1 ;;
+  --lab) lab=1 ;;
 esac
 began=$(date +%s)
 is_ready || check_space
@@ -333,6 +341,7 @@ fill_venv
 tell_jupyter
 tell_git
 if wants_tests; then : >$with_tests; fi
+if wants_lab; then : >$with_lab; fi
 key >"$stamp"
 rm -f $unfinished
 hand_back

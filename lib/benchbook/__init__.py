@@ -7,6 +7,7 @@
     bb.pooled("quick")               what all its recorded sessions say together, and each beside it
     bb.record()                      the measured record: studies whose evidence came with the clone
     s = bb.study("quick")            one of them, your own if it is measured, else the recorded one
+    bb.study("quick", session="20261126T2251")   one recorded session; s.sessions lists them
     s.runs, s.intervals, s.voids     tidy tables, one row a run, a second, a voided attempt …
     bb.columns("runs")               what each column means, with its unit
     s.runs.query("arm == 'haproxy'")  the runs of one arm

@@ -17,7 +17,7 @@ BELOW = {
     "measure": {"plan", "sites", "core"},
     "log_analysis": {"read", "compare", "core"},
     "show": {"log_analysis", "compare", "core"},
-    "api": {"plan", "read", "compare", "log_analysis", "show", "core"},
+    "api": {"evidence", "plan", "read", "compare", "log_analysis", "show", "core"},
     "evidence": {"measure", "plan", "read", "compare", "show", "sites", "core"},
     "commands": {"evidence", "api", "measure", "plan", "read", "compare", "log_analysis", "show", "sites"}
     | {"core"},

@@ -274,9 +274,10 @@ def test_where_uv_fails_pip_takes_the_lock_as_it_is(machine: Machine, tests: boo
     assert "trying pip" in done.stderr
     asked = (machine.clone / "pip.log").read_text().splitlines()
     assert {"--require-hashes", "--no-deps"} <= set(asked[1].split())
-    only = set((machine.clone / "tools" / "lock-tests.txt").read_text().split())
+    tools = machine.clone / "tools"
+    only = {name for file in tools.glob("lock-[lt]*.txt") for name in file.read_text().split()}
     everything = packages(machine.clone / "requirements.lock")
-    assert {"pytest", "playwright"} <= only < everything
+    assert {"pytest", "playwright", "altair"} <= only < everything
     assert packages(machine.clone / "pip.2.txt") == (everything if tests else everything - only)
     lines = (machine.clone / "pip.2.txt").read_text().splitlines()
     assert all(line.startswith(("    --hash=sha256:", *everything)) for line in lines)
@@ -294,7 +295,7 @@ def test_tests_are_asked_for_by_make_and_stay(machine: Machine):
     assert len((machine.clone / "pip.log").read_text().splitlines()) == 6
     assert machine.set_up().returncode == 0 and machine.set_up("--tests").returncode == 0
     assert len((machine.clone / "pip.log").read_text().splitlines()) == 6, "nothing is left to install"
-    for target, flag in (("test", " --tests"), ("lint", " --tests"), ("repro", " ")):
+    for target, flag in (("test", " --tests"), ("lint", " --tests"), ("lab", " --lab"), ("repro", " ")):
         shown = subprocess.run(
             ["make", "--no-print-directory", "-n", target],
             cwd=tree.ROOT,

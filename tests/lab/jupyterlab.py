@@ -15,7 +15,7 @@ from typing import Any
 from tests.browser import started
 from tests.pipeline.clone import Clone
 
-START = "notebooks/story.ipynb"
+START = "notebooks/explore/browse.ipynb"
 # The status bar says idle before the kernel answers, so the kernel itself is asked. Each wait has an end.
 READY = """
 async () => {

@@ -103,6 +103,8 @@ def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name
         "run_checks": study.run[0].checks,
         "studies": bb.studies().table,
         "record": bb.record().table,
+        "results": study.table,
+        "sessions": study.sessions.table,
         "pooled": together.effects,
         "pooled_sessions": together.sessions,
         "left_out": together.left_out,
@@ -322,3 +324,16 @@ def test_a_record_that_is_not_made_yet_says_what_makes_it(tmp_path):
         for ask in (lambda: shown.runs, lambda: shown.question, lambda: bb.pooled("quick")):
             with pytest.raises(bb.NotThere, match="run `make pages` first"):
                 ask()
+
+
+def test_an_earlier_session_is_unpacked_to_look_at(monkeypatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tree.ROOT))
+    listed = bb.study("lab-idle").sessions
+    chosen = listed.names[-1]
+    recorded = next(one for one in index.read().sessions("lab-idle") if one.id == chosen)
+    earlier = bb.study("lab-idle", session=chosen[:13])
+    assert len(earlier.runs) == recorded.entry.runs == listed.table.runs.iloc[-1]
+    of_git = recorded.results.findings.findings
+    assert [one.data for one in earlier.findings] == list(of_git)
+    with pytest.raises(bb.NotThere, match="no such recorded session"):
+        bb.study("lab-idle", session="20200101T0000Z-0000")

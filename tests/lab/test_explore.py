@@ -56,6 +56,7 @@ def test_its_links_lead_somewhere(path: Path):
 def test_it_runs_on_a_made_up_study(path: Path):
     logs = tree.ROOT / "tests" / "data" / "logs" / "folder-numbered-results-with-description"
     own = {"start": {}, "your_logs": {"folder": str(logs)}}
+    own["browse"] = {"study": "two-arms", "folder": str(logs)}
     study = own.get(path.stem, {"study": "two-arms"})
     with mpl.rc_context({"backend": "agg"}):
         executed = notebooks.execute(path, paths.root(), **study)

@@ -42,7 +42,7 @@ def test_it_opens_on_the_start_notebook_and_asks_nothing(lab: Lab, tmp_path: Pat
     page = lab.open()
     page.wait_for_timeout(3000)
     page.screenshot(path=tmp_path / "start.png")
-    assert page.opened == "notebooks/story.ipynb"
+    assert page.opened == "notebooks/explore/browse.ipynb"
     assert page.locator(".jp-Dialog, .Toastify__toast").count() == 0
     assert page.elsewhere == []
     page.close()

@@ -84,9 +84,15 @@ def record() -> Named[Study]:
     return Named("recorded study", sorted(known), _recorded, table, "make record STUDY=name adds one")
 
 
-def study(name: str) -> Study:
-    """Return a study as it was measured here, or as it was recorded where it has no findings here."""
+def study(name: str, session: str | None = None) -> Study:
+    """A study as measured here, or as recorded where it has no findings here; or one recorded session of it.
+
+    A session is named by its id or the start of one, as in `bb.study(name).sessions`; its archive is unpacked
+    where `make pages` left nothing of it.
+    """
     recorded = index.read().studies
+    if session is not None:
+        return (_recorded(name) if name in recorded else studies()[name]).sessions(session)
     if name in recorded and not paths.study(name).findings.is_file():
         return _recorded(name)
     return studies()[name]

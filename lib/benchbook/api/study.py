@@ -13,6 +13,7 @@ import pandas as pd
 from benchbook.api.columns import documented, of_parts
 from benchbook.api.lookup import Named, NotThere, Told
 from benchbook.api.run import Run
+from benchbook.api.sessions import build_sessions_table, find_places, list_sessions
 from benchbook.compare.stats import equivalence
 from benchbook.compare.stats.intervals import block_interval
 from benchbook.compare.stats.pairs import block_ratios
@@ -26,7 +27,7 @@ from benchbook.core.study import study as core_study
 from benchbook.core.util import files, number_format, paths
 from benchbook.core.util.errors import did_you_mean
 from benchbook.read import tidy
-from benchbook.show import bottleneck_section, forest
+from benchbook.show import bottleneck_section, forest, run_tables
 from benchbook.show.markup import element
 from benchbook.show.results_view import render_html, render_text, results_frame
 from benchbook.show.templating import render
@@ -110,6 +111,19 @@ class Study:
 
     name: str
     is_recorded: bool = False
+    session: str | None = None
+
+    @property
+    def sessions(self) -> Named[Study]:
+        """Recorded sessions, the newest first, each a study by its id; `sessions.table` has a row each."""
+        names = list_sessions(self.name)
+        return Named(
+            "recorded session",
+            names,
+            lambda session: Study(self.name, is_recorded=True, session=session),
+            lambda: build_sessions_table(self.name),
+            f"make record STUDY={self.name} adds one",
+        )
 
     @cached_property
     def spec(self) -> core_study.Study:
@@ -147,6 +161,13 @@ class Study:
     costs = _table("costs", "What a query cost: one row a run and part.")
     voids = _table("voids", "One row a voided attempt, with the reasons.")
     refused = _table("refused", "Folders that were not read, and runs that are missing.")
+
+    def find_run_page(self, run_id: str) -> str | None:
+        """Address of a run on its study's page of runs, from the clone on; None where no page has it."""
+        page = self._places.run_pages / "index.html"
+        if not page.is_file():
+            return None
+        return f"{page.relative_to(paths.root()).as_posix()}#{run_tables.anchor(run_id)}"
 
     def between(self, treatment: str, one: str, other: str, metric: str = "qps") -> pd.DataFrame:
         """Return an arm's effect under two workloads, and the one over the other, paired block by block."""
@@ -269,6 +290,7 @@ class Study:
         if self.is_recorded and not self.is_analyzed:
             return str(self._absent())
         lines = [f"{self.name}: {self.title}", f"  {self._state}"]
+        lines += [f"  session {self.session}"] if self.session else []
         if self.is_analyzed:
             lines += render_text(build_results(self._found))
         return "\n".join([*lines, *([f"  next: {self.next_step}"] if self.next_step else [])])
@@ -293,8 +315,10 @@ class Study:
             f"{number_format.format_minutes(self._found.machine_minutes)} of machine time"
         )
 
-    @property
+    @cached_property
     def _places(self) -> paths.StudyPaths:
+        if self.session is not None:
+            return find_places(self.name, self.session)
         return record.places(self.name) if self.is_recorded else paths.study(self.name)
 
     def _there(self, leaves: str) -> Path:
