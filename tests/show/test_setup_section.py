@@ -2,8 +2,11 @@
 
 from types import SimpleNamespace
 
+import pandas as pd
+
 from benchbook.core.artifacts.applied_config import digest
 from benchbook.show import setup_section
+from tests.found import findings
 
 MACHINE = {"cores": 2, "cpu_model": "Xeon", "sysbench": "1.0.20"}
 DIRECT = {"engine": {"name": "mariadb", "version": "10.11.19-MariaDB-0+deb12u1"}, "machine": MACHINE}
@@ -11,15 +14,41 @@ PROXIED = {**DIRECT, "proxy": {"name": "haproxy", "version": "2.6.12-1+deb12u4"}
 DATA = {"tables": 1, "table_size": 20000}
 
 
-def seen(arms, dataset=None, names=None, applied=None):
-    """Return what a report reads of a study, as far as this page's part needs it."""
+RUNS = pd.DataFrame({"workload": ["rw", "rw"], "reads": [14, 14], "writes": [4, 4], "other": [2, 2]})
+
+
+def seen(arms, dataset=None, names=None, applied=None, runs=RUNS[:0]):
+    """Evidence of a study, as far as this page's part needs it."""
     return SimpleNamespace(
-        facts={"arms": arms}, dataset=dataset or {}, named=names or {}, applied=applied or {}
+        facts={"arms": arms},
+        dataset=dataset or {},
+        named=names or {},
+        applied=applied or {},
+        runs=runs,
+        findings=findings(names={"arms": {}, "workloads": {"rw": "read and write"}}),
     )
 
 
-def told(arms, dataset=None):
-    return [line.replace("\xa0", " ") for line in setup_section.of(seen(arms, dataset))]
+def told(arms, dataset=None, **more):
+    return [line.replace("\xa0", " ") for line in setup_section.of(seen(arms, dataset, **more))]
+
+
+def test_the_first_lines_have_what_an_expert_asks_for_first():
+    """Twice 500,000 rows of 206 bytes at the least are 196 MiB; 14 + 4 + 2 statements a transaction."""
+
+    def server(pool: str) -> dict:
+        settings = {"innodb_buffer_pool_size": pool, "innodb_flush_log_at_trx_commit": "1"}
+        asked = {name: {"asked": value, "got": value} for name, value in settings.items()}
+        return {"engine": {"name": "mariadb", "settings": asked, "tls": "DISABLED"}}
+
+    arms = {"small": server("64M"), "large": server("268435456")}
+    assert told(arms, {"tables": 2, "table_size": 500_000}, runs=RUNS) == [
+        "2 tables of 500,000 rows (at least 196 MiB) against 64 MiB and 256 MiB of memory for pages",
+        "read and write: 70 % reads, 20 % writes, 10 % other",
+        "durability: innodb_flush_log_at_trx_commit = 1; no TLS",
+    ]
+    arms["large"]["engine"]["tls"] = None
+    assert told(arms)[-1] == "durability: innodb_flush_log_at_trx_commit = 1", "a server did not say"
 
 
 def test_it_names_programs_once_with_their_versions():

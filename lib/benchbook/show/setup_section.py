@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchbook.compare.bottlenecks.attribution import ROW_BYTES
+from benchbook.compare.text import labels
 from benchbook.core.artifacts import applied_config
 from benchbook.core.study import descriptors
 from benchbook.core.util import number_format
@@ -16,7 +18,11 @@ from benchbook.show.templating import render
 
 # TiDB writes a version of MySQL before its own, as in `8.0.11-TiDB-v8.5.0`.
 _VERSIONS = (re.compile(r"TiDB-v?(\d[\w.]*)"), re.compile(r"^v?(\d+(?:\.\d+)*)"))
-_MOST_MACHINES = 2
+_MOST_MACHINES, _MOST_WORKLOADS = 2, 3
+_MEMORY, _DURABILITY = descriptors.MEANINGS[:2]
+_ENCRYPTED = {"disabled": "no TLS", "off": "no TLS", "yes": "TLS", "on": "TLS"}
+_STATEMENTS = ("reads", "writes", "other")
+MIB = 1 << 20
 DIFFERS, UNKNOWN, AS_COMPARED = "no", "can't be said", "as its engine is compared"
 
 
@@ -39,7 +45,52 @@ def of(seen: Evidence) -> list[str]:
     differs = f"not alike: {number_format.join_words(odd)}" if odd else ""
     rows, tables = (seen.dataset.get(key) for key in ("table_size", "tables"))
     data = f"{number_format.format_count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
-    return [line for line in (differs, ", ".join(programs), "; ".join(machines), data) if line]
+    memory = _settings_of(seen, _MEMORY)
+    if data and memory:
+        data += f" (at least {tables * rows * ROW_BYTES / MIB:,.0f} MiB) against {memory} of memory for pages"
+    durability = _settings_of(seen, _DURABILITY)
+    lines = (
+        *(differs, ", ".join(programs), "; ".join(machines), data, _statement_mix(seen)),
+        "; ".join(
+            text for text in (f"durability: {durability}" * bool(durability), _encryption(seen)) if text
+        ),
+    )
+    return [line for line in lines if line]
+
+
+def _settings_of(seen: Evidence, about: str) -> str:
+    """Settings of all arms in one respect, each once; empty where a server told none that compares."""
+    settings = (_set(engine, {}, about) for engine in _engines(seen).values())
+    texts = dict.fromkeys(text for text, meaning, _ in settings if meaning is not None)
+    if about == _MEMORY:
+        texts = dict.fromkeys(_in_mib(text.rpartition(" = ")[2]) for text in texts)
+    return number_format.join_words([text.removeprefix("not stated: ") for text in texts])
+
+
+def _in_mib(size: str) -> str:
+    return f"{int(_plain(size)) / MIB:,.0f} MiB" if _plain(size).isdigit() else size
+
+
+def _encryption(seen: Evidence) -> str:
+    """Whether sessions are encrypted, where every server said so."""
+    values = [str(engine.get("tls")).lower() for engine in _engines(seen).values()]
+    kinds = dict.fromkeys(_ENCRYPTED.get(value, "") for value in values)
+    return "" if "" in kinds else number_format.join_words([*kinds])
+
+
+def _statement_mix(seen: Evidence) -> str:
+    """Shares of reads, writes and other statements (BEGIN, COMMIT) of each workload."""
+    if not {"workload", *_STATEMENTS} <= {*seen.runs.columns}:
+        return ""
+    sums = seen.runs.groupby("workload", observed=True, sort=False)[[*_STATEMENTS]].sum()
+    shares = sums[sums.sum(axis=1) > 0].div(sums.sum(axis=1), axis=0) * 100
+    known = labels.labels(seen.findings, "workloads")
+    mixes = (
+        f"{known.get(str(name), name)}: "
+        + ", ".join(f"{share:.0f} % {kind}" for kind, share in row.items() if round(share))
+        for name, row in shares.iterrows()
+    )
+    return "; ".join(mixes) if len(shares) <= _MOST_WORKLOADS else ""
 
 
 def beside(seen: Evidence) -> list[Table]:
