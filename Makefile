@@ -29,14 +29,14 @@ MINUTES ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again session verify review new gate logs calibrate strip bench lock clean
+.PHONY: help setup repro pages test test-all test-faults goldens lint tidb doctor plan up down lab report publish export record record-again session verify review new gate logs calibrate strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
 
 # What only tests and lint need, 210 MB of it a driver of browsers, is installed when one of them is asked for.
-test test-all test-faults lint: SETUP = --tests
+test test-all test-faults goldens lint: SETUP = --tests
 lab: SETUP = --lab
 
 setup: ## Install what is missing: system packages, .venv
@@ -65,6 +65,9 @@ test-all: setup ## Every test: the whole pipeline, and the browser where there i
 
 test-faults: setup ## Inject every fault there is a way to (some 20 minutes), and write the result down
 	@BENCHBOOK_REQUIRE_SERVER=1 BENCHBOOK_DEEP=1 BENCHBOOK_WRITE_FAULTS=1 python -S tools/as_owner.py python -m pytest tests/faults $(ARGS)
+
+goldens: setup ## Write the files anew that tests hold printed tables and sentences against; read them in git
+	@BENCHBOOK_WRITE_GOLDENS=1 python -m pytest -q -n 0 tests/compare/text tests/show/test_results_view.py tests/house/test_readme_table.py $(ARGS)
 
 lint: setup ## Style and types of the code, and notebooks stored without outputs
 	@ruff check .; style=$$?; mypy || style=1; sh tools/strip.sh --verify && exit $$style

@@ -1,6 +1,6 @@
 """What a command prints and what a page says, held in files that a person can read.
 
-`BENCHBOOK_WRITE_GOLDENS=1 pytest ...` writes them anew; the difference is then read in git.
+`make goldens` writes them anew; the difference is then read in git.
 """
 
 import os
@@ -16,4 +16,4 @@ def assert_golden(name: str, text: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     expected = file.read_text(encoding="utf-8") if file.is_file() else ""
-    assert text == expected, f"{name} differs; BENCHBOOK_WRITE_GOLDENS=1 writes it anew"
+    assert text == expected, f"{name} differs; `make goldens` writes it anew"

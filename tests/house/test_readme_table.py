@@ -20,4 +20,4 @@ def test_readme_shows_the_table_of_the_newest_recorded_session():
     if os.environ.get("BENCHBOOK_WRITE_GOLDENS"):
         text = BLOCK.sub(lambda _: expected, text)
         README.write_text(text, encoding="utf-8")
-    assert BLOCK.search(text)[0] == expected, "BENCHBOOK_WRITE_GOLDENS=1 writes it anew"
+    assert BLOCK.search(text)[0] == expected, "`make goldens` writes it anew"

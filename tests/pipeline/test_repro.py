@@ -150,7 +150,7 @@ def test_a_study_that_could_not_be_measured_has_no_answer_and_asks_for_no_pages(
     monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (255, False))
     monkeypatch.setattr(terminal_summary, "text", lambda study: pytest.fail("there is none"))
     assert repro._repro(clone, [], "own") == (1, False)
-    told = "failed; mend what the stage says above; no run was made yet; the same command goes on\n"
+    told = "failed; fix the error above; nothing was measured yet; the same command goes on\n"
     assert capsys.readouterr().err == told
     assert done == [["repro", "report@own", "runs@own"]]
 
@@ -214,7 +214,8 @@ def test_a_misspelt_stage_is_answered_with_the_nearest(clone: Path):
 def test_what_was_kept_is_counted_when_it_is_stopped(clone: Path):
     """Of the folders, one is half a run and one is of a schedule that is gone: neither is counted."""
     assert (
-        terminal_summary.ended("stopped", ["own"]) == "stopped; no run was made yet; the same command goes on"
+        terminal_summary.ended("stopped", ["own"])
+        == "stopped; nothing was measured yet; the same command goes on"
     )
     planned(clone, "own", 12, 4)
     assert (

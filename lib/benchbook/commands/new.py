@@ -95,7 +95,7 @@ def run(**given: str | None) -> int:
     write(answers)
     name = answers.name
     print(f"studies/{name}.yaml is written; `make plan STUDY={name}` shows how long it takes,")
-    print(f"`make repro STUDY={name}` measures it. Commit it first: a page says so of its question.")
+    print(f"`make repro STUDY={name}` measures it. Commit the file before: the report shows whether you did.")
     print(KINDS[answers.about].get("next", "").format(name), end="")
     return 0
 

@@ -99,7 +99,7 @@ def make(submit: parallel.Submit) -> list[str]:
         session, outcome = tasks[done], done.result()
         made[session.where.name].sessions[session.id] = outcome
         told = "its archive is the recorded one, with the results that git has"
-        told = "made again from its raw files, as recorded" if session.is_newest else told
+        told = "rebuilt from its raw files: identical" if session.is_newest else told
         told = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else told
         print(f"record {count} of {len(due)}: {session.where.name} {session.id}: {told}")
     again = {session.where.name for session in due if session.is_newest}

@@ -37,7 +37,7 @@ _PAGE = re.compile(r"(report|runs)@(.+)")
 LOW_BYTES = 500 << 20
 # What DVC ends with, whatever failed.
 DVC_FAILED = 255
-FAILED = "failed; mend what the stage says above"
+FAILED = "failed; fix the error above"
 # A stage that is stopped ends its servers in order first.
 ENDING_S = 30.0
 

@@ -149,5 +149,5 @@ def ended(how: str, studies: Sequence[str]) -> str:
     )
     if not kept_runs:
         whole = [name for name, (kept, planned) in counts.items() if planned and kept == planned]
-        kept_runs = f"all runs of {', '.join(whole)} are kept" if whole else "no run was made yet"
+        kept_runs = f"all runs of {', '.join(whole)} are kept" if whole else "nothing was measured yet"
     return f"{how}; {kept_runs}; the same command goes on"

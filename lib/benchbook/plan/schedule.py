@@ -38,7 +38,7 @@ LASTING = (*OF_ANY_SITE, *OF_A_CLUSTER, *OF_HOSTS)
 STOPS = {"all": "", "decided": " at most, fewer once all is decided at a look"}
 
 PRIORITY = {
-    "raised": "before this machine's other programs (nice −10); site.priority: ordinary lets them be",
+    "raised": "raised, before other programs (nice −10); set site.priority: ordinary for normal priority",
     "ordinary": "an ordinary program's, as site.priority says; what others do is measured, too",
 }
 

@@ -53,9 +53,9 @@ def draw_line(line: forest.Row) -> Html:
 
 
 _NEAR = {
-    "same": "with the same programs",
-    "close": "with close programs",
-    "kin": "with other programs",
+    "same": "the same programs",
+    "close": "similar programs",
+    "kin": "different programs",
     "made": "the effect was made",
     "another question": "another question",
 }
@@ -238,8 +238,8 @@ def _graded(seen: Standing, claim: str) -> dict[str, str]:
     own = seen.grades.get(claim, {})
     for one in map(own.__getitem__, nearest(own)):
         if one.occasions:
-            word = "Yes" if one.carries_over else "No" if one.outcome in _NO else "Open"
-            told = f"{word}, {_NEAR[one.closeness]}: {one.outcome}"
+            word = "Yes" if one.carries_over else "No" if one.outcome in _NO else "Unknown"
+            told = f"{word}: {one.outcome}, {_NEAR[one.closeness]}"
             return {"carries": told, "carries_way": f"claims.html#claim-{slug(claim)}"}
     return {}
 

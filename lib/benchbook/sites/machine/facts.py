@@ -53,7 +53,7 @@ def busy() -> str:
     text = f"{used:.1f} of {count(cores, 'core')} in use"
     if waited_pct := first(SOME, read("/proc/pressure/cpu")):
         text += f", programs waited for a core {float(waited_pct):.0f} % of the last ten seconds"
-    return f"{text}: {'busy, so expect wider intervals' if used > cores / 4 else 'quiet'}"
+    return f"{text}: {'busy: results will be less precise' if used > cores / 4 else 'quiet'}"
 
 
 def wait_until_usable(most_steal_pct: float, say: Callable[[str], None] = print) -> list[str]:
