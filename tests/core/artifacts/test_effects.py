@@ -51,5 +51,5 @@ def test_only_a_study_whose_index_changed_is_made_again(root: Path):
 def test_results_that_are_not_those_of_the_index_are_refused(root: Path):
     session = record.read().newest("quick")
     session.where.results.write_text(session.where.results.read_text().replace('"n":5', '"n":6', 1))
-    with pytest.raises(Exception, match="not the results of index.json; take it from git again"):
+    with pytest.raises(Exception, match=r"not the results of index\.json; take it from git again"):
         effects.refresh()

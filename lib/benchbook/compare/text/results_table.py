@@ -144,7 +144,7 @@ def build_results(findings: Findings, recorded: Pooled | None = None) -> Results
 
 
 def _name_skipped_arm(finding: Finding, findings: Findings) -> Finding:
-    """Finding whose reason says why one of its arms was not measured: `there is no mysqld; install a MySQL`."""
+    """Finding whose reason says why one of its arms was skipped, if one was."""
     skipped = [warning.text for warning in findings.warnings if warning.title == "Skipped arm"]
     for arm in (finding.treatment, finding.baseline):
         for text in skipped:
