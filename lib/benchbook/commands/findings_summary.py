@@ -5,21 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchbook.commands import review_record
-from benchbook.compare.text import labels
+from benchbook.compare.text import cpu_models, labels
 from benchbook.compare.text.conclusions import name_metric
-from benchbook.compare.text.results_table import build_pooled_results, describe_range
+from benchbook.compare.text.results_table import (
+    MEANINGS,
+    build_pooled_results,
+    describe_range,
+    rows_of_finding,
+)
 from benchbook.core.artifacts import record
+from benchbook.core.artifacts.findings import Finding
 from benchbook.core.artifacts.meta_analysis import Pooled
 from benchbook.core.published.audit import Audit
-from benchbook.core.util import files, paths
-from benchbook.core.util.number_format import glance_percent
+from benchbook.core.util import files, paths, yaml_file
+from benchbook.core.util.number_format import format_count, glance_percent
 from benchbook.show.audit_page import recomputed
+from benchbook.show.claim_status import Measured, Standing
+from benchbook.show.forest import describe_contrast
 from benchbook.show.markup import safe
 
 FILE = "FINDINGS.md"
-_CLAIMS = ("claim", "published", "its own tables", "computed again")
+_CLAIMS = ("claim", "published", "its own tables", "computed again", "measured here")
 _EFFECTS = ("study", "treatment", "against", "workload", "metric", "threads", "mean", "other sessions",
-            "sessions", "processors", "over sessions")  # fmt: skip
+            "sessions", "processors", "label")  # fmt: skip
 
 
 def write(audits: Sequence[Audit]) -> None:
@@ -36,8 +44,9 @@ def pooled_studies() -> list[Pooled]:
 
 def render(audits: Sequence[Audit], studies: Sequence[Pooled]) -> str:
     """Both tables as Markdown."""
+    standing = Standing(audits, recorded_studies(), {}, pooled={pooled.study: pooled for pooled in studies})
     claims = [
-        [claim.claim, claim.published, claim.verdict, recomputed(claim)]
+        [claim.claim, claim.published, claim.verdict, recomputed(claim), _measured(standing, claim.id)]
         for audit in audits
         for claim in audit.claims
     ]
@@ -51,6 +60,8 @@ def render(audits: Sequence[Audit], studies: Sequence[Pooled]) -> str:
             "",
             *_table(_CLAIMS, claims),
             "",
+            f"Measured in one session: {'; '.join(f'{mark} {text}' for mark, text in MEANINGS.items())}.",
+            "",
             "## Effects over recorded sessions",
             "",
             "Mean change; where nine of ten further sessions are expected, or the range that was seen.",
@@ -61,7 +72,45 @@ def render(audits: Sequence[Audit], studies: Sequence[Pooled]) -> str:
     )
 
 
+def recorded_studies() -> list[Measured]:
+    """Newest session of each recorded study, with the claims that its arms illustrate by the study file."""
+    index = record.read()
+    studies = []
+    for name in sorted(index.studies):
+        file = paths.study(name).file
+        arms = (yaml_file.read(file).data.get("arms") or {}) if file.is_file() else {}
+        illustrates = {arm: (setting or {}).get("illustrates") or [] for arm, setting in arms.items()}
+        findings = index.newest(name).pooled_results.findings
+        studies.append(Measured(name, findings, is_recorded=True, illustrates=illustrates))
+    return studies
+
+
+def _measured(standing: Standing, claim: str) -> str:
+    """What recorded studies measured for a claim, over sessions where there are several."""
+    texts = []
+    for study, finding in [*standing.answers(claim), *standing.shows(claim)]:
+        contrast = standing.over_sessions(study, finding)
+        if contrast is not None and standing.pooled[study.name].made_by(contrast):
+            continue
+        number = describe_contrast(contrast) if contrast else _describe_session(finding)
+        texts.append(f"{study.name}, {labels.of(finding, 'workload')}: {number}")
+    return "; ".join(texts)
+
+
+def _describe_session(finding: Finding) -> str:
+    """Effects of one session with their marks: `1 thread: −21 % ▼; 8 threads: +18 % ~ (1 session)`."""
+    parts = [
+        ("" if row.threads is None else f"{format_count(row.threads, 'thread')}: ")
+        + f"{glance_percent(row.change.value)} {row.mark}"
+        for row in rows_of_finding(finding)
+        if row.change.value is not None
+    ]
+    return f"{'; '.join(parts)} (1 session)" if parts else "no number"
+
+
 def _effects(pooled: Pooled) -> Iterator[list[object]]:
+    models = dict.fromkeys(cpu_models.name(session.processor) for session in pooled.sessions)
+    processors = ", ".join(sorted(models))
     for row in build_pooled_results(pooled).rows:
         found = row.elsewhere
         if found is not None and found.mean.value is not None:
@@ -70,7 +119,7 @@ def _effects(pooled: Pooled) -> Iterator[list[object]]:
                 *(pooled.study, labels.label(row.treatment), labels.label(row.baseline), row.workload),
                 *(name_metric(row.metric), "all" if row.threads is None else row.threads),
                 glance_percent(found.mean.value) if is_one_number else "",
-                *(describe_range(found), found.sessions, found.processors, found.label),
+                *(describe_range(found), found.sessions, processors, found.label),
             ]
 
 
