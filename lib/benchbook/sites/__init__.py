@@ -3,7 +3,7 @@
     with sites.open_site(study, lab) as site:
         endpoint = site.up("direct")
 
-Sites, engines and ways of access are named in `core.registry`; each is one module here.
+Sites, engines and ways of access are named in `core.study.registry`; each is one module here.
 """
 
 from __future__ import annotations

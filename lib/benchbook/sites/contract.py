@@ -64,7 +64,7 @@ class Watch(abc.ABC):
 
     After `stop`: pauses in ms, steal in percent of the client's machine, seconds that each client's threads
     waited for a core, their CPU seconds, processes killed for want of memory, seconds the wall clock was set
-    by, the cores of the client's machine, and what strangers did by machine (`sites.agent.strangers`). What
+    by, the cores of the client's machine, and interference by machine (`agent.interference_probe`). What
     can't be seen is None, and the checks that need it say so. `counted` has by part the processor's events of
     the first `counts_s`, which is set before `start`.
     """
@@ -92,7 +92,7 @@ class Watch(abc.ABC):
 
     @abc.abstractmethod
     def stop(self) -> None:
-        """End watching and write `monitor.csv`, with the columns of `sites.machine.here.COLUMNS`."""
+        """End watching and write `monitor.csv`, with the columns of `sites.machine.local_machine.COLUMNS`."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Taker:
 
 
 class Clock(Protocol):
-    """The clock of a group whose arms take turns (`sites.arms.turns`)."""
+    """The clock of a group whose arms take turns (`sites.topology.turns`)."""
 
     @property
     def exit_code(self) -> int | None:
@@ -122,7 +122,7 @@ class Site(abc.ABC):
     (`clients`, `servers`): client i then uses server i modulo their number. Server 0 is the one that arms
     without several share, and two arms whose `server_of` is the same share the others too. `up`, `facts`,
     `identity`, `log_mark`, `log_errors`, `snapshot`, `restore` and `during` are about all servers of
-    an arm. What a kind of site makes of this stands in `core.supported.MAKES`, and studies that ask others
+    an arm. What a kind of site makes of this stands in `core.study.registry`, and studies that ask others
     for it are refused.
     """
 
@@ -273,7 +273,7 @@ class Site(abc.ABC):
         """Let arms with servers of their own change folders and ports for a block, if nothing runs."""
         return  # A site whose parts have one place each has nothing to change.
 
-    # What turns need. Studies whose site has none are refused turns (`core.turns`).
+    # What turns need. Studies whose site has none are refused turns (`core.study.interleaving`).
 
     def add_twin(self, name: str, arm: str) -> None:
         """Give an arm a second instance of all its parts under another name, if nothing runs."""

@@ -15,11 +15,7 @@ WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server
 
 
 def engine(connect: Callable[[], Any], driver: str = "mysql+pymysql", **info: Any) -> sqlalchemy.Engine:
-    """Return an engine whose every connection is a new one from `connect`; its errors show no values.
-
-    One that idles is a session more on a server that is being measured. Each
-    connection has what is given in its `info`, such as `opened`, which says how many this process has made.
-    """
+    """Engine whose connections are each new, with what is given in their `info`; errors show no values."""
     made = sqlalchemy.create_engine(
         f"{driver}://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
     )

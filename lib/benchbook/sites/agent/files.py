@@ -1,7 +1,4 @@
-"""What a machine is asked about its files, ports and processes; asking twice does no more than once.
-
-Names of files are below one folder; anything else is refused.
-"""
+"""What a machine is asked of files below one folder, ports and processes; asking twice is as once."""
 
 from __future__ import annotations
 

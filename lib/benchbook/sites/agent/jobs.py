@@ -1,7 +1,4 @@
-"""Programs on this host: they die with the agent that started them, and are told apart by name.
-
-Programs that end what runs on other hosts too, such as a cluster, are noted to be run when all ends here.
-"""
+"""Programs on this host, which die with the agent, and what is to be run when all ends here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Kernel settings of this machine: written down before they are touched, and put back.
-
-`OF_NAMESPACE` and `OF_MACHINE` name the file of each key that an arm may set, by whether a network namespace
-has its own.
-"""
+"""Kernel settings of this machine: written down before they are touched, and put back."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 serve   start the agent of a folder, out of reach of this connection; what it needs to know comes on stdin
 talk    carry requests and answers between this connection and the agent
 look    say what this host is, and start nothing
-drive   hold and make connections, as `sites.agent.connector` says
+drive   hold and make connections, as `sites.agent.connection_load` says
 end     end the agent of a folder and all it started, also one that no longer answers
 purge   the same, and remove its data
 """

@@ -1,7 +1,4 @@
-"""What the agent can be asked to do: each method is one request, and asking twice does no more than once.
-
-Names of files are below the agent's own folder; anything else is refused.
-"""
+"""What the agent can be asked: each method is one request on its own folder; asking twice is as once."""
 
 from __future__ import annotations
 
@@ -60,11 +57,7 @@ class Operations(Files):
     def start(
         self, job: str, argv: list[str], out: str, err: str | None = None, **how: Any
     ) -> dict[str, Any]:
-        """Start a program; `out`, `err` and `note` are files below the folder.
-
-        With `begin_at`, a moment of this host's monotonic clock, it begins then, with `held` when CONT comes;
-        `note` says when that was.
-        """
+        """Start a program, with `begin_at` at a moment of this host's clock, with `held` at CONT."""
         begin_at, held, note = (how.pop(name, None) for name in ("begin_at", "held", "note"))
         if (held or begin_at is not None) and job not in self._jobs:
             argv = process.waiting(argv, begin_at, self._inside(note))

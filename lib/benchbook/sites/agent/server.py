@@ -1,8 +1,4 @@
-"""The agent: it answers requests at a socket in its folder, and ends all it started when its lease is over.
-
-Its owner sits on another machine and may lose the way here: programs and connections go on, and whoever comes
-back finds them. Every request renews the lease.
-"""
+"""The agent: it answers at a socket in its folder, and ends all it started when its lease is over."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What MariaDB says of itself, and the settings that are not a study's to make of it.
-
-It takes a name by any beginning that fits one variable alone, with `loose_` and its like before it, and with
-dashes for underscores; so what could stand for a reserved name is refused as that name is.
-"""
+"""What MariaDB says of itself, and reserved settings by any beginning of a name that it takes."""
 
 from __future__ import annotations
 

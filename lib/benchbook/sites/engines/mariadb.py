@@ -1,8 +1,4 @@
-"""MariaDB as the OS package ships it, in a folder of its own, known by a word drawn at each start.
-
-Waiting until something answers is no proof: a server left behind, or another program's, answers just as well.
-Each start therefore carries a word, and socket and port must both return it.
-"""
+"""MariaDB as the OS package ships it; socket and port must both return a word drawn at each start."""
 
 from __future__ import annotations
 

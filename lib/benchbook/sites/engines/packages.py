@@ -1,8 +1,4 @@
-"""Servers of another version than this machine has: from the system's packages, or built from a commit.
-
-Two minor versions of one package can't be installed at once; what a package holds can lie anywhere, so it is
-laid out and never installed. Two refs of a repository as two arms are built each once.
-"""
+"""Servers of another version than is installed: packages laid out apart, or built from a commit."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from benchbook.sites.machine.supervised_process import Supervised
 
 
 class Server(Supervised, abc.ABC):
-    """One server with its program (`binary`) and a data folder, which `prepared.make` makes.
+    """One server with its program (`binary`) and a data folder, which `data_snapshots.make` makes.
 
     A class says what it is in `traits`, and finds its version, which is to be `oldest` or newer, in what its
     program prints by `version_words`. It is made of a machine, the study's engine and a place; one that

@@ -1,8 +1,4 @@
-"""TiDB as one server with its embedded storage (unistore).
-
-The embedded storage is what TiDB's own tests use: one process, no replication, no Raft, and a write is not
-synced to the disk. It shows the SQL layer at work; it is not TiKV.
-"""
+"""TiDB as one server with its embedded storage (unistore): no replication, no Raft, writes not synced."""
 
 from __future__ import annotations
 

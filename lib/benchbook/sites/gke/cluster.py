@@ -1,7 +1,4 @@
-"""The cluster of a study on Google Kubernetes Engine: a shell script with the study's values at its head.
-
-`benchbook cluster STUDY` shows it, `up` keeps it in the study's lab and runs it, `down` runs the kept one.
-"""
+"""A study's cluster on Google Kubernetes Engine: a script, kept in the lab, with values at its head."""
 
 from __future__ import annotations
 

@@ -25,11 +25,7 @@ WAIT_S = 2.0
 
 
 class RemoteClient:
-    """One load client, its own handle. Its output is here as soon as its end is known.
-
-    A lost connection is waited for as long as the inventory's patience lasts. `beside` are files in its
-    folder. One that is held is told by who lets it go how far its host's `clock` is ahead.
-    """
+    """One load client, its own handle; its output is here as soon as its end is known."""
 
     def __init__(
         self,

@@ -1,8 +1,4 @@
-"""A TiDB cluster on hosts, made by `tiup` from the control host: deployed once, then started and stopped.
-
-Its parts are services of their hosts and go on without our agent, so what ends them is written down on the
-control host before they are made. Its tables have no copy: what runs changed is loaded again.
-"""
+"""A TiDB cluster on hosts, deployed once by `tiup` from the control host, whose agent ends it after us."""
 
 from __future__ import annotations
 

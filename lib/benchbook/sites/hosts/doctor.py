@@ -22,11 +22,7 @@ CLOCK_S = 0.5
 
 
 def examine() -> list[Ability]:
-    """Return the abilities of all hosts in inventories that study files name; none without any.
-
-    An inventory that isn't there is told only if a study that the pipeline runs names it. Hosts are asked for
-    what the pipeline's studies need of them, or else what any study needs that names the inventory.
-    """
+    """Abilities of hosts in inventories that studies name, those of the pipeline first; none without any."""
     named: dict[str, dict[str, Study]] = {}
     asked: set[str] = set()
     with contextlib.suppress(InputErrors):

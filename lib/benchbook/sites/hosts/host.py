@@ -109,11 +109,7 @@ class Host:
             self._hang_up()
 
     def call(self, do: str, **arguments: Any) -> Any:
-        """Ask the agent and return its answer; after a lost connection ask again.
-
-        Every request may be made twice without harm. Unreachable after `patience_s`, AgentGone if the agent
-        has ended meanwhile, SiteError with the agent's words if it can't do what was asked.
-        """
+        """Ask the agent, again when it was lost; Unreachable after `patience_s`, AgentGone if ended."""
         # Other threads take from it too.
         with contextlib.suppress(IndexError):
             while True:

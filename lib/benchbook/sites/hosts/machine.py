@@ -1,7 +1,4 @@
-"""A host, asked through its agent: programs are the agent's children, files those of its folder.
-
-Nothing but SSH need be open between us. A connection that the agent holds outlives a lost connection to it.
-"""
+"""A host, asked through its agent: programs are the agent's children, files those of its folder."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ class Running:
             yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})
 
     def _load(self, chain: Chain) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Hold and make connections from the first client's host, as `loads.connections` does here."""
+        """Hold and make connections from the first client's host, as `background_load.connections` here."""
         if (asked := chain.arm.load) is None:
             return contextlib.nullcontext({})
         host, to = self.host(chain.client.where.host), endpoints(chain)[0]

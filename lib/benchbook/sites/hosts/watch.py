@@ -25,13 +25,7 @@ Hops = Mapping[str, Sequence[dict[str, Any]]]
 
 
 class RemoteWatch(Watch):
-    """Watches the hosts of an arm. `roles` maps a role to its host, `pids` a part to its processes by host.
-
-    `hops` are by host the connections whose bytes are counted there, `families` the processes whose children
-    count with them. Rows of `machine` are of the first client's host, `machine_server` and so on of the
-    others; a part on several hosts has one row a second. Pauses, steal and clock steps are those of the worst
-    host.
-    """
+    """Watch the hosts of an arm by role: `pids`, `hops` (connections) and `families` are by host."""
 
     def __init__(
         self,

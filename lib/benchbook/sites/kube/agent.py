@@ -1,8 +1,4 @@
-"""A pod's agent: the same as on hosts, carried there as one file and asked through the API.
-
-An image need not have Python: a pod whose own has none gets a container beside it, an ephemeral one of the
-client's image that sees its processes. Requests, limits and class of the pod stay what they are.
-"""
+"""A pod's agent: the same as on hosts; a pod without Python gets an ephemeral container beside it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Clients outside the cluster, on hosts of an inventory: what comes to a load balancer really comes to it.
-
-A pod, or a node with kube-proxy, that dials a balancer's address is led to the Service by its own kernel, so
-the balancer would not be measured (Kubernetes issues 66607 and 115931).
-"""
+"""Clients outside the cluster: nodes and pods are led past a balancer (Kubernetes 66607, 115931)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a cluster says of itself and of the nodes an arm is on; what it does not show is None.
-
-Rights differ: a user who may not look at nodes gets a study all the same, with `not available` where that is
-the reason.
-"""
+"""What a cluster says of itself and of nodes, as far as rights go; what it does not show is None."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What all parts of a study stand on in a cluster: its namespace, its accounts, and the record of both.
-
-The namespace is ours if it carries the token of our lab, which nobody else has; nothing else is ever removed.
-The lab remembers in `cluster.json` where it is, so that `down` finds it without the study.
-"""
+"""A study's namespace, ours by our lab's token, with its accounts; the lab's record says where."""
 
 from __future__ import annotations
 

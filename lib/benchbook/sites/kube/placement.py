@@ -1,8 +1,4 @@
-"""From a study's arms to the parts that make them in a cluster: servers, services, proxies, clients.
-
-Pure: nothing is asked of a cluster. Arms that ask for the same server share it, as on one machine; what
-differs gets a part of its own. Names and ports follow the order of the arms.
-"""
+"""From a study's arms to the parts that make them in a cluster; pure, and shared as on one machine."""
 
 from __future__ import annotations
 

@@ -214,11 +214,7 @@ class KubernetesSite(ArrangedSite[InPod]):
 
 
 class PodClock:
-    """The clock of one group, in the pod that the clients of all arms are in; no server is stopped there.
-
-    It goes on whatever becomes of the connection to it. However it ends, all clients go on thereafter.
-    `asked` is as for the clock of one machine.
-    """
+    """The clock of one group, in the pod of all clients; however it ends, all clients go on thereafter."""
 
     def __init__(self, lab: labs.Lab, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> None:
         self.clients: list[RemoteClient] = [one for taker in takers.values() for one in taker.clients]

@@ -1,8 +1,4 @@
-"""A whole TiDB cluster as one server: made by TiDB Operator, its settings and books those of all its TiDBs.
-
-It is started and stopped by the operator alone. Its data are in its TiKVs, so no copy of them is kept or put
-back: they are loaded once, and taken as they are.
-"""
+"""A whole TiDB cluster as one server, made by TiDB Operator; its data are loaded once and never copied."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What this machine can do, what it can't, why, and the command that changes it.
-
-Looks only; what has to be tried is tried in a network namespace that goes away with its process.
-"""
+"""What this machine can do, what it can't, why, and the command that changes it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""From a study's arms to the parts that make them: servers, hops, services and proxies, each made once.
-
-Arms that ask for the same server share it, and so on towards the client; what differs gets a part of its own.
-Names and ports follow the order of the arms, so the first server is always `server` on the study's own port.
-"""
+"""From a study's arms to the parts that make them on this machine, shared by arms that ask alike."""
 
 from __future__ import annotations
 

@@ -137,11 +137,7 @@ def put_back(servers: Sequence[Any], label: str | None) -> None:
 
 
 def chill(server: Any) -> None:
-    """Start a server again, with nothing of its data in its own memory or in the kernel's.
-
-    The kernel is asked to forget the files of this server alone, as posix_fadvise(2) has it, which needs no
-    right. What lies below the disk may have a memory of its own.
-    """
+    """Start a server again, its data out of its memory and, by posix_fadvise(2), out of the kernel's."""
     machine, data = server.machine, f"{server.machine.folder}/{server.role}/data"
     server.stop()
     each = ["-exec", "dd", "if={}", "iflag=nocache", "count=0", "status=none", ";"]

@@ -264,11 +264,7 @@ class Supervised(Made):
     def _beginning(
         self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
     ) -> concurrent_steps.Steps:
-        """Start the process and yield until `is_ready`, which may raise OSError or KeyError until then.
-
-        Where nothing listens on its port and it is in use all the same, a connection goes out from it for a
-        moment: it is started again. On any error it is ended.
-        """
+        """Start it and yield until `is_ready` (OSError, KeyError: not yet); again if its port is borrowed."""
         self.argv = list(argv)
         for tries_left in reversed(range(TRIES)):
             mark = self.log_mark()

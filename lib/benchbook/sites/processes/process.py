@@ -1,8 +1,4 @@
-"""Start a child that cannot outlive its owner, prove later that it is ours, and end it.
-
-A child asks the kernel to end it when the thread that started it ends; therefore children start from the main
-thread only.
-"""
+"""Start a child that cannot outlive the main thread, prove later that it is ours, and end it."""
 
 from __future__ import annotations
 
@@ -205,11 +201,7 @@ NICE = -10
 
 @contextlib.contextmanager
 def before_others() -> Iterator[None]:
-    """Let this process, and all it starts meanwhile, go before ordinary programs; give it back at the end.
-
-    Both its nice value and that of its session, where the kernel schedules sessions (sched(7), autogroup).
-    Nothing changes without the right to it (CAP_SYS_NICE); `procfs.place` says the nice value that stands.
-    """
+    """Go before ordinary programs meanwhile, by nice values of process and session; needs CAP_SYS_NICE."""
     me = os.getpid()
     before, session = os.getpriority(os.PRIO_PROCESS, 0), procfs.session_nice(me)
     # Who finds it raised by another command of the session leaves it, so that the last does not keep it so.

@@ -1,8 +1,4 @@
-"""What the kernel says about processes: the ground of every proof of ownership; and about the processor.
-
-A process id alone proves nothing, since the kernel uses it again. Id and start time together name one
-process for as long as the machine is up.
-"""
+"""What the kernel says about processes, known by id and start time together, and about the processor."""
 
 from __future__ import annotations
 
@@ -262,11 +258,7 @@ def opened_by(path: Path) -> list[int]:
 
 
 def processor(cpuinfo: str) -> str | None:
-    """Return the processor's name in `/proc/cpuinfo` with its family, model and stepping, or None.
-
-    A hypervisor often gives processors of several generations one name, and what a wake of another core costs
-    on them differs by half.
-    """
+    """Processor's name with family, model and stepping: hypervisors give several generations one name."""
     told = dict(re.findall(r"^(model name|cpu family|model|stepping)\s*:[ \t]*(.+)$", cpuinfo, re.MULTILINE))
     name = told.pop("model name", None)
     if name is None or len(told) < 3:

@@ -101,11 +101,7 @@ def popen(
     keep: Sequence[int] = (),
     **how: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a program that dies with this process; `how` is for Popen. OSError if it can't be started.
-
-    With `out` it reads nothing, and its output goes there (and into `err`). A small Python becomes the
-    program: a copy of this process, which may be large, takes longer and stops its threads meanwhile.
-    """
+    """Start a program that dies with this process, by a small Python; `how` is Popen's; else OSError."""
     account = pwd.getpwnam(user) if user is not None else None
     mode = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC) | os.O_CLOEXEC
     fds = [os.open(path, mode, 0o600) for path in (out, err) if path is not None]

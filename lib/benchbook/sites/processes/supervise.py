@@ -29,11 +29,7 @@ SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
 
 
 def run(argv: Sequence[str], log: Path | None = None) -> int:
-    """Run a stage's command to its end and return its exit code; 128 + n if signal n ended it or us.
-
-    What it writes of errors goes to `log`, if one is given.
-    INT, TERM and HUP become TERM for all descendants and KILL for those left after three seconds.
-    """
+    """Run a stage's command to its end; return its exit code, 128 + n after signal n; errors go to `log`."""
     watched = _launchers()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

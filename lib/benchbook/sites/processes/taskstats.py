@@ -179,11 +179,7 @@ class Usage:
 
 
 class Counters:
-    """Events of the processor in some processes and what they start, counted from now on.
-
-    A counted thread takes longer to get its core, so nobody counts in what is measured. An event that the
-    kernel or the machine does not count for us is not there, and so is any of more than MOST_TASKS threads.
-    """
+    """Processor events in processes and what they start from now on, as far as the machine counts them."""
 
     def __init__(
         self,

@@ -27,11 +27,7 @@ WAY_ON_HOSTS = "`programs` in the inventory"
 
 
 class Proxy(Supervised, abc.ABC):
-    """One proxy, in the foreground under supervision. Nothing is started until `ensure`.
-
-    `servers` are what it relays to, as ADDRESS:PORT; `asked` is what its arm asks of it. A class says what it
-    is in `traits`, finds its version in what its program prints by `version_words`, and starts it.
-    """
+    """One proxy before `servers` (ADDRESS:PORT), as its arm `asked`; started by `ensure`."""
 
     what = "the proxy"
     has_standby = False

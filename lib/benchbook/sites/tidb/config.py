@@ -1,8 +1,4 @@
-"""TiDB's settings: which go into its file and which into its variables.
-
-A name with a dot or a dash is an item of the settings file (`log.level`, `prepared-plan-cache.enabled`), any
-other a system variable (`tidb_disable_txn_auto_retry`). Both are read back from the server and compared.
-"""
+"""TiDB's settings: items of its file, with a dot or dash in their names, and system variables."""
 
 from __future__ import annotations
 

@@ -115,11 +115,7 @@ def set_variables(cursor: pymysql.cursors.Cursor, asked: Mapping[str, Value]) ->
 
 
 def prove(part: Any, connect: Callable[[], pymysql.Connection], data: str) -> None:
-    """Check that socket and port lead to the process just started; SiteError naming each difference.
-
-    The kernel tells whose port it is. A session over TCP must stand in the list that the socket shows: no
-    other server can have it there. Clients on other hosts look by themselves (`is_seen`).
-    """
+    """Check that socket, port and a session over TCP lead to the process just started; SiteError if not."""
     place, machine, wrong = part.place, part.machine, []
     if not part.holds_port():
         wrong.append("its port is another process's")

@@ -15,7 +15,7 @@ The request is a JSON object:
 - `discard_s`, `whole_s` on sysbench's clock; `begun_s`, monotonic, before the first client; `ready_s`;
 - `held`: whether the clients stand still until this program lets them begin, all at once;
 - `cores`: those on which a short loop tells how fast the machine is, before each turn that counts;
-- `usage`: the file of `sites.processes.usage`; `families`: pids whose children do their work; `unread`: arms
+- `usage`: the file of `processes.taskstats`; `families`: pids whose children do their work; `unread`: arms
   whose costs are not read, to see what reading them changes.
 
 The result has `turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` and

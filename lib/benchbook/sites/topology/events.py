@@ -23,12 +23,7 @@ Steps = Iterator[float]
 def carry_out(
     place: str, asked: Event | ArmEvent | None, begin_steps: Callable[[Record], Steps]
 ) -> Iterator[Record | None]:
-    """Carry an event out while the block runs; the record says when each step was, or what went wrong.
-
-    Steps yield the seconds to wait before the next. Moments are on the machine's monotonic clock, in seconds.
-    None where nothing is asked for. A program dies with the thread that started it, so the steps are taken in
-    the main thread, when a timer interrupts it.
-    """
+    """Carry an event out meanwhile, by a timer of the main thread; steps yield the seconds to the next."""
     if asked is None:
         yield None
         return

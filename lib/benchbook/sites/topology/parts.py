@@ -1,8 +1,7 @@
 """What an arm is made of, on every kind of site: parts, the chain of them, and which of them arms share.
 
-What only one kind of site knows of a part's place is in its `where`: `local.layout.InLab`,
-`hosts.arrange.OnHosts`, `kube.layout.InPod`. Names and ports follow the order in which parts are asked for,
-so the first server is always `server` on the study's own port.
+What only one kind of site knows of a part's place is in its `where` (`InLab`, `OnHosts`, `InPod`). Names and
+ports follow the order in which parts are asked for: the first is `server` on the study's own port.
 """
 
 from __future__ import annotations
