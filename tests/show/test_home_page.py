@@ -196,9 +196,14 @@ def test_the_first_page_says_how_many_claims_hold_and_how_many_effects_carry():
         contrast(effect("holds elsewhere", 4)), contrast(effect("one session", 1)),
         contrast(effect("not shown", 4), effect("same direction", 2), effect("depends on the machine", 2)),
     )})}  # fmt: skip
-    audits = [audit.model_copy(update={"claims": claims})]
+    audits = [
+        audit.model_copy(update={"claims": claims[:3]}),
+        audit.model_copy(update={"source": "my-own", "claims": claims[3:]}),
+    ]
     assert told(answer(Standing(audits, [], {}, pooled=known))) == (
-        "Of 4 published claims, their own tables bear out 2, contradict 1 and leave 1 open. Of 3 effects "
+        "Of 3 claims of 1 published report, their own tables bear out 2, contradict 1 and leave 0 open. "
+        "Of 1 claim of 1 other source, their own tables bear out 0, contradict 0 and leave 1 open. "
+        "Of 3 effects "
         "measured in several sessions, none of them made by the study itself, 2 keep one direction, 1 depend "
         "on the machine, and 0 stay open."
     )

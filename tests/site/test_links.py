@@ -127,7 +127,7 @@ def test_the_first_page_is_one_table_with_a_row_a_question_and_ways_to_all_evide
 def test_the_page_of_claims_says_in_two_sentences_what_holds(site):
     page = soup(site / "reports" / "claims.html")
     told = page.find(class_="verdict").get_text()
-    assert told.count(".") == 2 and re.match(r"Of \d\d\xa0published claims", told)
+    assert told.count(".") == 2 and re.match(r"Of \d\d\xa0claims of 5\xa0published reports", told)
 
 
 def test_the_story_counts_the_claims_of_a_report_and_what_was_measured_for_them(site):

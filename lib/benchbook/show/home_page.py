@@ -41,10 +41,13 @@ def answer(seen: Standing) -> str:
     labels = Counter[str](one.standing for one in effects)
     places = {one.elsewhere for one in effects} - {"elsewhere"}
     where = f" {places.pop().replace('other ', '')}" if len(places) == 1 else ""
-    held = Counter(claim.verdict for claim in seen.claims)
-    return render(
-        "held.html.j2", held=held, labels=labels, alike=sum(labels[label] for label in _ALIKE), where=where
-    ).text
+    held = [
+        (len(audits), kind, Counter(claim.verdict for audit in audits for claim in audit.claims))
+        for kind, is_report in (("published report", True), ("other source", False))
+        if (audits := [audit for audit in seen.audits if (audit.source in REPORTS) is is_report])
+    ]
+    alike = sum(labels[label] for label in _ALIKE)
+    return render("held.html.j2", held=held, labels=labels, alike=alike, where=where).text
 
 
 def draw_line(line: forest.Row) -> Html:
@@ -63,6 +66,8 @@ _NOTHING = {"not shown", "not computed"}
 # From what says most of another machine to what says that each has its own answer.
 _ORDER: list[str] = sorted(LABELS, key=lambda label: label == "depends on the machine")
 _NO = ("opposite", "not seen", "depends on the machine")
+REPORTS = ("tidb-kubernetes", "mysql-kubernetes", "tidb-sysbench-howto", "tidb-upgrade", "tiproxy-haproxy")
+"""Sources that come with the repository; those that a reader adds are counted apart."""
 # The four findings of the first document, which the page opens with.
 HEADLINES = tuple(
     f"tidb-kubernetes/{claim}" for claim in ("host-network", "load-balancer", "c2-machines", "ubuntu")

@@ -46,7 +46,7 @@ def of(seen: Evidence) -> list[str]:
     rows, tables = (seen.dataset.get(key) for key in ("table_size", "tables"))
     data = f"{number_format.format_count(tables, 'table')} of {rows:,} rows" if tables and rows else ""
     memory = _settings_of(seen, _MEMORY)
-    if data and memory:
+    if tables and rows and memory:
         data += f" (at least {tables * rows * ROW_BYTES / MIB:,.0f} MiB) against {memory} of memory for pages"
     durability = _settings_of(seen, _DURABILITY)
     lines = (
