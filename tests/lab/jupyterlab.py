@@ -82,6 +82,7 @@ class Lab:
         page.evaluate(RUN_ALL, 1000 * timeout_s)
         if picture:
             page.screenshot(path=picture)
+        assert page.elsewhere == [], "a request left this machine"
         page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
         page.close()
         saved = json.loads((self.clone.path / path).read_text(encoding="utf-8"))

@@ -104,6 +104,7 @@ def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name
         "studies": bb.studies().table,
         "record": bb.record().table,
         "results": study.table,
+        "study_claims": study.claims,
         "sessions": study.sessions.table,
         "pooled": together.effects,
         "pooled_sessions": together.sessions,

@@ -7,8 +7,11 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
+from benchbook.compare.meta.meta_analysis import pool
+from benchbook.core.artifacts import meta_analysis
 from benchbook.core.util import paths
 from benchbook.show import page
+from tests.compare.sessions import PROCESSORS, finding, part, session
 from tests.house import tree
 from tests.show import notebooks
 
@@ -53,13 +56,26 @@ def test_its_links_lead_somewhere(path: Path):
 
 @every
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
-def test_it_runs_on_a_made_up_study(path: Path):
+def test_it_runs_on_a_made_up_study(path: Path, monkeypatch: pytest.MonkeyPatch):
     logs = tree.ROOT / "tests" / "data" / "logs" / "folder-numbered-results-with-description"
     own = {"start": {}, "your_logs": {"folder": str(logs)}}
     own["browse"] = {"study": "two-arms", "folder": str(logs)}
+    root = paths.root()
+    if path.stem == "pool_sessions":
+        brought = [
+            session(
+                finding(part(log, 0.01), {1: part(log, 0.01)}),
+                measured=f"2026-11-{place + 1:02d}T06:00",
+                processor=PROCESSORS[place],
+            )
+            for place, log in enumerate((0.1, 0.2, 0.4))
+        ]
+        monkeypatch.setattr(meta_analysis, "of", lambda name: pool(name, brought))
+    if path.stem == "judge_a_claim":
+        root, own["judge_a_claim"] = tree.ROOT, {"session": "20261126T0804Z-43a5"}
     study = own.get(path.stem, {"study": "two-arms"})
     with mpl.rc_context({"backend": "agg"}):
-        executed = notebooks.execute(path, paths.root(), **study)
+        executed = notebooks.execute(path, root, **study)
     shown = [output for cell in executed.cells for output in cell.get("outputs", [])]
     assert len(shown) >= 3
     # A picture without words for those who can't see it is refused.

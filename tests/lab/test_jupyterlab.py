@@ -27,6 +27,8 @@ def clone(open_folder: Path) -> Clone:
     made.study(port=rooms.port(320))
     code, said = made.run("dvc", "repro", "report@tiny")
     assert code == 0, said
+    logs = "tests/data/logs/folder-numbered-results-with-description"
+    shutil.copytree(tree.ROOT / logs, made.path / logs, dirs_exist_ok=True)
     for notebook in (made.path / "notebooks").rglob("*.ipynb"):
         notebook.write_text(NAMED.sub(r"\1tiny", notebook.read_text(encoding="utf-8")))
     return made
@@ -82,12 +84,12 @@ def test_the_pages_notebooks_run_too(lab: Lab, name: str):
     assert lab.run_all(f"notebooks/{name}.ipynb")
 
 
-@pytest.mark.parametrize("name", ["start", "compare_two_arms", "find_stalls", "plan_next_blocks"])
+@pytest.mark.parametrize("name", ["browse", "start", "compare_two_arms", "find_stalls", "plan_next_blocks"])
 def test_an_exploration_runs(lab: Lab, name: str, tmp_path: Path):
     cells = lab.run_all(f"notebooks/explore/{name}.ipynb", picture=tmp_path / f"{name}.png")
     kinds = {kind for cell in cells for output in cell["outputs"] for kind in output.get("data", {})}
     assert "text/html" in kinds
-    if name in ("find_stalls", "plan_next_blocks"):
+    if name in ("browse", "find_stalls", "plan_next_blocks"):
         assert "application/vnd.jupyter.widget-view+json" in kinds
 
 

@@ -47,7 +47,6 @@ def _row(session: record.RecordedSession, newest_design: str) -> dict[str, Any]:
         "design": entry.design,
         "is_pooled": entry.is_pooled and entry.design == newest_design,
         "superseded": entry.superseded.reason if entry.superseded else None,
-        "answer": entry.answer,
     }
 
 

@@ -222,6 +222,22 @@ class Study:
         return Named("finding", list(made), made.__getitem__, table, "see `warnings`")
 
     @property
+    def claims(self) -> pd.DataFrame:
+        """A row a cell of each claim that it answers: value, interval, band as fractions, and the outcome."""
+        rows = [
+            {
+                "claim": answer.claim,
+                **part.plain,
+                **dict(zip(("band_low", "band_high"), part.band, strict=True)),
+                "is_judged": answer.judged,
+                "verdict": answer.verdict,
+            }
+            for answer in self._found.claims or ()
+            for part in answer.parts
+        ]
+        return documented("study_claims", pd.DataFrame(rows))
+
+    @property
     def aa(self) -> Finding | None:
         """The A/A pair: what is found where there is nothing to find."""
         return Finding(self.name, self._found.aa) if self._found.aa else None
