@@ -225,6 +225,7 @@ def test_loading_was_timed_once_so_it_shows_a_direction_and_decides_nothing(make
     (part,) = found.parts
     assert (part.value, part.low, found.verdict) == (pytest.approx(-0.2), None, None)
     assert found.reason == "loading was timed once, so there is no interval"
+    assert found.sentence.endswith(" Each was timed once: HAProxy 8 s, direct connections 10 s.")
 
 
 def test_what_only_illustrates_has_no_verdict(make_study):

@@ -129,7 +129,15 @@ def _entry(evidence: Evidence, one: Asked) -> Answer:
     if one.is_judged and is_reached:
         seen["verdict"] = verdict(what, found, level)
     known = labels.names(evidence.study)
-    return _told(made.model_copy(update=seen), {**known.arms, **known.workloads})
+    answer = _told(made.model_copy(update=seen), {**known.arms, **known.workloads})
+    if claim.metric != LOADING:
+        return answer
+    arms = dict.fromkeys(
+        arm for part in found for arm in part.part.where.partition(", ")[0].split(" against ")
+    )
+    loads = {known.arms.get(arm, arm): load for arm in arms if (load := (evidence.loads or {}).get(arm))}
+    timed = ", ".join(f"{name} {load['seconds']:g} s" for name, load in loads.items() if load.get("seconds"))
+    return answer.model_copy(update={"sentence": f"{answer.sentence} Each was timed once: {timed}."})
 
 
 def _part(one: Outcome) -> AnswerPart:
