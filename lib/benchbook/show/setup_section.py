@@ -59,7 +59,7 @@ def of(seen: Evidence) -> list[str]:
 
 
 def _settings_of(seen: Evidence, about: str) -> str:
-    """Settings of all arms in one respect, each once; empty where a server told none that compares."""
+    """Settings of all arms in one respect, each once; empty where a server has none that compares."""
     settings = (_set(engine, {}, about) for engine in _engines(seen).values())
     texts = dict.fromkeys(text for text, meaning, _ in settings if meaning is not None)
     if about == _MEMORY:
@@ -72,7 +72,7 @@ def _in_mib(size: str) -> str:
 
 
 def _encryption(seen: Evidence) -> str:
-    """Whether sessions are encrypted, where every server said so."""
+    """Whether sessions are encrypted; empty where that is unknown of a server."""
     values = [str(engine.get("tls")).lower() for engine in _engines(seen).values()]
     kinds = dict.fromkeys(_ENCRYPTED.get(value, "") for value in values)
     return "" if "" in kinds else number_format.join_words([*kinds])

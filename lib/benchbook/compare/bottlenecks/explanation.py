@@ -260,7 +260,7 @@ def _from_latency(
     """Cause by rule 5: what an added latency consists of, named where decided and a tenth of it or more.
 
     Smaller amounts are named where those alone miss its size. Where it is mostly waiting for a core, other
-    programs may be on that, and no resource is said to be unsaturated.
+    programs may be on that, and no resource is called unsaturated.
     """
     latency = (treated.latency_us - base.latency_us).dropna()
     added = estimate(latency, level)
