@@ -188,7 +188,7 @@ def beside(here: Brought, record: Pooled) -> Html:
     machine = "No difference of the machine is known."
     if differing:
         machine = f"Different here: {number_format.join_words(differing)}."
-    return render("beside.html.j2", known=known, told=prediction_check.summary(here, record) or machine)
+    return render("beside.html.j2", told=prediction_check.summary(here, record) or machine)
 
 
 def joined(several: Sequence[Pooled]) -> list[Table]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from benchbook.compare.meta.meta_analysis import Brought, pool
@@ -19,7 +19,6 @@ from benchbook.compare.text.labels import name_effect
 from benchbook.compare.text.sentences import told
 from benchbook.core.artifacts.meta_analysis import Contrast, Occasion, Pooled, PooledEffect, Seen, Session
 from benchbook.core.util.number_format import glance_percent, glance_range
-from benchbook.core.util.plural import count
 
 Place = Literal["as expected", "outside what was expected", "nothing to expect yet", "no number here"]
 # Steal of a quiet guest is below a tenth of a per cent; so much more than elsewhere is worth a word.
@@ -29,18 +28,17 @@ COARSE = 2.0
 
 @dataclass(frozen=True)
 class Placed:
-    """An effect of a session beside those of the record, in words; `expected` are fractions, where known.
+    """Effect of a session beside those of the record; `expected` are fractions, where known.
 
     `own_half` is half the session's own interval, `record_half` half of that of the record alone, as ratios
     less one.
     """
 
     contrast: str
-    threads: int | None
+    name: str
     effect: float | None
     expected: tuple[float, float] | None
     place: Place
-    sentence: str
     own_half: float | None = None
     record_half: float | None = None
 
@@ -94,49 +92,41 @@ def different(here: Session, recorded: Sequence[Session]) -> list[str]:
 
 def summary(here: Brought, record: Pooled) -> str:
     """Say in a sentence or two where a session lies, and what is different where it lies outside."""
-    judged = [one for one in placed(here, record) if one.expected is not None]
+    known = placed(here, record)
+    judged = [one for one in known if one.expected is not None]
+    if known and not judged:
+        return f"Nothing can be expected yet: that takes sessions on {FEWEST_PROCESSORS} processor models."
     outside = [one for one in judged if one.place == "outside what was expected"]
+    effects = [
+        f"{one.name} {glance_percent(one.effect or 0.0)} (expected {glance_range(*(one.expected or (0, 0)))})"
+        for one in outside
+    ]
     others = different(here.session, record.sessions)
-    given = {"judged": judged, "outside": outside, "different": others, "percent": glance_percent}
+    given = {
+        "effects": effects,
+        "judged": judged,
+        "outside": outside,
+        "different": others,
+        "percent": glance_percent,
+    }
     return " ".join(told("placed.j2", **given))
 
 
 def _one(contrast: Contrast, effect: PooledEffect, mine: Seen, session: str) -> Placed:
     others = [each for each in effect.occasions if session not in each.sessions]
-    names = {name for each in others for name in each.sessions}
-    seen = [each.effect for each in effect.sessions if each.session in names and each.effect is not None]
-    what = name_effect(contrast, effect)
+    name = name_effect(contrast, effect)
     if mine.effect is None or mine.standard_error is None or mine.low is None or mine.high is None:
-        text = f"{what}: no number here ({mine.reason})."
-        return Placed(contrast.id, effect.threads, None, None, "no number here", text)
+        return Placed(contrast.id, name, None, None, "no number here")
     own_half = math.sqrt((1 + mine.high) / (1 + mine.low)) - 1
-    beside = f"{what}: {glance_percent(mine.effect)} here ({half_text(own_half)})"
-    beside += f"; {count(len(seen), 'recorded session')}"
-    beside += f": {glance_range(min(seen), max(seen))}" if seen else ""
-    models = len({each.processor for each in others})
-    if models < FEWEST_PROCESSORS:
-        text = f"{beside}; {FEWEST_PROCESSORS} processor models are needed to expect anything, there "
-        text += "is 1." if models == 1 else f"are {models}."
-        return Placed(contrast.id, effect.threads, mine.effect, None, "nothing to expect yet", text, own_half)
+    if len({each.processor for each in others}) < FEWEST_PROCESSORS:
+        return Placed(contrast.id, name, mine.effect, None, "nothing to expect yet", own_half)
     found = pool_again(others).pool
     low, high = (math.expm1(end) for end in found.predict(mine.standard_error**2))
     alone = found.predict()
-    halves = own_half, math.expm1((alone[1] - alone[0]) / 2)
     is_outside = tolerance.is_outside(mine.effect, mine.effect, low, high)
     place: Place = "outside what was expected" if is_outside else "as expected"
-    made = Placed(contrast.id, effect.threads, mine.effect, (low, high), place, "", *halves)
-    tail = "so as expected"
-    if is_outside:
-        tail = f"outside what was expected ({glance_range(low, high)})"
-    elif made.is_coarse:
-        tail = "so as expected, but this session could not have told otherwise "
-        tail += f"(the record: {half_text(halves[1])})"
-    return replace(made, sentence=f"{beside}, {tail}.")
-
-
-def half_text(half: float) -> str:
-    """Half the width of an interval: ±18 %."""
-    return f"±{glance_percent(half).lstrip('+')}"
+    record_half = math.expm1((alone[1] - alone[0]) / 2)
+    return Placed(contrast.id, name, mine.effect, (low, high), place, own_half, record_half)
 
 
 def pool_again(occasions: Sequence[Occasion]) -> ProcessorPool:
