@@ -29,7 +29,7 @@ USED_AS = {
     "papermill": r'"papermill"',
     "nbdime": r"git-nbdiffdriver",
     "pyarrow": r"(to|read)_parquet\(",
-    "pytest-xdist": r"--dist loadgroup",
+    "pytest-xdist": r"^from xdist\.scheduler import",
     "ruamel-yaml": r"from ruamel\.yaml import",
     "setuptools": r'build-backend = "setuptools',
 }

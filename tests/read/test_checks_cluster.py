@@ -1,14 +1,13 @@
 """V24: what two looks at a TiDB cluster say of a run, one look at a time made wrong."""
 
 from copy import deepcopy
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchbook.core.study.params import Limits
 from benchbook.read import checks_cluster
-from benchbook.read.evidence import Missing
+from benchbook.read.evidence import Evidence, Missing
 
 LOOK = {
     "stores": {name: {"id": rank, "state": "Up"} for rank, name in enumerate(("store-1", "store-2"), 1)},
@@ -19,8 +18,13 @@ LOOK = {
 }
 
 
+def of_seen(**seen: Any) -> Evidence:
+    """A run without a plan or output, of which this was seen."""
+    return Evidence(plan={}, seen=seen, out="", err=None)
+
+
 def of(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    run = SimpleNamespace(seen={"arrangement": {"cluster": {"before": before, "after": after}}})
+    run = of_seen(arrangement={"cluster": {"before": before, "after": after}})
     return [*checks_cluster.cluster(run, Limits())]
 
 
@@ -59,12 +63,12 @@ def test_a_region_without_a_leader_and_a_pd_that_does_not_tell_void_the_run() ->
 
 
 def test_arms_without_a_cluster_have_nothing_to_show_and_a_cluster_must_have_been_looked_at() -> None:
-    alone = SimpleNamespace(seen={"arrangement": {}, "identity_before": {}})
+    alone = of_seen(arrangement={}, identity_before={})
     assert [*checks_cluster.cluster(alone, Limits())] == []
     with pytest.raises(Missing, match="which server"):
-        list(checks_cluster.cluster(SimpleNamespace(seen={"arrangement": {}}), Limits()))
+        list(checks_cluster.cluster(of_seen(arrangement={}), Limits()))
     with pytest.raises(Missing, match="not looked at"):
-        list(checks_cluster.cluster(SimpleNamespace(seen={"identity_before": {"cluster": {}}}), Limits()))
+        list(checks_cluster.cluster(of_seen(identity_before={"cluster": {}}), Limits()))
 
 
 EVENT = {
@@ -77,7 +81,7 @@ EVENT = {
 def with_event(event: dict[str, Any], after: dict[str, Any]) -> Any:
     looks = {"before": LOOK, "after": after, "event": event}
     seen = {"arrangement": {"cluster": looks}, "started_monotonic_s": 1000.0}
-    return SimpleNamespace(seen=seen, get=seen.__getitem__)
+    return of_seen(**seen)
 
 
 def test_a_store_that_was_killed_as_planned_may_have_lost_its_leaders_and_is_said() -> None:
@@ -122,7 +126,7 @@ def test_only_the_process_that_the_event_ended_and_the_one_it_started_are_left_o
 def test_leaders_that_move_in_an_operators_cluster_are_said_and_a_store_that_is_down_voids_the_run() -> None:
     after = changed(leaders=LOOK["leaders"] | {"8": "store-2"})
     looks = {"is_managed": True, "before": LOOK, "after": after}
-    run = SimpleNamespace(seen={"arrangement": {"cluster": looks}})
+    run = of_seen(arrangement={"cluster": looks})
     assert [*checks_cluster.cluster(run, Limits())] == []
     assert checks_cluster.said(run) == ["1 leader moved from store-1 to store-2"]
     looks["after"] = changed(stores=LOOK["stores"] | {"store-1": {"id": 1, "state": "Down"}})
@@ -135,9 +139,7 @@ def test_leaders_that_move_in_an_operators_cluster_are_said_and_a_store_that_is_
 
 
 def test_a_cluster_of_others_that_was_not_looked_at_is_no_lack_and_our_own_is() -> None:
-    assert [
-        *checks_cluster.cluster(SimpleNamespace(seen={"identity_before": {"cluster": "uid"}}), Limits())
-    ] == []
-    own = SimpleNamespace(seen={"identity_before": {"cluster": {"pd": {"pid": 1}}}})
+    assert [*checks_cluster.cluster(of_seen(identity_before={"cluster": "uid"}), Limits())] == []
+    own = of_seen(identity_before={"cluster": {"pd": {"pid": 1}}})
     with pytest.raises(Missing, match="not looked at"):
         list(checks_cluster.cluster(own, Limits()))

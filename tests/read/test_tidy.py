@@ -159,6 +159,7 @@ def test_units_stand_in_the_names():
         "cores": "_cores",
         "1/s": ("_per_s", "qps", "tps"),
         "B": "_bytes",
+        "1/ms": "_speed",
     }
     for columns in SCHEMAS.values():
         for column, (_, unit, meaning) in columns.items():

@@ -179,7 +179,7 @@ def forged(packed: Path, into: Path, place: str, old: bytes, new: bytes) -> Path
 
 def test_a_forged_version_is_named_and_nothing_is_made_of_it(packed, tmp_path, monkeypatch):
     monkeypatch.delenv("BENCHBOOK_ROOT", raising=False)
-    monkeypatch.setattr(verify.remake, "compared", lambda *_: pytest.fail("analyzed what is not sound"))
+    monkeypatch.setattr(verify.recompute, "compared", lambda *_: pytest.fail("analyzed what is not sound"))
     made = forged(packed, tmp_path / "a.tar.gz", "data/made/facts.json", b"10.11.6", b"11.4.2\\u001b[2J")
     found = verify.verify(made)
     assert not found.is_same and found.findings is None

@@ -27,7 +27,7 @@ from benchbook.core.util import files, parallel, paths
 from benchbook.core.util.errors import BenchbookError
 
 # What the record is made with; dvc.yaml names the same.
-TRAITS = "sites/traits"
+TRAITS = "sites/descriptors"
 FLOORS = ("core", "read", "compare", "show", "evidence", TRAITS)
 NOTEBOOKS = ("07_report", "runs")
 # In the folder of a study: what its sessions and its page were made with, and how they came out.
