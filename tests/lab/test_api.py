@@ -338,3 +338,17 @@ def test_an_earlier_session_is_unpacked_to_look_at(monkeypatch):
     assert [one.data for one in earlier.findings] == list(of_git)
     with pytest.raises(bb.NotThere, match="no such recorded session"):
         bb.study("lab-idle", session="20200101T0000Z-0000")
+
+
+def test_a_stage_notebook_opened_on_a_bare_clone_reads_the_record(tmp_path, monkeypatch):
+    here = tmp_path / "data" / "record" / "quick"
+    here.mkdir(parents=True)
+    shutil.copy(tree.ROOT / "data" / "record" / "quick" / "index.json", here)
+    (tmp_path / "data" / "published" / "a-document").mkdir(parents=True)
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    index.use_recorded_where_unmeasured("quick", "tidy")
+    assert paths.root() == tmp_path
+    (index.places("quick").tidy).mkdir(parents=True)
+    index.use_recorded_where_unmeasured("quick", "tidy")
+    assert paths.root() != tmp_path and paths.study("quick").tidy.is_dir()
+    assert (paths.root() / "data" / "published" / "a-document").is_dir()

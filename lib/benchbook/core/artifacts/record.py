@@ -6,8 +6,12 @@ pooling reads; and SESSION.tar.xz, the whole evidence, where it doesn't lie in a
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -286,6 +290,29 @@ def archives() -> list[Path]:
 def places(name: str, session: str | None = None) -> paths.RecordedPaths:
     """Places of a recorded session of a study; of the newest where none is named."""
     return paths.recorded(name, session or read().studies[name].newest)
+
+
+def use_recorded_where_unmeasured(name: str, leaves: str) -> None:
+    """Make a copy of the newest recorded session the root of this process where the clone lacks `leaves`.
+
+    `leaves` is a place of `StudyPaths`. The copy goes with the process; without a session nothing changes.
+    """
+    if getattr(paths.study(name), leaves).exists() or name not in read().studies:
+        return
+    where = places(name)
+    if not getattr(where, leaves).exists():
+        return
+    folder = tempfile.mkdtemp(prefix="benchbook-recorded-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    shutil.copytree(where.base, folder, dirs_exist_ok=True)
+    published = Path(folder) / "data" / "published"
+    published.mkdir(parents=True, exist_ok=True)
+    # An archive has the documents of its own claims; its settings name all.
+    for source in (where.clone / "data" / "published").iterdir():
+        if not (published / source.name).exists():
+            (published / source.name).symlink_to(source)
+    os.environ["BENCHBOOK_ROOT"] = folder
+    print(f"{name} was not measured in this clone: this is its recorded session {where.session_id}")
 
 
 class Results(Document):
