@@ -60,7 +60,7 @@ def test_two_versions_differ_in_their_version(root):
     [
         ("setting", [], "turns of"),
         ("proxy", [], "turns of"),
-        ("engines", [], "whole runs"),
+        ("engines", [], "turns of"),
         (
             "versions",
             ["--differs", "before: binary=/opt/a/mariadbd; after: binary=/opt/b/mariadbd"],

@@ -16,7 +16,7 @@ def test_a_file_is_dealt_out_whole_but_where_each_test_stands_by_itself():
     assert dealing.unit("tests/show/test_page.py::test_a") == dealing.unit(
         "tests/show/test_tables.py::test_b"
     )
-    assert dealing.unit("tests/show/test_audited.py::test_a") == "published", "the first that names it"
+    assert dealing.unit("tests/show/test_audit_page.py::test_a") == "published", "the first that names it"
 
 
 def test_tests_that_are_alone_come_when_all_others_are_short_wherever_they_stand(request):

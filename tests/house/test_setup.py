@@ -40,7 +40,9 @@ case $* in
   *'-m pip'*' -r '*)
     printf '#!/bin/sh\\nexit 2\\n' >.venv/bin/uv; chmod 755 .venv/bin/uv
     echo "$*" >>pip.log; for last; do :; done; cp "$last" "pip.$(grep -c . pip.log).txt" ;;
-  *' install '*) echo "$*" >>pip.log ;;
+  *' install '*)
+    echo "$*" >>pip.log; site=.venv/lib/python3.12/site-packages; mkdir -p $site
+    pwd >$site/__editable__.benchbook-1.pth ;;
   *'-m pip'*) exit 1 ;;
 esac
 """
@@ -272,6 +274,8 @@ def test_where_uv_fails_pip_takes_the_lock_as_it_is(machine: Machine, tests: boo
     done = machine.set_up(*["--tests"] * tests)
     assert done.returncode == 0, done.stderr
     assert "trying pip" in done.stderr
+    (link,) = (machine.clone / ".venv").glob("lib/python3.*/site-packages/__editable__.benchbook-*.pth")
+    assert link.read_text() == "../../../../lib\n"
     asked = (machine.clone / "pip.log").read_text().splitlines()
     assert {"--require-hashes", "--no-deps"} <= set(asked[1].split())
     tools = machine.clone / "tools"

@@ -69,8 +69,8 @@ def test_the_plan_says_which_arm_has_several_clients():
         ({"arms": {"a": {}, "b": {"clients": 2, "servers": 3}}}, r"arms.b.servers: 3: 2 clients.*clients: 3"),
         ({"arms": {"a": {}, "b": {"clients": 4, "servers": 3}}}, r"arms.b.servers: 3: 4 clients"),
         (
-            {"arms": {"a": {}, "b": {"clients": 3, "servers": 3, "access": "haproxy"}}},
-            r"arms.b.access: haproxy: leads to one server, and the arm has 3; write direct",
+            {"arms": {"a": {}, "b": {"clients": 3, "servers": 3, "access": "proxysql"}}},
+            r"arms.b.access: proxysql: leads to one server, and the arm has 3; write direct",
         ),
         (
             {"arms": {"a": {}, "b": {"clients": 3, "servers": 3, "load": {"idle_connections": 5}}}},
