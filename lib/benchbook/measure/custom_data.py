@@ -19,7 +19,6 @@ from benchbook.measure.data_plan import DataPlan
 from benchbook.plan import order
 from benchbook.sites.contract import Site, Start
 from benchbook.sites.engines import dialect
-from benchbook.sites.external.server import MARK
 
 PREPARE = Path(__file__).with_name("lua") / "own.lua"
 PREPARE_S = 3600.0
@@ -64,7 +63,7 @@ def describe(connection: Connection) -> dict[str, dict[str, int | None]]:
 def tables(connection: Connection) -> list[str]:
     """Names of the tables that are neither sysbench's own nor the mark of a schema that others host."""
     known = dialect.of(connection).tables(connection)
-    return [name for name in known if name != MARK and not sysbench.is_table(name)]
+    return [name for name in known if name != dialect.MARK and not sysbench.is_table(name)]
 
 
 def prewarm(connection: Connection) -> None:

@@ -34,6 +34,8 @@ WORK = (
     "Innodb_os_log_written", "Innodb_row_lock_time", "Innodb_row_lock_waits", "blks_hit", "blks_read",
     "tup_fetched", "tup_returned", "wal_bytes", "kv_requests",
 )  # fmt: skip
+# Table that says of a database on a server that others run which clone uses it.
+MARK = "benchbook_lab"
 QUESTIONS = Path(__file__).parents[1] / "questions.yaml"
 # TiDB tells a `max_connections` of 151 that it does not hold anybody to, until this version.
 OF_TIDB, HELD_TO_CONNECTIONS = re.compile(r"TiDB-v(\d+)\.(\d+)"), (6, 2)

@@ -14,8 +14,9 @@ from sqlalchemy import Connection, event, text
 from benchbook.sites import sql
 from benchbook.sites.descriptors.postgresql import TRAITS
 from benchbook.sites.engines import postgresql_settings as server_settings
+from benchbook.sites.engines.dialect import MARK
 from benchbook.sites.engines.postgresql_dialect import Words
-from benchbook.sites.external.server import MARK, Theirs, id_of, rights
+from benchbook.sites.external.server import Theirs, id_of, rights
 
 OURS = "/* benchbook */ "
 """What our own statements begin with, so that they are told from the measured ones of the same account."""

@@ -20,9 +20,8 @@ from benchbook.core.util import process_env
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import settings, sql
 from benchbook.sites import workspace as labs
-from benchbook.sites.engines.dialect import MYSQL
+from benchbook.sites.engines.dialect import MARK, MYSQL
 
-MARK = "benchbook_lab"
 MADE = re.compile(r"sbtest[0-9]+")
 """Tables that prepare makes."""
 WHO = ("version", "hostname", "port", "server_uid", "server_uuid", "datadir")
